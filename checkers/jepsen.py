@@ -99,9 +99,9 @@ class _Events:
         """Fields that are ignored, each with its count."""
 
     def event(self, op: dict[str, Any]) -> Event:
-        """Convert one operation. Old histories have no indices and times: the row number stands for
-        both.
+        """Convert one operation to an event.
 
+        Old histories have no indices and times: the row number stands for both.
         Jepsen gives an invocation the time for which its generator had planned it, which may be a
         little before the completion that is recorded before it. Such an invocation gets the time of
         that completion.

@@ -1,14 +1,18 @@
-"""A history file as one arrow table: the nested shape of the events, in flat typed columns.
+"""Reads a history file into one Arrow table: nested events become flat typed columns.
 
 ``history.parquet`` is this table. An event's ``value`` is a list of micro-operations with the
-fields ``op, key, offset, value, records, name``; a ``catch-up`` holds the position in ``offset``
-and the high watermark in ``value``. What a consumer group is told or tells of partitions
-(``commit``, ``commit-plainly``, ``committed``, ``assigned``, ``revoked``, ``lost``) holds the group
-in ``name``, the generation in ``value``, and a record per partition with its offset, whose
-``value`` is the metadata of a commit; ``watermarks`` hold a record per end, whose ``value`` is a
-place in ``WATERMARKS``; ``delete-records`` one for the offset that was asked for (``DELETED``), and
-one for the log's start that was told. What is no list of micro-operations (a fault's description),
-and what a process does once (``subscribe``, ``init``, ``leave``), is JSON in ``detail``.
+fields ``op, key, offset, value, records, name``, where ``key`` names a partition.
+
+- A ``catch-up`` holds the position in ``offset`` and the high watermark in ``value``.
+- Micro-operations of consumer groups (``commit``, ``commit-plainly``, ``committed``, ``assigned``,
+  ``revoked``, ``lost``) hold the group in ``name``, the generation in ``value``, and a record per
+  partition with its offset, whose ``value`` is the metadata of a commit.
+- ``watermarks`` hold a record per log end, whose ``value`` is an index into ``WATERMARKS``.
+- ``delete-records`` hold a record for the requested offset (``DELETED``), and one for the log start
+  that the broker returned.
+
+Other values (a fault's description), and what a process does once (``subscribe``, ``init``,
+``leave``), are JSON in ``detail``.
 """
 
 import gc
@@ -36,13 +40,13 @@ from model.op import NEMESIS
 
 SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
 ABORT, DELAY = "abort", "delay"
-"""What else a transaction does; a delay has its milliseconds in ``offset``."""
+"""Further micro-operations of a transaction; a delay has its milliseconds in ``offset``."""
 FREEZE = "freeze"
 COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
 COMMIT_PLAINLY = "commit-plainly"
-"""Commits in the middle of a transaction and outside of it."""
+"""A commit of offsets that is made during a transaction, but not as a part of it."""
 REBALANCES = ("assigned", "revoked", "lost")
-"""What a member is told of partitions: they are given, asked back, or gone already."""
+"""How a member's partitions change: they are assigned, revoked, or already lost."""
 WATERMARKS = ("start", "high", "stable")
 DELETE_RECORDS = "delete-records"
 DELETED = len(WATERMARKS)
@@ -51,26 +55,27 @@ BEYOND = (1 << 63) - 1
 """Stands for a high watermark that is not known: no record is at or above it."""
 DELETE_TOPIC = "delete-topic"
 CREATE_COMPACTED = "create-compacted"
-"""Asks for a topic of which only the last record of each key need stay."""
+"""Creates a compacted topic, in which only the last record of each record key need stay."""
 ONCE = ("subscribe", "init", "leave")
 """What a process does once, kept whole as JSON."""
 
 _TYPE_CODES = {name: code for code, name in enumerate(TYPES)}
 _SEND = 0
-"""The number of ``send`` among the names of micro-operations."""
+"""The code of ``send`` among the names of micro-operations."""
 
 CHUNK_BYTES = 256 << 10
-"""Decoded at once: the objects of so many lines still fit into a core's cache."""
+"""Number of bytes that are decoded at once: the objects of these lines still fit into a core's
+cache."""
 PIECE_EVENTS = 1 << 15
-"""So many events are put into narrow columns together."""
+"""Number of events that are packed into narrow columns together."""
 SPLIT_BYTES = 64 << 20
-"""From this size on, a file is read by two processes."""
+"""Size from which on two processes read a file."""
 
 Progress = Callable[[float], None]  # gets how much is done, from 0 to 1
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event as a file has it, before its value is looked at."""
+    """An event as a file has it, before its value is interpreted."""
 
     index: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
     time_ns: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -82,15 +87,15 @@ class Event(msgspec.Struct, gc=False):
 
 
 FIELDS = frozenset(Event.__struct_fields__)
-"""What an event of a file may have; other fields are ignored, and mentioned."""
+"""The fields that an event of a file may have; other fields are ignored, and reported."""
 
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
 _REQUIRED = 5  # fields of every event
 _SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
-"""What goes wrong when a value has not the shape of micro-operations."""
+"""What is raised for a value that does not have the shape of micro-operations."""
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What goes wrong when a text is no JSON of an event."""
+"""What is raised for a text that is not an event in JSON."""
 _UNREADABLE = (
     *_UNDECODED,
     pa.ArrowException,
@@ -101,7 +106,7 @@ _UNREADABLE = (
 
 
 class _Codes(dict[str, int]):
-    """Numbers for names, in the order of their first appearance."""
+    """Codes for names, in the order of their first appearance."""
 
     def __missing__(self, name: object) -> int:
         if not isinstance(name, str):
@@ -111,7 +116,7 @@ class _Codes(dict[str, int]):
 
 
 def _column() -> "array[int]":
-    return array("q")  # refuses what is no whole number of 64 bits, but not true and false
+    return array("q")  # accepts integers of 64 bits, but also True and False
 
 
 class _Columns:
@@ -126,10 +131,10 @@ class _Columns:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin a piece: its rows count from 0."""
+        """Begin a piece, whose rows count from 0."""
         self.index, self.time_ns, self.process = _column(), _column(), _column()
         self.type, self.f, self.error = _column(), _column(), _column()
-        self.named, self.op_group = _column(), _column()  # micro-operations of groups, and whose
+        self.named, self.op_group = _column(), _column()  # of groups, and the groups
         self.details: dict[int, str] = {}
         self.op_end, self.op, self.op_key = _column(), _column(), _column()
         self.op_offset, self.op_value, self.op_records_end = _column(), _column(), _column()
@@ -137,7 +142,7 @@ class _Columns:
         self.no_value = _column()  # rows of micro-operations without a number
 
     def add(self, events: list[Event]) -> None:
-        """Raises one of ``_SHAPE`` in the middle of things when a value has another shape."""
+        """Add events. Raises one of ``_SHAPE`` midway when a value has another shape."""
         self.index.extend([event.index for event in events])
         self.time_ns.extend([event.time_ns for event in events])
         self.process.extend([event.process for event in events])
@@ -187,7 +192,7 @@ class _Columns:
             op_end.append(len(op))
 
     def _add_detail(self, value: Any) -> None:
-        """What is kept whole, as JSON: for the event that comes next."""
+        """Keep a value whole, as JSON, for the event that is added next."""
         self.details[len(self.op_end)] = msgspec.json.encode(value).decode()
         self.fields += _names(value)
 
@@ -227,7 +232,7 @@ class _Columns:
                 raise TypeError
             offsets = [UNKNOWN if offset is None else offset for offset, _ in records]
             values = [value for _, value in records]
-            # A column of offsets cannot tell a negative one from one that was not stated.
+            # In a column of offsets, a negative one looks like one that was not stated.
             if min(offsets, default=0) < 0 and any(o is not None and o < 0 for o, _ in records):
                 _refuse("a record has no offset below 0")
             if bool in map(type, values) or bool in map(type, offsets):
@@ -243,7 +248,8 @@ class _Columns:
         generation: int | None,
         places: dict[str, Any] | list[str] | None,
     ) -> None:
-        """Partitions of a group, with an offset each where there is one, and its metadata."""
+        """Add one record per partition of a group, with its offset and its metadata where they are
+        given."""
         offsets = places if isinstance(places, dict) else dict.fromkeys(places or ())
         for key, offset in offsets.items():
             self._add_place(key, *(offset if type(offset) is list else (offset, NO_METADATA)))
@@ -274,7 +280,8 @@ class _Columns:
     def _add_other(
         self, kind: str, key: str | None = None, first: int | None = None, second: int | None = None
     ) -> None:
-        """A catch-up, or a micro-operation that needs no more; of an unknown one only its name."""
+        """Add the columns of a micro-operation other than a send; of an unknown one, only its
+        name."""
         if second is None:
             self.no_value.append(len(self.op))
         self.op.append(self.ops[kind])
@@ -283,18 +290,18 @@ class _Columns:
         self.op_value.append(0 if second is None else second)
 
     def piece(self) -> pieces.Piece:
-        """What was added since the last piece."""
+        """Return what was added since the last piece."""
         columns = {name: column for name, column in vars(self).items() if type(column) is array}
         piece = pieces.piece(columns, self.details)
         self._begin()
         return piece
 
     def known(self) -> dict[str, list[str]]:
-        """All names so far."""
+        """Return all names so far, by their kind."""
         return {name: list(getattr(self, name)) for name in set(pieces.NAMED.values())}
 
     def finish(self, part: pieces.Part) -> pieces.Part:
-        """A part with the rest and with the names."""
+        """Complete a part with the remaining events and with the names."""
         part.add(self.piece())
         part.names, part.unknown = self.known(), self.unknown
         return part
@@ -305,14 +312,14 @@ def _refuse(why: str) -> Never:
 
 
 def _names(value: Any) -> int:
-    """How many names the JSON objects in a value have."""
+    """Count the names in the JSON objects of a value."""
     inner = value.values() if type(value) is dict else value if type(value) is list else ()
     return (len(value) if type(value) is dict else 0) + sum(map(_names, inner))
 
 
 def table(events: Iterable[Event]) -> pa.Table:
-    """Events as one table; raises :class:`BadHistory` when a value has not the shape of
-    micro-operations."""
+    """Return events as one table. Raises :class:`BadHistory` when a value does not have the shape
+    of micro-operations."""
     columns = _Columns()
     for event in events:
         _add_one(columns, event)
@@ -320,7 +327,7 @@ def table(events: Iterable[Event]) -> pa.Table:
 
 
 def _add_one(columns: _Columns, event: Event) -> None:
-    """Raises :class:`BadHistory` with what is wrong in the event's value."""
+    """Add one event. Raises :class:`BadHistory` with what is wrong in its value."""
     try:
         columns.add([event])
     except _SHAPE as error:
@@ -338,10 +345,11 @@ def _fits(event: Event, micro_op: Any) -> bool:
 
 
 def read_jsonl(path: Path, progress: Progress) -> pa.Table:
-    """The events of a ``history.jsonl``. A torn last line (its writer was killed) is left out;
-    raises :class:`BadHistory` for any other line that is no event.
+    """Return the events of a ``history.jsonl``.
 
-    Half of a large file is read by another process, since decoding is most of judging.
+    A torn last line (its writer was killed) is left out. Raises :class:`BadHistory` for any other
+    line that is not an event. Another process reads half of a large file, since decoding is most of
+    the work of judging.
     """
     size = path.stat().st_size
     try:
@@ -377,7 +385,7 @@ def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part
 
 
 def _received(stream: IO[bytes]) -> pieces.Part:
-    """What another process reads, taken from it while it reads."""
+    """Receive the part that another process reads, while it reads."""
     part = pieces.Part()
     while not part.names:
         sent: pieces.Piece | Counter[str] | pieces.Names = pickle.load(stream)
@@ -391,7 +399,7 @@ def _received(stream: IO[bytes]) -> pieces.Part:
 
 
 def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pieces.Part:
-    """The events of the lines from one place of a file up to another, both between lines."""
+    """Read the lines between two positions of a file, both at the beginning of a line."""
     columns, part = _Columns(), pieces.Part()
     for piece in _pieces(columns, path, (begin, end), progress):
         part.add(piece)
@@ -401,7 +409,7 @@ def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pieces.P
 def _pieces(
     columns: _Columns, path: Path, place: tuple[int, int], progress: Progress
 ) -> Iterator[pieces.Piece]:
-    """Whole pieces; the rest stays in the columns."""
+    """Yield full pieces; the remaining events stay in the columns."""
     begin, end = place
     with path.open("rb") as file, _no_collections():
         file.seek(begin)
@@ -416,14 +424,15 @@ def _pieces(
 
 
 def _add_lines(columns: _Columns, lines: bytes) -> None:
-    """Add events, one a line. Raises one of ``_UNREADABLE`` where that is not certain."""
+    """Add events, one per line. Raises one of ``_UNREADABLE`` where the lines are not certain to be
+    that."""
     events = _EVENTS.decode(b"[" + lines.replace(b"\n", b",") + b"]")
     if not lines.count(b"\n") == lines.count(b"}\n{") == len(events) - 1:
         _refuse("a line is not one event")
     before = columns.fields
     columns.add(events)
-    # A decoder takes the last of two fields of one name in silence. Fields are counted in the text,
-    # where that is easy, and where the numbers differ each line is looked at.
+    # A decoder silently takes the last of two fields of one name. Fields are counted in the text,
+    # where that is easy; where the counts differ, each line is checked.
     is_easy = not any(lines.count(rare) for rare in _RARE)
     if not (is_easy and lines.count(b'":') == columns.fields - before):
         for line in lines.split(b"\n"):
@@ -431,19 +440,20 @@ def _add_lines(columns: _Columns, lines: bytes) -> None:
 
 
 _RARE = (b'\\":', b" :", b"\t:", b"\r:")
-"""With any of these in a text, a quotation mark before a colon may not end the name of a field, or
-a name may end otherwise."""
+"""If a text has any of these, a quotation mark before a colon may not end the name of a field, or a
+name may end otherwise."""
 
 
 def _check_fields(columns: _Columns, line: bytes) -> None:
     """Count the fields of an event that are ignored. Raises :class:`ValueError` for a JSON object
-    that names a field twice."""
+    that has a field twice."""
     columns.unknown.update(name for name in json_fields.loads(line) if name not in FIELDS)
 
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Without the cyclic collector: decoding makes millions of lists, and none of them a cycle."""
+    """Switch the cyclic garbage collector off: decoding makes millions of lists, none of them in a
+    cycle."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -454,7 +464,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def _read_carefully(path: Path) -> pa.Table:
-    """Line by line: for histories with blank or torn lines, and to say which line is wrong."""
+    """Read line by line, for histories with blank or torn lines, and to say which line is wrong."""
     columns, part = _Columns(), pieces.Part()
     torn = None
     with path.open("rb") as lines, _no_collections():
@@ -487,7 +497,7 @@ def _said(error: Exception) -> str:
 
 
 def _main(path: str, begin: str, end: str) -> None:
-    """Read a part of a history, and write its pieces to the standard output, then their names."""
+    """Read a part of a history, and write its pieces and then its names to the standard output."""
     columns = _Columns()
 
     def send(what: pieces.Piece | Counter[str] | pieces.Names) -> None:

@@ -1,8 +1,8 @@
-"""From pieces of a history, as they are read, to one arrow table of ``SCHEMA``.
+"""Assembles pieces of a history, as they are read, into one Arrow table of ``SCHEMA``.
 
-A piece has narrow arrays of some thousand events, and its places count from its beginning; names
-have numbers that hold for all pieces of one reader. Pieces are added to columns that grow in place,
-and the table has these very columns: a history is in memory once.
+A piece has narrow arrays of some thousand events, and its list ends count from its beginning; names
+have codes that hold for all pieces of one reader. Pieces are appended to columns that grow in
+place, and the table consists of these very columns: a history is in memory once.
 """
 
 import mmap
@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 )
 
 Names = Mapping[str, Sequence[str]]
-"""The names that numbers stand for, by the column that has the numbers."""
+"""The names that codes stand for, by kind of name (the values of ``NAMED``)."""
 
 NAMED = {
     "f": "names",
@@ -61,26 +61,26 @@ NAMED = {
     "record_key": "keys",
     "op_group": "groups",
 }
-"""Columns with numbers for names, and whose names these are; -1 stands for none."""
+"""The columns of codes, and the kind of names that each column's codes stand for; -1 is no name."""
 ENDS = {"op_end": "op", "op_records_end": "record_key"}
-"""Columns with ends of lists, and a column of what is in the lists."""
+"""The columns of list ends, and for each a column of the lists' elements."""
 _WIDE = ("index", "time_ns", "op_offset", "op_value", "record_offset", "record_value")
 
 
 @dataclass
 class Piece:
-    """Some events, with their micro-operations and these with their records."""
+    """Some events with their micro-operations, and the records of these."""
 
     columns: dict[str, NDArray[Any]]
-    """By name; ``op_end`` and ``op_records_end`` are the ends of lists, ``no_value`` says of which
-    micro-operations there is no ``op_value``."""
+    """Arrays by name. ``op_end`` and ``op_records_end`` are the ends of lists; ``no_value`` marks
+    the micro-operations without an ``op_value``."""
     details: dict[int, str]
-    """By row."""
+    """The JSON of events, by row."""
 
 
 def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
-    """A piece of columns of 64 bits; raises :class:`OverflowError` for a process that has more than
-    32."""
+    """Pack columns of 64 bits into a piece. Raises :class:`OverflowError` for a process number of
+    more than 32 bits."""
     narrow: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
         numbers = np.frombuffer(column, dtype=np.int64)
@@ -96,7 +96,8 @@ def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
 
 
 class Growing:
-    """A column in memory of its own, which the system moves when it grows, and gets back."""
+    """A column in memory of its own, which the system moves when it grows, and gets back when it
+    ends."""
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self._dtype = np.dtype(dtype)
@@ -105,7 +106,7 @@ class Growing:
         self._memory = mmap.mmap(-1, mmap.ALLOCATIONGRANULARITY, flags=flags)
 
     def extend(self, numbers: NDArray[Any]) -> None:
-        """Add numbers at the end."""
+        """Append numbers."""
         data = np.ascontiguousarray(numbers, dtype=self._dtype).view(np.uint8)
         end = self._bytes + len(data)
         if end > len(self._memory):
@@ -114,26 +115,26 @@ class Growing:
         self._bytes = end
 
     def array(self) -> NDArray[Any]:
-        """All numbers, where they are; the column cannot grow any more."""
+        """Return all numbers without a copy; the column cannot grow any more."""
         count = self._bytes // self._dtype.itemsize
         return np.frombuffer(self._memory, dtype=self._dtype, count=count)
 
 
 class Part:
-    """What one reader has read."""
+    """The events that one reader has read."""
 
     def __init__(self) -> None:
         self.columns: dict[str, Growing] = {}
         self.details: dict[int, str] = {}
         self.counts: dict[str, int] = dict.fromkeys(ENDS.values(), 0)
-        """How many rows the columns have that ends are places in."""
+        """Number of rows of each column that list ends point into."""
         self.rows = 0
         self.names: Names = {}
         self.unknown: Counter[str] = Counter()
         """Fields of events that were ignored."""
 
     def add(self, piece: Piece) -> None:
-        """Add a piece behind the others."""
+        """Append a piece."""
         for name, numbers in piece.columns.items():
             if name not in self.columns:
                 self.columns[name] = Growing(numbers.dtype.type)
@@ -146,7 +147,7 @@ class Part:
 
 
 def table(part: Part, rest: Part | None = None) -> pa.Table:
-    """All events of one reader, and those of another behind them."""
+    """Return all events of one reader, followed by those of another."""
     if rest is not None:
         _append(part, rest)
     columns = part.columns
@@ -196,7 +197,8 @@ def table(part: Part, rest: Part | None = None) -> pa.Table:
 
 
 def _append(part: Part, rest: Part) -> None:
-    """Add what another reader has read, a column after the other; it has none of them then."""
+    """Append what another reader has read, column by column, and take the columns from that
+    reader."""
     number = {
         whose: {name: code for code, name in enumerate(dict.fromkeys((*known, *rest.names[whose])))}
         for whose, known in part.names.items()

@@ -1,9 +1,9 @@
-"""When readers gave up their positions in keys, and when they took them up, for all keys together.
+"""When readers gave up their positions in partitions, and when they took up positions.
 
-Each assignment of a process gives up its positions in all keys that it does not name. There are
-keys times assignments of these resets; checkers need one only where something was polled after it.
-So of each process and key there are as many as its polls of that key, or as its assignments,
-whichever is less.
+Each assignment of a process gives up its positions in all partitions that it does not name. There
+are partitions times assignments of these resets, but checkers need one only where something was
+polled after it. So each process and partition has as many resets as polls of that partition, or as
+assignments, whichever is less. All partitions are handled together.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from checkers.kernels.rows import I64, Begins, Bools, Resets
 
 
 class Polling(NamedTuple):
-    """Operations that looked at a key; a row may be there more than once."""
+    """Operations that looked at a partition; a row may occur more than once."""
 
     key: I64
     process: I64
@@ -23,8 +23,10 @@ class Polling(NamedTuple):
 
 
 def begins(assigned: tuple[I64, I64, I64], operation: tuple[I64, I64]) -> tuple[Begins, I64]:
-    """Who was assigned which key, and when that operation was invoked. ``operation``: the last
-    event and the first one of each."""
+    """Return which process was assigned which partition, and when that operation was invoked.
+
+    ``operation`` holds the last and the first event of each operation.
+    """
     process, event, key = assigned
     op, invoked = operation
     return Begins(process, invoked[np.searchsorted(op, event)]), key
@@ -33,8 +35,11 @@ def begins(assigned: tuple[I64, I64, I64], operation: tuple[I64, I64]) -> tuple[
 def resets(
     assignments: tuple[I64, I64], assigned: tuple[I64, I64, I64], polling: Polling
 ) -> tuple[Resets, I64]:
-    """The resets by assignments, and the key of each. ``assignments`` have a process and an event,
-    and are in the order of events; ``assigned`` also have the key that they name."""
+    """Return the resets by assignments, and the partition of each.
+
+    ``assignments`` hold a process and an event, in the order of events; ``assigned`` also holds the
+    partition that each names.
+    """
     rounds = _Rounds(assignments, assigned)
     pairs = _Pairs(polling)
     process, key = pairs.process, pairs.key
@@ -57,19 +62,19 @@ def resets(
 
 
 class _Pairs:
-    """The pairs of a process and a key that something was polled of."""
+    """The pairs of a process and a partition that it polled."""
 
     def __init__(self, polling: Polling) -> None:
         names = np.unique(polling.process)
         self._code = np.searchsorted(names, polling.process)
         self._code += polling.key * len(names)
         self._codes, self.looks = np.unique(self._code, return_counts=True)
-        """``looks``: how often, of each pair."""
+        """``looks``: how often the process of each pair polled its partition."""
         self.key, number = np.divmod(self._codes, max(len(names), 1))
         self.process = names[number]
 
     def rows(self, pairs: Bools) -> tuple[I64, I64]:
-        """The rows of some pairs, and the pair of each."""
+        """Return the rows of some pairs, and the pair of each row."""
         if not pairs.any():
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         rows = np.flatnonzero(np.isin(self._code, self._codes[pairs]))
@@ -77,7 +82,7 @@ class _Pairs:
 
 
 class _Rounds:
-    """The assignments, in the order of process and event; ``begin``: where each process's are."""
+    """The assignments, sorted by process and event. Those of each process start at ``begin``."""
 
     def __init__(self, assignments: tuple[I64, I64], assigned: tuple[I64, I64, I64]) -> None:
         self._order = np.argsort(assignments[0], kind="stable")
@@ -91,7 +96,7 @@ class _Rounds:
         self._size = len(self.process) + 1
         codes = key * self._size + place[np.searchsorted(self._when, event)]
         self._named = np.unique(codes)
-        """Key and place of what is assigned, in one number."""
+        """Partition and place of each assigned partition, as one number."""
         named_place = self._named % self._size
         self._named_pair = np.sort(
             self._pair(self._named // self._size, self._rank_at(named_place))
@@ -101,7 +106,8 @@ class _Rounds:
         breaks |= np.isin(named_place, self.begin)
         rows = np.arange(len(self._named))
         self._run = named_place[np.maximum.accumulate(np.where(breaks, rows, 0))]
-        """Of each of these: the place from which on its key was named in every assignment."""
+        """For each number in ``_named``: the first place from which on every assignment names its
+        partition."""
         self._event_code = self._rank_at(np.arange(len(self.event))) * self._size + self._order
 
     def _rank_at(self, place: I64) -> I64:
@@ -112,30 +118,30 @@ class _Rounds:
         return key * (len(self._names) + 1) + rank
 
     def rank(self, process: I64) -> I64:
-        """The place of each process among those with assignments, or -1."""
+        """Return the rank of each process among those with assignments, or -1."""
         if not len(self._names):
             return np.full(len(process), -1)
         rank = np.minimum(np.searchsorted(self._names, process), len(self._names) - 1)
         return np.where(self._names[rank] == process, rank, -1)
 
     def count(self, rank: I64) -> I64:
-        """How many assignments each process has; the last of them where it has none."""
+        """Return how many assignments each process has; without meaning where it has none."""
         count: I64 = self.begin[rank + 1] - self.begin[rank]
         return count
 
     def named(self, key: I64, rank: I64) -> I64:
-        """How many of them name a key."""
+        """Return how many assignments of a process name a partition."""
         pair = self._pair(key, rank)
         first, last = (np.searchsorted(self._named_pair, pair, side) for side in ("left", "right"))
         return last - first
 
     def names(self, key: I64, place: I64) -> Bools:
-        """Does the assignment at a place name a key?"""
+        """Return whether the assignment at a place names a partition."""
         return np.isin(key * self._size + place, self._named)
 
     def last(self, key: I64, rank: I64, op: I64) -> I64:
-        """The place of the last assignment of a process before an event that does not name a key;
-        -1 if there is none."""
+        """Return the place of a process's last assignment before an event that leaves a partition
+        out; -1 if there is none."""
         code = rank * self._size + np.searchsorted(self._when, op)
         place = np.searchsorted(self._event_code, code) - 1
         row = np.minimum(np.searchsorted(self._named, key * self._size + place), len(self._run) - 1)

@@ -1,4 +1,4 @@
-"""What producers did: the rows of what was sent, and who took which transactional id."""
+"""Rows about producers: records sent, and which process took over which transactional id."""
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from checkers.kernels.history import NO_ATTEMPTS, Attempts, Init
 from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
 
 EARLY_NS = 2_000_000
-"""A delay may end so much too early, by the resolution of clocks."""
+"""How much too early a delay may end, given the resolution of clocks."""
 
 
 def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
-    """The records of each operation as its completion tells them; those that only its
-    invocation names were tried too, and nobody knows what came of them. And which micro-operation
-    each of them is."""
+    """Return the records that operations sent, and the micro-operation of each.
+
+    A record is as the completion of its operation reports it. Records that only the invocation
+    names were tried, too, and their outcome is unknown.
+    """
     first, last, outcome = operations.first, operations.last, operations.outcome
     is_send = columns.is_op(parse.SEND)
     partial = _told_in_part(columns, is_send, operations)
@@ -65,14 +67,16 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
 
 
 def _told_in_part(columns: Columns, is_send: Bools, operations: Operations) -> I64:
-    """The operations whose last event has fewer records than the first one."""
+    """Return the operations whose last event has fewer records than the first one."""
     count = np.bincount(columns.event[is_send], minlength=len(columns.index)).astype(np.int32)
     return np.flatnonzero(count[operations.first] > count[operations.last])
 
 
 def waits(columns: Columns, sends: AllSends, rows: I32) -> tuple[I64, I64] | None:
-    """Of each send: an event after which it was made, and one after which its operation went
-    on, by what it was asked to wait for. ``None`` where nothing was to wait."""
+    """Return for each send an event after which it was made, and one after its operation's delays.
+
+    They follow from the delays that the operation was to make. ``None`` where there are no delays.
+    """
     if parse.DELAY not in columns.op_names:
         return None
     delays = np.flatnonzero(columns.is_op(parse.DELAY))
@@ -92,8 +96,8 @@ def waits(columns: Columns, sends: AllSends, rows: I32) -> tuple[I64, I64] | Non
 
 
 def _aborted(columns: Columns, first: I32) -> Bools:
-    """Operations that were to end in an abort: they did not happen, even when nobody answered,
-    as nobody but their producer could have had them committed."""
+    """Return which operations were to end in an abort. Their records did not happen, even without
+    an answer, because only their own producer could have had them committed."""
     aborted = np.zeros(len(first), dtype=np.bool_)
     if parse.ABORT in columns.op_names:
         aborted[columns.micro_ops(first, columns.is_op(parse.ABORT))[1]] = True
@@ -101,8 +105,8 @@ def _aborted(columns: Columns, first: I32) -> Bools:
 
 
 def proven(sends: AllSends, polls: AllPolls) -> Bools:
-    """Which rows are of operations in doubt of which a value was read by an ok poll: they happened
-    (Jepsen's ``must-have-committed?``)."""
+    """Return which rows are of operations in doubt that happened, because an ok poll read one of
+    their values (Jepsen's ``must-have-committed?``)."""
     doubt: Bools = sends.outcome == INFO
     if not doubt.any():
         return doubt
@@ -122,7 +126,7 @@ def proven(sends: AllSends, polls: AllPolls) -> Bools:
 
 
 def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, ...]:
-    """The transactional ids that were taken, in the order of events."""
+    """Return the takeovers of transactional ids that succeeded, in the order of events."""
     return tuple(
         Init(
             transactional_id=once.what[1],
@@ -137,7 +141,7 @@ def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, .
 
 
 def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
-    """The operations that needed a transactional id."""
+    """Return the operations that needed a transactional id."""
     inits = {once.operation: str(once.what[1]) for once in columns.once(last) if _takes_id(once)}
     if not inits and not columns.is_txn(last).any():
         return NO_ATTEMPTS

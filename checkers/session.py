@@ -1,5 +1,7 @@
-"""One Spark session, on this machine alone, that leaves nothing behind: all its files lie in one
-folder, it listens on the loopback address only, and it says nothing but errors."""
+"""One local Spark session, whose files are all in one folder and are removed with it.
+
+It listens on the loopback address only, and logs only errors.
+"""
 
 import contextlib
 import os
@@ -22,7 +24,7 @@ MEMORY_MIN = 640 << 20
 MEMORY_MAX = 4 << 30
 """Bounds of the driver's heap, bytes."""
 PATIENCE_S = 20.0
-"""How long a JVM is given to end by itself."""
+"""How many seconds a JVM has to exit by itself."""
 
 _FOLDER = ".spark"
 _JAVA = (
@@ -47,15 +49,15 @@ class NoSpark(Exception):
 
 
 def memory_for(history_bytes: int) -> int:
-    """The heap for a history of this size on disk: the typed tables are about a third of it, and
-    Spark holds them about twice while they change places."""
+    """Return the heap size for a history of this size on disk: the typed tables are about a third
+    of it, and Spark holds them about twice during a shuffle."""
     return min(max(MEMORY_MIN, history_bytes * 2), MEMORY_MAX)
 
 
 def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
-    """A session with its files in ``folder/.spark``; blocks for some seconds.
+    """Start a session with its files in ``folder/.spark``; this blocks for some seconds.
 
-    There is one session per process. What the JVM says goes to ``.spark/log``. Raises
+    There is one session per process. The output of the JVM goes to ``.spark/log``. Raises
     :class:`NoSpark`.
     """
     home = folder.resolve() / _FOLDER
@@ -96,8 +98,8 @@ def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
     try:
         with (home / "log").open("wb") as log:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                # Whoever ends our process group means us: the JVM is needed until we have judged,
-                # and ends with us since its standard input does.
+                # A signal to this process group is meant for this process: the JVM is needed until
+                # all is judged, and exits with this process, since its standard input ends then.
                 conf,
                 {"stdout": log, "stderr": log, "start_new_session": True},
             )
@@ -113,7 +115,7 @@ def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Can it still be asked?"""
+    """Return whether the session can still run jobs."""
     context: Any = session.sparkContext
     if context._gateway.proc.poll() is not None:
         return False
@@ -124,17 +126,18 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def stop(session: SparkSession) -> None:
-    """End the session and its JVM, and remove its files; also when the JVM has died already."""
+    """End the session and its JVM, and remove its files, even if the JVM has already died."""
     gateway: Any = session.sparkContext._gateway
     with warnings.catch_warnings(), contextlib.suppress(Exception):
-        warnings.simplefilter("ignore", RuntimeWarning)  # it tells of a JVM that has died
+        warnings.simplefilter("ignore", RuntimeWarning)  # raised for a JVM that has died
         session.stop()
     _end(gateway)
     shutil.rmtree(gateway.home, ignore_errors=True)
 
 
 def _end(gateway: Any) -> None:
-    """End a JVM, and what PySpark remembers of it, lest it be taken for the next one's."""
+    """End a JVM, and clear what PySpark remembers of it, so that the next session does not use
+    it."""
     with contextlib.suppress(Exception):
         gateway.shutdown()
     with contextlib.suppress(OSError):
@@ -150,7 +153,7 @@ def _end(gateway: Any) -> None:
 
 
 def _find_java() -> None:
-    """Spark takes JAVA_HOME, else ``java`` on PATH; where there is neither, the project's own."""
+    """Find the Java for Spark: JAVA_HOME, else ``java`` on PATH, else the project's own."""
     if home := os.environ.get("JAVA_HOME"):
         if not os.access(Path(home, "bin", "java"), os.X_OK):
             raise NoSpark(

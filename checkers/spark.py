@@ -1,4 +1,5 @@
-"""The executor on Spark: the same kernels, a bucket of keys at a time, by ``applyInArrow``."""
+"""The executor on Spark: the same kernels, a bucket of partitions at a time, by
+``applyInArrow``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -48,15 +49,15 @@ _COLUMN = {
 }
 
 SENDS, STEPS, RESETS, BEGINS, KEYS = range(5)
-"""Parts of a table: which rows they are."""
+"""Values of the column ``part``, which says what a row holds."""
 
 GROUPS_MIN = 64
-"""Up to so many keys, each is a group of its own for Spark; more of them share groups, as a group
-takes longer than a small key."""
+"""Up to this number, each partition is a group of its own for Spark. More partitions share groups,
+as a group takes longer than a small partition."""
 WRITE_ROWS = 1 << 20
-"""So many rows are written at once."""
+"""Number of rows that are written at once."""
 GROUP_ROWS = 1 << 18
-"""So many rows a group has at most, if its keys are of one size."""
+"""Number of rows that a group has at most, if its partitions are of one size."""
 
 
 def _schema(names: tuple[str, ...]) -> t.StructType:
@@ -72,9 +73,11 @@ TOLD = _schema(
         *_KEY_FIELDS,
     )
 )
-"""What processes sent, what they did as members of groups, which positions they gave up and took,
-and a row for each key: several tables in one, as Spark groups no more than two together. A key's
-row has its catch-up in ``op``, ``process``, ``offset`` and ``end_ns``."""
+"""Rows of sends, events of groups, resets and begins of positions, and one row per partition.
+
+They are in one table because Spark groups no more than two tables together. A partition's row has
+its catch-up in ``op``, ``process``, ``offset`` and ``end_ns``.
+"""
 POLLS = _schema(Polls._fields)
 
 _FOUND = t.StructType(
@@ -139,11 +142,11 @@ REPORT = t.StructType(
         t.StructField("changes", t.ArrayType(t.ArrayType(_LONG))),
     ]
 )
-"""One row per key, by its number: a :class:`~checkers.kernels.key.Report`."""
+"""A :class:`~checkers.kernels.key.Report` per row, for the partition of that number."""
 
 
 class _Whole(NamedTuple):
-    """What is the same for all keys of a history."""
+    """What is the same for all partitions of a history."""
 
     faults: tuple[Band, ...]
     groups: tuple[Group, ...]
@@ -152,7 +155,8 @@ class _Whole(NamedTuple):
 def judge(
     tables: Tables, session: SparkSession, folder: Path, progress: Callable[[float], None]
 ) -> dict[str, Report]:
-    """What the kernels find, by key; ``folder`` takes the tables while Spark reads them."""
+    """Return the report of each partition, by name; ``folder`` holds the tables while Spark reads
+    them."""
     progress(0.0)
     [reports] = judge_together([tables], session, folder)
     progress(1.0)
@@ -162,10 +166,10 @@ def judge(
 def judge_together(
     histories: Iterable[Tables], session: SparkSession, folder: Path
 ) -> list[dict[str, Report]]:
-    """The same of many histories, in one job; they are needed one after the other."""
+    """Judge many histories in one job; only one of them needs to be in memory at a time."""
     wholes: list[_Whole] = []
     names: list[tuple[int, str]] = []
-    """History and name of each key, by the order of their numbers."""
+    """History and name of each partition, in the order of their numbers."""
     with (
         _Rows(folder / "told.parquet", TOLD) as told,
         _Rows(folder / "polls.parquet", POLLS) as polls,
@@ -198,7 +202,7 @@ def judge_together(
 
 
 def _key_rows(keys: Sequence[Key], first: int, history: int) -> tuple[I64, dict[str, Any]]:
-    """The number of each key, and the columns of their rows."""
+    """Return the number of each partition, and the columns of their rows."""
     ends = [key.caught_up for key in keys]
     columns: dict[str, Any] = {
         "row": np.arange(len(keys)),
@@ -213,12 +217,12 @@ def _key_rows(keys: Sequence[Key], first: int, history: int) -> tuple[I64, dict[
 
 
 _END = {"op": "op", "process": "process", "offset": "position", "end_ns": "time_ns"}
-"""Where a key's row has what of its catch-up."""
+"""The column of a partition's row that holds each field of its catch-up."""
 
 
 class _Rows:
-    """A table of all keys of all histories. Rows get numbers, because their order is lost on the
-    way."""
+    """A file with the rows of all partitions of all histories. Rows are numbered, because Spark
+    loses their order."""
 
     def __init__(self, path: Path, schema: t.StructType) -> None:
         self._path = path
@@ -234,7 +238,7 @@ class _Rows:
     def write_table(
         self, table: tuple[Any, Any], first: int, buckets: int, part: int | None = None
     ) -> None:
-        """The rows of one history, whose first key has this number."""
+        """Write the rows of one history, whose first partition has the number ``first``."""
         rows, key = table
         for begin in range(0, len(key), WRITE_ROWS):
             number = np.arange(begin, min(begin + WRITE_ROWS, len(key)))
@@ -246,7 +250,7 @@ class _Rows:
     def write(
         self, key: I64, rows: Mapping[str, Any], buckets: int, part: int | None = None
     ) -> None:
-        """Some rows; columns that they have not are null."""
+        """Write some rows; columns that they do not have are null."""
         columns = {"bucket": key % buckets, "key": key, **rows}
         if part is not None:
             columns["part"] = np.full(len(key), part)
@@ -259,7 +263,7 @@ class _Rows:
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._writer.schema))
 
     def frame(self, session: SparkSession) -> DataFrame:
-        """All of them."""
+        """Return the whole file as a data frame."""
         read = session.read.schema(self._schema).parquet(str(self._path))
         return read.select(*self._schema.fieldNames())
 
@@ -289,7 +293,8 @@ def _by_bucket(
 
 
 def _rows(kind: Any, table: pa.Table, numbers: I64) -> tuple[Any, I64]:
-    """The rows of some keys, in order, and the place of the key of each among the numbers."""
+    """Return the rows of some partitions, in order, and the index in ``numbers`` of each one's
+    partition."""
     order = np.argsort(table["row"].to_numpy(), kind="stable")
     columns = [table[name].to_numpy()[order] for name in kind._fields]
     return kind(*columns), np.searchsorted(numbers, table["key"].to_numpy()[order])

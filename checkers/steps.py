@@ -1,10 +1,10 @@
-"""From micro-operations of consumer groups to rows per key (:class:`~checkers.kernels.rows.Steps`).
+"""Turns micro-operations of consumer groups into :class:`~checkers.kernels.rows.Steps`.
 
-A client's library joins, fetches and loses keys on its own, between and during operations; the next
-poll tells of it. So what a poll tells may have happened at any time since the poll before it began,
-and a commit that another operation made in between may belong to either side of it. What a poll
-tells of itself is in order: what a member's listener committed comes before the loss of the keys
-that it committed for.
+A client library joins groups, fetches and loses partitions on its own, between and during
+operations, and the next poll reports it. So what a poll reports may have happened at any time since
+the poll before it began, and a commit that another operation made in between may belong to either
+side of it. What one poll reports is in order: a commit of a member's rebalance listener comes
+before the loss of the partitions that it committed for.
 """
 
 from collections import defaultdict
@@ -45,7 +45,7 @@ _KINDS = {
     "lost": LOST,
 }
 KINDS = (*_KINDS, parse.WATERMARK, parse.DELETE_RECORDS)
-"""The micro-operations that are looked at here."""
+"""The micro-operations that this module turns into rows."""
 
 
 class Ops(NamedTuple):
@@ -57,38 +57,38 @@ class Ops(NamedTuple):
     outcome: I8
     txn: Bools
     polls: Bools
-    """Does it tell what was polled, or ask for that?"""
+    """Whether it asks for records, or its last event reports what was polled."""
     tells: Bools
-    """Does its last event tell what was polled?"""
+    """Whether its last event reports what was polled."""
     start_ns: I64
     end_ns: I64
     frozen_ns: I64
-    """How long its process stood still before it did anything."""
+    """For how long its process was frozen before it did anything."""
 
 
 _EARLY_NS = 50_000_000
-"""By so much a sleep may be shorter than it was asked to be, and more."""
+"""How much shorter than requested a sleep may be, with a margin."""
 
 
 class MicroOps(NamedTuple):
-    """Those that are looked at, in the order of ``operation`` and program order."""
+    """The micro-operations of ``KINDS``, in the order of ``operation`` and program order."""
 
     kind: Sequence[str]
     group: I64
     generation: I64
     operation: I64
-    """Its place in :class:`Ops`."""
+    """Its index in :class:`Ops`."""
     is_asked: Bools
-    """It is known from the invocation only: the completion does not repeat it."""
+    """Whether only the invocation holds it: the completion does not repeat it."""
     place: I64
-    """Of each of its records: which micro-operation it is of."""
+    """For each of its records: the index of the record's micro-operation."""
     key: I64
     offset: I64
     value: I64
 
 
 class Once(NamedTuple):
-    """What a process did once."""
+    """A ``subscribe``, ``init`` or ``leave`` of a process."""
 
     operation: int
     what: Sequence[Any]
@@ -96,7 +96,7 @@ class Once(NamedTuple):
 
 
 class _Untold(NamedTuple):
-    """A commit that may have happened, of any offset."""
+    """A commit of an unknown offset that may have happened, though no completion reports it."""
 
     operation: int
     group: int
@@ -105,20 +105,23 @@ class _Untold(NamedTuple):
 
 @dataclass
 class _Member:
-    """A process, while its steps are followed."""
+    """A process, while its events are followed."""
 
     owned: dict[int, int] = field(default_factory=dict)
-    """The group of each key."""
+    """The group of each partition that it owns."""
     committed: list[int] = field(default_factory=list)
-    """What its listener committed before it joined again."""
+    """What its rebalance listener committed before it joined again."""
     generation: int = UNKNOWN
-    """Of its last assignment."""
+    """The generation of its last assignment."""
 
 
 def steps(
     ops: Ops, micro: MicroOps, once: Sequence[Once], groups: Sequence[str], proven: I64
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
-    """Steps, the key of each, and the groups. ``proven``: operations of which a record was read."""
+    """Return the rows, the partition of each, and the groups.
+
+    ``proven`` are the operations of which a record was read.
+    """
     after, untold = _followed(ops, micro, once)
     count, extra = len(micro.place), len(untold)
     code = np.array([_KINDS.get(kind, START) for kind in micro.kind], dtype=np.int64)[micro.place]
@@ -186,10 +189,11 @@ def steps(
 
 
 def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> I64:
-    """Of each fetch: the last event at or behind which some commit began that one of the offsets in
-    the same answer comes from. One coordinator gives an answer, from one state.
+    """Return for each fetch the latest beginning of a commit that its answer shows, as an event.
 
-    Clients that commit by themselves may have committed any offset at any time.
+    One coordinator gives an answer, from one state, so this holds for all offsets of the answer.
+    Groups of clients that commit automatically are left out, because such a client may have
+    committed any offset at any time.
     """
     known = np.full(len(steps.op), UNKNOWN)
     places = (steps.group.tolist(), key.tolist(), steps.offset.tolist())
@@ -213,8 +217,11 @@ def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> 
 
 
 def _known_before(steps: Steps, operation: I64) -> tuple[I64, I64]:
-    """Of each fetch: what the coordinator knew that its process was last answered by, by what it
-    told or took; and when that one was asked."""
+    """Return for each fetch what the last coordinator to answer its process knew, and when.
+
+    What it knew follows from its answers to fetches and from the commits that it accepted; the time
+    is that of the earlier request.
+    """
     knew, knew_ns = np.full(len(steps.op), UNKNOWN), np.full(len(steps.op), UNKNOWN)
     took = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
     knows = np.where(took, steps.invoked, steps.knows)
@@ -234,8 +241,8 @@ def _known_before(steps: Steps, operation: I64) -> tuple[I64, I64]:
 
 
 def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
-    """Records of transactions' commits that never count: each waits for the transaction's end, and
-    meanwhile something was committed plainly."""
+    """Return which records of transactional commits never take effect. Each waits for the end of
+    the transaction, and meanwhile the same operation has committed another offset plainly."""
     found = np.zeros(len(micro.place), dtype=np.bool_)
     operation, group = micro.operation[micro.place], micro.group[micro.place]
     plain = is_plain[micro.place] & (outcome[operation] == OK)
@@ -250,9 +257,12 @@ def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
 
 
 def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Sequence[_Untold]]:
-    """Of each commit by a listener, the generation that its member joined then; and the commits
-    that nobody told: by a transaction in doubt, or by a listener in a poll that ended in doubt. A
-    poll that ended well has told what the listener committed."""
+    """Follow the members of groups through their operations.
+
+    Returns, for each commit by a rebalance listener, the generation that its member joined then;
+    and the commits that no completion reports: of a transaction in doubt, or of a listener in a
+    poll that ended in doubt. A poll that ended well has reported what its listener committed.
+    """
     after = np.full(len(micro.kind), UNKNOWN)
     ends = np.cumsum(np.bincount(micro.place, minlength=len(micro.kind)))
     untold: list[_Untold] = []
@@ -271,7 +281,7 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
                 untold += [_Untold(operation, *owned) for owned in _owned(member)]
         elif kind == "assigned":
             generation = int(micro.generation[row])
-            if generation > member.generation:  # a static member may come back into its own
+            if generation > member.generation:  # a static member may return into the same one
                 after[member.committed] = generation
             member.generation = generation
             member.committed.clear()
@@ -290,8 +300,8 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
 
 
 def _is_unknown(ops: Ops, micro: MicroOps, row: int) -> bool:
-    """May a commit of positions that the invocation does not name have been made, of whatever? One
-    that ended well, told what it polled, and told no commit, has committed nothing."""
+    """Return whether a commit without named positions may have been made, of any offsets. An
+    operation that ended well, reported its polls, and reported no commit has committed nothing."""
     operation = micro.operation[row]
     if ops.outcome[operation] == INFO:
         return True
@@ -299,13 +309,13 @@ def _is_unknown(ops: Ops, micro: MicroOps, row: int) -> bool:
 
 
 def _owned(member: _Member) -> list[tuple[int, int]]:
-    """Group and key of what it has."""
+    """Return the group and the partition of each partition that a member owns."""
     return [(group, key) for key, group in sorted(member.owned.items())]
 
 
 def _told_before(ops: Ops) -> I64:
-    """When the process of each operation began the last one before it that told of its rebalances,
-    else its first one."""
+    """Return when the process of each operation began its last operation before it that reports
+    rebalances, or else its first operation."""
     order = np.argsort(ops.process, kind="stable")
     process, invoked, tells = ops.process[order], ops.invoked[order], ops.polls[order]
     number = np.arange(len(order))
@@ -319,7 +329,8 @@ def _told_before(ops: Ops) -> I64:
 
 
 def _begun(ops: Ops) -> I64:
-    """The event behind which each did what it did: its invocation, or one while it stood still."""
+    """Return for each operation the event after which it acted: its invocation, or one while it was
+    frozen."""
     index = np.concatenate((ops.invoked, ops.op))
     order = np.argsort(index)
     index, time_ns = index[order], np.concatenate((ops.start_ns, ops.end_ns))[order]
@@ -331,8 +342,8 @@ def _begun(ops: Ops) -> I64:
 
 
 def _ends_badly(ops: Ops) -> I64:
-    """The first operation from each on, of the same process, that polled and did not end well:
-    what it brought, and where it went, is not all known."""
+    """Return for each operation the first one of its process from there on that polled and did not
+    end well. What that one delivered, and to which position, is not all known."""
     bad = ops.polls & (ops.outcome != OK)
     found = np.full(len(ops.op), FOREVER)
     next_bad: dict[int, int] = {}
@@ -345,10 +356,11 @@ def _ends_badly(ops: Ops) -> I64:
 
 
 def _ended(ops: Ops, once: Sequence[Once], committing: I64) -> I64:
-    """From which event on each transaction has ended everywhere: somebody has taken over its
-    transactional id, or its process, which has no other, has committed the next one.
+    """Return for each transaction the event from which on it has ended everywhere.
 
-    ``committing``: transactions that commit offsets, and so ask their coordinator for something.
+    By then an ``init`` has taken over its transactional id, or its process, which has no other id,
+    has committed the next transaction. ``committing`` are transactions that commit offsets, and so
+    send requests to their coordinator.
     """
     ids = {int(ops.process[o.operation]): str(o.what[1]) for o in once if o.what[0] == "init"}
     found = np.full(len(ops.op), FOREVER)
@@ -371,7 +383,7 @@ def _ended(ops: Ops, once: Sequence[Once], committing: I64) -> I64:
 def _groups(
     ops: Ops, micro: MicroOps, once: Sequence[Once], names: Sequence[str]
 ) -> Iterator[Group]:
-    """What is known of each group as a whole."""
+    """Yield what is known of each group as a whole."""
     last = {process: row for row, process in enumerate(ops.process.tolist())}
     leaves = {o.operation for o in once if o.what[0] == "leave"}
     for code, name in enumerate(names):
@@ -402,7 +414,8 @@ def _groups(
 
 
 def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], ...]:
-    """When offsets of a group were perhaps deleted, as :attr:`Group.deletions` has it."""
+    """Return when offsets of a group may have been deleted, in the form of
+    :attr:`Group.deletions`."""
     commits = np.isin(np.array(micro.kind, dtype=object), (parse.COMMIT, parse.COMMIT_PLAINLY))
     place = micro.place[micro.offset == UNKNOWN]
     rows = np.unique(micro.operation[place[(commits & (micro.group == group))[place]]])
@@ -418,23 +431,23 @@ def _subscriptions(once: Sequence[Once]) -> list[Once]:
 
 
 def _options(subscribe: Once) -> Mapping[str, Any]:
-    """What a subscription says beyond its topics."""
+    """Return the options of a subscription."""
     options: Mapping[str, Any] | None = subscribe.what[3] if len(subscribe.what) > 3 else None
     return options or {}
 
 
 def _listens(subscribe: Once) -> bool:
-    """Does its member commit when keys are asked back?"""
+    """Return whether the member commits in its rebalance listener when partitions are revoked."""
     return bool(_how(subscribe) == "listener")
 
 
 def _begins_at_start(subscribe: Once) -> bool:
-    """Does its member commit by operations alone, and begin at the start of a log of which nothing
-    is committed?"""
+    """Return whether the member commits by recorded operations alone, and begins at the start of a
+    log without a committed offset."""
     is_told = _how(subscribe) in ("sync", "async", "listener")
     return is_told and _options(subscribe).get("auto.offset.reset") != "latest"
 
 
 def _how(subscribe: Once) -> Any:
-    """How its member commits."""
+    """Return how the member commits."""
     return _options(subscribe).get("commit")

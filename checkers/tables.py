@@ -1,4 +1,4 @@
-"""The tables that checkers read: a history's events, joined into operations and split by key."""
+"""The tables that checkers read: events, joined into operations and split by partition."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -44,28 +44,29 @@ from model.history import BadHistory
 from model.op import NEMESIS
 
 _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
-"""By type of the last event of an operation: one that is only an invocation is in doubt."""
+"""Outcome by type of an operation's last event: one that has only an invocation is in doubt."""
 
 
 @dataclass(frozen=True)
 class Tables(History):
-    """A whole history, ready to be asked."""
+    """A whole history, ready for checkers."""
 
     operations: Operations
     assigned: tuple[I64, I64, I64]
-    """Process, event and key of what an assignment kept or gave."""
+    """Process, event and partition of what an assignment kept or added."""
     assignments: tuple[I64, I64]
     """Process and event of each assignment."""
     catch_ups: tuple[tuple[int, CatchUp, int, bool], ...]
-    """Key, catch-up, index of its invocation, and whether it succeeded, of every attempt."""
+    """Partition, catch-up, index of its invocation, and success of every attempt."""
     faults: tuple[Fault, ...]
     crashes: tuple[Crash, ...]
     compacted: frozenset[int]
-    """Keys of which only the last record of each record key need stay."""
+    """Partitions of which only the last record of each record key need stay."""
     deleted: frozenset[int]
-    """Keys of topics that were deleted, or may have been."""
+    """Partitions of topics that were deleted, or may have been."""
     recovered: bool | None
-    """Was the cluster whole before the final reads? ``None``: the history does not tell."""
+    """Whether the cluster was whole before the final reads; ``None`` if the history does not
+    say."""
     ignored: Mapping[str, int]
     """How many operations and micro-operations of clients have a name that no checker knows."""
     unknown: Mapping[str, int]
@@ -77,12 +78,13 @@ class Tables(History):
 
     @property
     def active_keys(self) -> list[int]:
-        """The keys of which somebody tried to write or read something, or to commit an offset."""
+        """The partitions of which a client tried to write or read something, or to commit an
+        offset."""
         return self._keys_in(self.sends.key, self.polls.key, self.step_key)
 
     @property
     def record_keys(self) -> list[int]:
-        """Those of which somebody tried to write or read something."""
+        """The partitions of which a client tried to write or read something."""
         return self._keys_in(self.sends.key, self.polls.key)
 
     def _keys_in(self, *columns: Rows) -> list[int]:
@@ -92,19 +94,22 @@ class Tables(History):
 
     @property
     def subscribes(self) -> bool:
-        """Did anybody ask for a subscription?"""
+        """Whether any client asked for a subscription."""
         operations = self.operations
         asked = [code for code, name in enumerate(operations.f) if name == "subscribe"]
         return bool(np.isin(operations.f_code, asked).any())
 
     @property
     def bands(self) -> tuple[Band, ...]:
-        """When each fault was active."""
+        """When each fault was active, and what it may have misled."""
         return tuple(bands_of.band(fault) for fault in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
-        """By key: the last catch-up that was asked for after all that was acknowledged. None of a
-        cluster that had not recovered: its end of the log may not be the end of the log."""
+        """Return for each partition the last catch-up that was invoked after all acknowledgements.
+
+        There are none in a cluster that had not recovered: the log end that it reports may not be
+        the true one.
+        """
         if self.recovered is False:
             return {}
         acked = self.sends.outcome == OK
@@ -118,7 +123,7 @@ class Tables(History):
         }
 
     def key_rows(self) -> logs.Rows:
-        """The rows of all keys."""
+        """Return the rows of all partitions."""
         return logs.Rows(
             sends=(self.sends, self.sends.key),
             polls=(self.polls, self.polls.key),
@@ -128,7 +133,7 @@ class Tables(History):
         )
 
     def active(self) -> list[logs.Key]:
-        """The active keys, with what is known of each."""
+        """Return the active partitions, with what is known of each."""
         caught_up, faults = self.caught_up(), self.bands
         return [
             logs.Key(
@@ -144,12 +149,12 @@ class Tables(History):
         ]
 
     def logs(self) -> Iterator[Log]:
-        """Each key's rows."""
+        """Yield the log of each active partition."""
         return logs.logs(self.key_rows(), self.active(), len(self.keys))
 
     def _resets(self) -> tuple[Resets, I64]:
-        """By assignments of other keys, and by rebalances. What a rebalance changes holds for the
-        operation that tells of it."""
+        """Return the resets by assignments of other partitions, and by rebalances. A rebalance
+        takes effect with the operation that reports it."""
         resets, key = positions.resets(self.assignments, self.assigned, self._polling())
         steps = self.steps
         told = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
@@ -162,7 +167,7 @@ class Tables(History):
         )
 
     def _polling(self) -> positions.Polling:
-        """The operations that brought records of a key, or a process to its end."""
+        """Return the operations that delivered records of a partition, or caught up with it."""
         key, operation = self.polls.key, self.polls.operation
         changes = np.ones(len(key), dtype=np.bool_)
         changes[1:] = (key[1:] != key[:-1]) | (operation[1:] != operation[:-1])
@@ -179,12 +184,13 @@ class Tables(History):
         )
 
     def when(self, events: list[int]) -> I64:
-        """The times of events, by their indices."""
+        """Return the times of events, by their indices."""
         operations = self.operations
         return operations.event_ns[np.searchsorted(operations.event_index, events)]
 
     def began(self, events: list[int]) -> I64:
-        """When the operations began that these events end; an event of none began then itself."""
+        """Return when the operations began that these events end; an event that ends none counts
+        itself."""
         ended = self.operations.op
         if not len(ended):
             return self.when(events)
@@ -194,8 +200,8 @@ class Tables(History):
 
 
 def read(path: Path, progress: parse.Progress) -> pa.Table:
-    """The events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file; :class:`BadHistory` if
-    they are none."""
+    """Return the events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file. Raises
+    :class:`BadHistory` if it holds none."""
     readers = {".parquet": parquet.read, ".edn": jepsen.read}
     try:
         history = readers.get(path.suffix, parse.read_jsonl)(path, progress)
@@ -210,9 +216,11 @@ def read(path: Path, progress: parse.Progress) -> pa.Table:
 
 
 def columns(history: pa.Table, source: Path | None = None) -> Columns:
-    """The columns of a history that can be judged. Raises :class:`BadHistory` when its events break
-    a rule of :mod:`checkers.wellformed` or :mod:`checkers.completions`, with the line in
-    ``source``, the file that it was read from."""
+    """Return the columns of a history that can be judged.
+
+    Raises :class:`BadHistory` when its events break a rule of :mod:`checkers.wellformed` or
+    :mod:`checkers.completions`, with the line in ``source``, the file that it was read from.
+    """
     columns = Columns(history)
     if (broken := wellformed.broken(history, columns)) is not None:
         raise BadHistory(_place(columns, broken.row, source) + broken.why)
@@ -231,8 +239,8 @@ def tables(history: pa.Table, source: Path | None = None) -> Tables:
 
 
 def tables_of(columns: Columns) -> Tables:
-    """The tables of a history, which takes the columns apart: where nobody else has the history,
-    what is looked at once is gone from then on."""
+    """Return the tables of a history, and take its columns apart: unless the caller keeps the
+    history, memory that is read only once is freed at once."""
     operations = _operations(columns)
     memory.release()
     first, last, outcome = operations.first, operations.last, operations.outcome
@@ -292,7 +300,7 @@ def tables_of(columns: Columns) -> Tables:
 
 
 def _place(columns: Columns, row: int, source: Path | None) -> str:
-    """Where the event of a row is, as the beginning of a message."""
+    """Return where the event of a row is, as the beginning of a message."""
     event = f"event {columns.index[row]}: "
     if source is None:
         return event
@@ -301,7 +309,7 @@ def _place(columns: Columns, row: int, source: Path | None) -> str:
 
 
 def _line_of(path: Path, row: int) -> int | None:
-    """The line of an event, by its place from 0; ``None`` for a file without lines."""
+    """Return the line of an event, given its row from 0; ``None`` for a file without lines."""
     if path.suffix == ".parquet":
         return None
     with path.open("rb") as lines:
@@ -310,7 +318,7 @@ def _line_of(path: Path, row: int) -> int | None:
 
 
 def _operations(columns: Columns) -> Operations:
-    """The operations of clients, each with the row of its first event and of its last."""
+    """Return the operations of clients, each with the rows of its first and its last event."""
     clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
     order = clients[np.argsort(columns.process[clients], kind="stable")]
     process, invokes = columns.process[order], columns.type[order] == INVOKE

@@ -1,9 +1,9 @@
-"""Values are unique per key, or what concerns them is not judged.
+"""Leaves out values that are not unique in their partition, since they cannot be judged.
 
-Checkers find the write of a record by its key and value. A value that two operations may have
-written (a client that tries again after ``info``, say) has no such write: each of its records may
-be of either. The rows of such a value are left out, and the verdict says so. A write that certainly
-failed does not count: its value may be sent again.
+Checkers find the write of a record by its partition and value. If two operations may have written a
+value (a client that tries again after ``info``, say), each of its records may be of either. The
+rows of such a value are left out, and the verdict says so. A write that certainly failed does not
+count: its value may be sent again.
 """
 
 from collections.abc import Iterable
@@ -16,19 +16,23 @@ from checkers.kernels.rows import FAIL, Bools
 
 
 class Repeated(NamedTuple):
-    """What has to be left out."""
+    """Which rows stay, and which values are left out."""
 
     sends: Bools
-    """Which rows of what was sent stay."""
+    """Mask of the rows of sends that stay."""
     polls: Bools
-    """Which rows of what was polled stay."""
+    """Mask of the rows of polls that stay."""
     values: tuple[tuple[int, int, tuple[int, ...]], ...]
-    """Key and value that more than one write may have written, and the operations that did."""
+    """Partition and value that more than one write may have written, and the operations that
+    did."""
 
 
 def repeated(sends: AllSends, polls: AllPolls, compacted: Iterable[int]) -> Repeated | None:
-    """``None`` where values are unique. Of a ``compacted`` key with such a value nothing is judged,
-    because that value may have replaced any other of its record key."""
+    """Return what has to be left out; ``None`` where values are unique.
+
+    Of a ``compacted`` partition with such a value nothing is judged, because that value may have
+    replaced any other of its record key.
+    """
     values = np.sort(sends.value)
     if not (values[1:] == values[:-1]).any():
         return None
@@ -65,8 +69,8 @@ def repeated(sends: AllSends, polls: AllPolls, compacted: Iterable[int]) -> Repe
 
 
 def _with_possible(same: Bools, possible: Bools) -> Bools:
-    """Of each row but the first: does its value have a write that may have happened? Rows of one
-    value are neighbours, and such a write comes first."""
+    """Return for each row but the first whether its value has a write that may have happened. Rows
+    of one value are adjacent, and such a write comes first."""
     number = np.arange(len(possible))
     begins = np.maximum.accumulate(np.where(np.append(True, ~same), number, 0))
     found: Bools = possible[begins][1:]
@@ -74,7 +78,7 @@ def _with_possible(same: Bools, possible: Bools) -> Bools:
 
 
 def reasons(values: Iterable[tuple[int, int, tuple[int, ...]]], keys: tuple[str, ...]) -> list[str]:
-    """Why nothing can be said of such values, in one sentence."""
+    """Return one sentence that says why these values were not judged; empty if there are none."""
     found = list(values)
     if not found:
         return []

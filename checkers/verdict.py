@@ -1,4 +1,4 @@
-"""The verdict: what was promised was kept, was not, or too little was seen to say so."""
+"""The verdict: the promises were kept, or were broken, or too little was seen to decide."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,45 +26,47 @@ _RANK: dict[Valid, int] = {True: 0, "unknown": 1, False: 2}
 
 
 _CRASHED = "the checker "
-"""How the reason begins when a checker came to no end."""
+"""How the reason begins when a checker did not finish."""
 
 LATE_MS = 1000
-"""A schedule that is less late than this is not worth a word."""
+"""A schedule that is late by less than this is not mentioned."""
 WATCHED = "simulated"
-"""The target whose runs white-box checks look on at."""
+"""The target whose runs white-box checks watch."""
 
 
 class CheckerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one checker fared over all keys."""
+    """The result of one checker over all partitions."""
 
     valid: Valid
     seconds: float
     judged: int | None = None
-    """How much it had to judge (:data:`checkers.material.MATERIAL` says of what): a checker that is
-    valid and judged 0 has found nothing wrong because there was nothing to look at. ``None`` in
-    verdicts of earlier versions."""
+    """How much it had to judge (:data:`checkers.material.MATERIAL` has the unit). A checker that is
+    valid and judged 0 has found nothing wrong because it had no input. ``None`` in verdicts of
+    earlier versions."""
 
 
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
-    """How long keys took no writes; reported, not judged."""
+    """How long partitions took no writes; reported, not judged."""
 
     longest: Outage | None = None
     recoveries: tuple[Recovery, ...] = ()
-    """Of each healed fault, the key that was slowest to take a write again once it was asked."""
+    """For each healed fault, the partition that was slowest to take a write again when one was
+    sent."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``verdict.json`` holds."""
+    """The content of ``verdict.json``."""
 
     valid: Valid
     anomalies: dict[str, int] = {}
-    """Illegal: by anomaly, the number of distinct (key, value) or (key, offset)."""
+    """Illegal findings: by anomaly, the number of distinct (partition, value) or (partition,
+    offset)."""
     allowed: dict[str, int] = {}
-    """The same of what the contract permits."""
+    """Findings that the contract permits, counted like the illegal ones."""
     evidence: dict[str, int] = {}
     unknown_because: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What of the history was left out, a sentence each."""
+    """What was left out of the history, a sentence each."""
     checkers: dict[str, CheckerResult] = {}
     availability: Availability = Availability()
     consumption: Consumption = NOTHING
@@ -73,42 +75,44 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     contract: dict[str, Any] = {}
     """The promises that it was judged by (:class:`~checkers.expectations.Contract`)."""
     settings: dict[str, str] = {}
-    """The settings that took the place of the plan's and changed its contract (``producer.acks``
-    …); empty: it was judged under the plan's own contract."""
+    """The settings that replaced the plan's and changed its contract (``producer.acks`` …); empty
+    if it was judged by the plan's own contract."""
     judged_by: dict[str, str] = {}
     """Version and commit of the code, and the executor."""
 
     def to_json(self) -> bytes:
-        """As ``verdict.json`` has it, indented for people."""
+        """Return the text of ``verdict.json``, indented for people."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
 def merge(verdicts: Iterable[Valid]) -> Valid:
-    """The worst of several, by true < unknown < false; true for none."""
+    """Return the worst of several verdicts, by true < unknown < false; true for none."""
     return max(verdicts, key=_RANK.__getitem__, default=True)
 
 
 def exit_status(verdict: Verdict) -> int:
-    """0 valid, 1 invalid, 2 unknown."""
+    """Return 0 for valid, 1 for invalid, 2 for unknown."""
     return {True: 0, False: 1, "unknown": 2}[verdict.valid]
 
 
 def crashed(reason: str, plan: Mapping[str, Any]) -> Verdict:
-    """When judging itself came to no end."""
+    """Return the verdict for a history that could not be judged to the end."""
     return Verdict(valid="unknown", unknown_because=(reason,), plan=dict(plan))
 
 
 def is_complete(verdict: Verdict) -> bool:
-    """Did every checker come to its end?"""
+    """Return whether every checker finished."""
     return bool(verdict.checkers) and not any(
         reason.startswith(_CRASHED) for reason in verdict.unknown_because
     )
 
 
 def replaces(later: Verdict, earlier: Verdict) -> bool:
-    """Does the later of two judgements of one history under one contract take the place of the
-    earlier one? A weaker one never does (valid < unknown < invalid), nor one that did not come to
-    its end: without Java nothing is known, whatever was known before."""
+    """Return whether a later judgement of a history replaces an earlier one under its contract.
+
+    A weaker one never does (valid < unknown < invalid), nor one that did not finish: without Java
+    nothing is known, whatever was known before.
+    """
     return _weight(later) >= _weight(earlier)
 
 
@@ -119,7 +123,7 @@ def _weight(verdict: Verdict) -> tuple[int, bool]:
 
 
 def essence(verdict: Verdict) -> bytes:
-    """What a verdict says, without how long checkers took and which code they are."""
+    """Return a verdict's content without the times of checkers and the version of the code."""
     checkers = {
         name: msgspec.structs.replace(result, seconds=0.0)
         for name, result in sorted(verdict.checkers.items())
@@ -137,11 +141,15 @@ def conclude(
     watched: Record | None = None,
     whole: Sequence[Receipt] = (),
 ) -> Verdict:
-    """``results`` come of ``reports`` by key, and of what was asked of the ``whole``. ``run``: what
-    was to be done. A run was to end with catch-ups of every key, so a key without one was not read
-    to its end; of a bare history (``None``), a key whose every acknowledged record was read counts
-    as such. ``plan`` is what the verdict tells of it; ``watched`` what white-box checks recorded,
-    where there were any."""
+    """Combine reports and findings into the verdict of a history.
+
+    ``results`` are the findings of the ``reports`` by partition and of the kernels for the
+    ``whole`` history. ``run`` is the plan that was to be carried out. A run ends with catch-ups of
+    every partition, so a partition without one was not read to its end; in a bare history
+    (``None``), a partition counts as read to its end when every acknowledged record was read.
+    ``plan`` is what the verdict says about the plan; ``watched`` is what white-box checks recorded,
+    where there were any.
+    """
     anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
     snapshots = 0 if watched is None or watched.end is None else watched.end.snapshots
@@ -180,7 +188,8 @@ def conclude(
 
 
 def _unwatched(run: Plan | None, watched: Record | None) -> list[str]:
-    """A run in a world is watched from beginning to end; elsewhere nobody can."""
+    """Return why a run was not fully watched. A simulated run is watched from beginning to end; on
+    other targets that is not possible."""
     if watched is None:
         is_missing = run is not None and run.target == WATCHED
         return ["the brokers' state was not watched"] if is_missing else []
@@ -244,7 +253,7 @@ def _evidence(
 def _too_little(
     tables: Tables, evidence: Mapping[str, int], late: Sequence[str], allowed: Mapping[str, int]
 ) -> list[str]:
-    """Why nothing can be said, a sentence each."""
+    """Return why too little was seen to decide, a sentence each."""
     reasons = []
     if not evidence["acked"] and not evidence.get("commits") and not tables.repeated:
         reasons.append("nothing was acknowledged")
@@ -266,7 +275,8 @@ def _too_little(
 
 
 def _doubts(tables: Tables) -> list[str]:
-    """The first acknowledgement of another value than was sent, and how many there are."""
+    """Return the first acknowledgement of another value than was sent, and how many more there
+    are."""
     if not tables.doubts:
         return []
     first, *more = tables.doubts
@@ -274,7 +284,7 @@ def _doubts(tables: Tables) -> list[str]:
 
 
 def _notes(tables: Tables) -> list[str]:
-    """What was left out of the judgement without a doubt about the rest."""
+    """Return what was left out of the judgement without a doubt about the rest."""
     notes = [] if tables.torn is None else [tables.torn]
     for what, found in (("operations", tables.ignored), ("fields", tables.unknown)):
         if found:
@@ -284,7 +294,7 @@ def _notes(tables: Tables) -> list[str]:
 
 
 def _not_done(tables: Tables, run: Plan | None) -> list[str]:
-    """What was planned and never tried: a test of nothing is passed by everybody."""
+    """Return which planned faults were never tried: a run without them proves nothing."""
     if run is None:
         return []
     if run.nemesis and not run.schedule:
@@ -301,8 +311,8 @@ def _not_done(tables: Tables, run: Plan | None) -> list[str]:
 
 
 def _late_ms(tables: Tables, run: Plan) -> int:
-    """By how much the latest fault was applied later than planned. One that waits for a moment of
-    the workload is late on purpose."""
+    """Return by how many milliseconds the latest fault was applied later than planned. A fault that
+    waits for a moment of the workload is late on purpose, and does not count."""
     planned = {fault.id: fault for fault in run.schedule or () if "when" not in fault.options}
     late_ns = [
         fault.from_ns - round(planned[fault.id].at_s * 1e9)
@@ -313,14 +323,14 @@ def _late_ms(tables: Tables, run: Plan) -> int:
 
 
 def lateness(late_ms: int) -> str | None:
-    """A sentence about a schedule that ran late; ``None`` for one that was carried out in time."""
+    """Return a sentence about a schedule that ran late; ``None`` for one that ran in time."""
     if late_ms < LATE_MS:
         return None
     return f"the schedule of faults ran up to {late_ms / 1000:.1f} s late"
 
 
 def _unforeseen(tables: Tables) -> list[str]:
-    """What happened to the test itself."""
+    """Return what went wrong with the test itself, a sentence each."""
     reasons = []
     if tables.recovered is False:
         reasons.append("the cluster did not recover after all faults were healed")
@@ -397,7 +407,8 @@ _CHECKER_OF = {
 
 
 ANOMALIES = (*_CHECKER_OF, *INFORMATION)
-"""The names of all anomalies but the broken invariants (:data:`~checkers.findings.INVARIANT`)."""
+"""The names of all anomalies except those of broken invariants
+(:data:`~checkers.findings.INVARIANT`)."""
 
 
 def _checkers(

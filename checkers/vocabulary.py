@@ -1,7 +1,7 @@
-"""The operations and micro-operations that a history may hold, and what each of them looks like.
+"""The operations and micro-operations that a history may hold, and the shape of each of them.
 
 An operation of a client with another name is ignored as a whole, and so is a micro-operation with
-another name: the evidence counts both. What has a known name and another shape is refused.
+another name: the evidence counts both. A known name with another shape is rejected.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import msgspec
 from model.text import brief
 
 NAMES_KEYS = ("assign", "subscribe")
-"""Operations whose values may be lists of keys, as Jepsen has them."""
+"""Operations whose values may be lists of partitions, as in Jepsen's histories."""
 
 WITH_MICRO_OPERATIONS = frozenset(
     (
@@ -35,7 +35,7 @@ WITH_MICRO_OPERATIONS = frozenset(
 )
 
 OPERATIONS = WITH_MICRO_OPERATIONS | {"crash"}
-"""What a client is asked to do (``f``)."""
+"""What a client may be asked to do (``f``)."""
 
 MICRO_OPERATIONS = {
     "send": '["send", key, value], completed as ["send", key, [offset, value]]',
@@ -96,7 +96,8 @@ def _is_pair(value: Any) -> bool:
 
 
 def _are_places(value: Any) -> bool:
-    """By key: an offset, one with its metadata, or none."""
+    """Return whether this maps partitions to an offset, to an offset with its metadata, or to
+    null."""
     return type(value) is dict and all(
         place is None or _is_number(place) or _is_pair(place) for place in value.values()
     )
@@ -136,12 +137,12 @@ _ARGUMENTS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...]]] = {
     "delete-topic": ((_is_text,), ()),
     "delete-records": ((_is_text, _is_end), (_NUMBER,)),
 }
-"""What follows the name of a micro-operation, and what may follow that. Sends and polls, of which
+"""The required arguments of each micro-operation, and the optional ones. Sends and polls, of which
 there are many, are checked where they are read."""
 
 
 def fits(micro_op: list[Any]) -> bool:
-    """Has a micro-operation of a known name its shape?"""
+    """Return whether a micro-operation of a known name has its shape."""
     needed, more = _ARGUMENTS[micro_op[0]]
     given = micro_op[1:]
     if not len(needed) <= len(given) <= len(needed) + len(more):
@@ -151,11 +152,11 @@ def fits(micro_op: list[Any]) -> bool:
 
 
 class Misfit(ValueError):
-    """A value that has not the shape of micro-operations; the message says what is wrong."""
+    """A value that does not have the shape of micro-operations; the message says what is wrong."""
 
 
 def misfit(given: Any, error: Exception) -> str:
-    """One sentence that says how a value differs from what it has to be."""
+    """Return one sentence that says how a value differs from what it has to be."""
     if isinstance(error, RecursionError):
         return "the value is nested too deeply"
     shown = _shown(given)

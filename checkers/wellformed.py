@@ -1,8 +1,9 @@
-"""What a history has to satisfy before it can be judged, whichever file it came from.
+"""Rules that a history has to satisfy before it can be judged, whichever file it came from.
 
-Events have increasing indices and times; a process does one operation after another and none after
-one that ended in doubt; offsets are none below 0. A history that breaks one of these rules would be
-judged by events that cannot have happened as it says. Another rule: :mod:`checkers.completions`.
+Indices increase and times do not decrease; a process does one operation after another and none
+after one that ended in doubt; offsets are not negative. A history that breaks one of these rules
+would be judged by events that cannot have happened as it says. :mod:`checkers.completions` has
+another rule.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,8 +20,8 @@ from checkers.kernels.rows import UNKNOWN, Bools
 from model.op import CRASH, NEMESIS, RECOVER
 
 NO_OFFSET = (UNKNOWN, -1001)
-"""What clients state in place of an offset that they do not know: the protocol's -1, and
-librdkafka's ``OFFSET_INVALID``. Polled records always have one, or null."""
+"""What clients report in place of an unknown offset: the protocol's -1, and librdkafka's
+``OFFSET_INVALID``. A polled record always has an offset, or null."""
 
 _OK, _INFO = (parse.TYPES.index(name) for name in ("ok", "info"))
 
@@ -29,12 +30,12 @@ class Broken(NamedTuple):
     """The first event that breaks a rule."""
 
     row: int
-    """Its place in the history, from 0."""
+    """Its row in the history, from 0."""
     why: str
 
 
 class _Events:
-    """A history and its columns, as rules look at them."""
+    """A history and its columns, as the rules read them."""
 
     def __init__(self, history: pa.Table, columns: Columns) -> None:
         self.index, self.time_ns, self.process = columns.index, columns.time_ns, columns.process
@@ -43,7 +44,7 @@ class _Events:
         self.micro_ops = only(history["value"]).values
 
     def row_of(self, micro_op: int) -> int:
-        """The event of a micro-operation."""
+        """Return the row of a micro-operation's event."""
         return int(np.searchsorted(self.columns.micro_op_end, micro_op, side="right")) - 1
 
 
@@ -51,13 +52,13 @@ Rule = Callable[[_Events], Iterator[Broken]]
 
 
 def broken(history: pa.Table, columns: Columns) -> Broken | None:
-    """The first event that breaks a rule; ``None`` if the history can be judged."""
+    """Return the first event that breaks a rule; ``None`` if the history can be judged."""
     events = _Events(history, columns)
     return min((found for rule in RULES for found in rule(events)), default=None)
 
 
 def _first(rows: Bools, why: Callable[[int], str]) -> Iterator[Broken]:
-    """The first row of a mask."""
+    """Yield the first row of a mask, with the reason for it."""
     if rows.any():
         row = int(rows.argmax())
         yield Broken(row, why(row))
@@ -100,7 +101,7 @@ def _types(events: _Events) -> Iterator[Broken]:
 
 
 def _operations(events: _Events) -> Iterator[Broken]:
-    """Each process of a client invokes an operation, completes it, and so on."""
+    """Check that each client invokes an operation, completes it, invokes the next, and so on."""
     clients = np.flatnonzero(events.process != NEMESIS)
     order = clients[np.argsort(events.process[clients], kind="stable")]
     if not len(order):
@@ -147,7 +148,7 @@ def _operations(events: _Events) -> Iterator[Broken]:
 
 
 def _offsets(events: _Events) -> Iterator[Broken]:
-    """No offset is negative, but for those that say that there is none."""
+    """Check that no offset is negative, except those that stand for an unknown offset."""
     columns = events.columns
     offset = events.micro_ops.field("offset")
     negative = pc.and_(pc.less(offset, 0), pc.invert(pc.is_in(offset, pa.array(NO_OFFSET))))
@@ -168,7 +169,7 @@ def _offsets(events: _Events) -> Iterator[Broken]:
 
 
 def _catch_ups(events: _Events) -> Iterator[Broken]:
-    """A catch-up succeeds at the high watermark, and not below."""
+    """Check that a catch-up succeeds only at the high watermark."""
     columns = events.columns
     rows = np.flatnonzero(columns.is_op(parse.CATCH_UP))
     rows = rows[columns.op_offset[rows] < columns.op_value[rows]]
@@ -184,7 +185,7 @@ def _catch_ups(events: _Events) -> Iterator[Broken]:
 
 
 def _details(events: _Events) -> Iterator[Broken]:
-    """What is kept as JSON has the shape that checkers rely on."""
+    """Check that values kept as JSON have the shape that checkers rely on."""
     crash, recover = (
         [n for n, name in enumerate(events.f_names) if name == known] for known in (CRASH, RECOVER)
     )
@@ -224,7 +225,7 @@ def _details(events: _Events) -> Iterator[Broken]:
 
 
 def _once(value: Any) -> str | None:
-    """What is wrong with what a process did once."""
+    """Return what is wrong with a ``subscribe``, ``init`` or ``leave``."""
     for micro_op in value if isinstance(value, list) else [value]:
         match micro_op:
             case [str(name), *_] if name in parse.ONCE:
@@ -240,7 +241,7 @@ def _once(value: Any) -> str | None:
 
 
 def _crash(value: dict[str, Any]) -> str | None:
-    """What is wrong with a node that ended by itself."""
+    """Return what is wrong with the report of a node that exited by itself."""
     if type(value.get("status")) is not int:
         return f"the exit status of a crash is a whole number, not {value.get('status')!r}"
     if not isinstance(value.get("node"), str):
@@ -254,7 +255,7 @@ def _recovery(value: dict[str, Any]) -> str | None:
 
 
 def _fault(value: dict[str, Any]) -> str | None:
-    """What is wrong with a fault; other things that a nemesis says have no id."""
+    """Return what is wrong with a fault; other events of a nemesis have no id."""
     if "id" in value and (type(value["id"]) is not int or abs(value["id"]) >= 1 << 63):
         return f"the id of a fault is a whole number, not {value['id']!r}"
     effect = value.get("effect")

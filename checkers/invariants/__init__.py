@@ -1,13 +1,13 @@
 """White-box checks: what must hold between any two events, whatever clients have seen.
 
-Each invariant is a fold over snapshots of the cluster: it takes a step, remembers what it needs,
-and yields violations. A docstring says why it holds for every correct broker of Kafka's 2.8 line
-with ZooKeeper, since a false alarm would make all of them worthless; what holds only under some
-settings takes them from the ``Rules``. Names such as R4 count the rules of Kafka's protocol as
-docs/anomalies.md lists them.
+Each invariant is a fold over snapshots of the cluster: it takes a step, keeps the state that it
+needs, and yields violations. Its docstring says why it holds for every correct broker of Kafka's
+2.8 line with ZooKeeper, since a false alarm would make all of them worthless. What holds only under
+some settings depends on the ``Rules``. Names such as R4 number the rules of Kafka's protocol that
+docs/anomalies.md lists.
 
-Sampling is sound: snapshots may be any consistent cuts, with gaps between them. Only what a fold
-can see decreases with fewer of them.
+Sampling is sound: snapshots may be any consistent cuts, with gaps between them. Fewer snapshots
+only reduce what a fold can see.
 """
 
 MEANING = {
@@ -34,4 +34,4 @@ MEANING = {
     "one-controller-per-epoch": "Two brokers were the controller of the same epoch.",
     "metadata-epoch-monotone": "A broker told clients of a leader that it knew to be replaced.",
 }
-"""Of each invariant, what its violation says; the names as findings have them."""
+"""What a violation of each invariant means; the names are those of findings."""

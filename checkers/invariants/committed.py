@@ -1,15 +1,15 @@
-"""What was ever committed stays: the record of all watermarks that leaders have had.
+"""What was committed stays: compares logs with a record of all high watermarks of leaders.
 
 The record belongs to the checker and never goes back, unlike any broker's own watermark (as in
 Vanlightly's TLA+ model of Kafka's replication). It counts watermarks of deposed leaders, too: such
-a leader still waits for all of its maximal ISR, among them the next leader (KIP-497), whose fetches
-said no more than its log held when it was elected. So whatever an earlier leader ever commits, then
-or later, lies below the end that the next leader's log had at its election.
+a leader still waits for all of its maximal ISR (KIP-497), among them the next leader, whose fetches
+confirmed no more than its log held when it was elected. So whatever an earlier leader ever commits,
+then or later, is below the end that the next leader's log had at its election.
 
-Nothing of this holds with unclean elections (R15). Power losses are within the contract as long
-as a member of the ISR is left whose disk has lost nothing since it was last whole (L4); when the
-last such member loses power, what was committed may be gone by necessity, and the partition is not
-looked at any more.
+None of this holds with unclean elections (R15). Power losses are within the contract as long as a
+member of the ISR is left whose disk has lost nothing since it was last whole (L4). When the last
+such member loses power, committed records may be lost without a bug, and the partition is not
+checked any more.
 """
 
 from bisect import bisect_left
@@ -28,13 +28,13 @@ class _Line:
 
     def __init__(self) -> None:
         self.first: int | None = None
-        """Where the record begins: nothing is known of what lies before."""
+        """Where the record begins: earlier batches are unknown."""
         self.end = 0
         """The highest watermark of any leader."""
         self.at: dict[int, Batch] = {}
-        """By base offset."""
+        """The batches by base offset."""
         self.marks: dict[int, int] = {}
-        """By leader epoch, the highest watermark that its leader had."""
+        """The highest watermark of each leader epoch's leader."""
         self.read: dict[int, tuple[Sequence[Batch], int]] = {}
         """By broker, how many of which batches are known to agree."""
         self.doubted: dict[int, None] = {}
@@ -42,11 +42,11 @@ class _Line:
         self.is_lost = False
 
     def bound(self, epoch: int) -> int:
-        """What a leader of this epoch must hold."""
+        """Return the offset below which a leader of this epoch must hold everything."""
         return max((end for other, end in self.marks.items() if other <= epoch), default=0)
 
     def extend(self, replica: ReplicaState) -> None:
-        """Take in what this leader has committed beyond."""
+        """Add what this leader has committed beyond the record."""
         mark = replica.high_watermark
         self.marks[replica.leader_epoch] = max(mark, self.marks.get(replica.leader_epoch, 0))
         if mark <= self.end:
@@ -56,7 +56,7 @@ class _Line:
             self.first = max(replica.log_start, batches[0].base if count else 0)
         begin = bisect_left(batches, self.end, hi=count, key=_base)
         if begin < count and batches[begin].base > self.end:
-            self.first = batches[begin].base  # what lies between was deleted before it was seen
+            self.first = batches[begin].base  # earlier ones were deleted before a snapshot
         for number in range(begin, count):
             batch = batches[number]
             if batch.next > mark:
@@ -65,8 +65,8 @@ class _Line:
         self.end = mark
 
     def conflict(self, broker: int, replica: ReplicaState, limit: int) -> Batch | None:
-        """The first batch below ``limit`` that is not the committed one, or the first committed
-        one that is left out between two batches."""
+        """Return the first batch below ``limit`` that is not the committed one, or the first
+        committed batch that is missing between two batches."""
         limit = min(limit, self.end)
         batches, count = replica.batches.all, replica.batches.count
         known = self.read.get(broker)
@@ -93,26 +93,29 @@ class _Line:
 
 
 class Committed:
-    """``log-matching``, ``leader-completeness``, ``candidate-completeness``,
-    ``truncation-below-hw``.
+    """Checks that no replica lacks, or has changed, what it must hold of the committed log.
 
-    - Below its own watermark every replica's log is the committed one (R4): a watermark comes from
-      a leader, to a log that is a prefix of the leader's up to there, and no cut takes a log apart
-      below it.
+    The invariants are ``log-matching``, ``leader-completeness``, ``candidate-completeness`` and
+    ``truncation-below-hw``:
+
+    - Below its own watermark, every replica's log is the committed one (R4): a watermark comes from
+      a leader, to a log that is a prefix of the leader's up to there, and no truncation changes a
+      log below it.
     - A leader holds, unchanged, all that leaders of its own and earlier epochs have committed (R1).
-      One that was deposed need not know of what came later.
-    - So does each member of the ISR that stands in ZooKeeper, if it runs (R2): any of them may be
-      the next leader. A broker in the ISR that has no log at all holds nothing.
-    - Nobody cuts its log below its own watermark: what lies below is committed, every later leader
-      has it (R1), so the point where the logs part lies above; and a follower whose leader cannot
-      tell cuts at its watermark (E6).
+      A deposed leader need not know of what came later.
+    - So does each running member of the ISR in ZooKeeper (R2): any of them may be the next leader.
+      A broker in the ISR that has no log at all holds nothing.
+    - No replica truncates its log below its own watermark: everything below is committed and every
+      later leader has it (R1), so the logs diverge above it; and a follower whose leader does not
+      know where truncates to its watermark (E6).
     """
 
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
 
     def end(self, key: str) -> int | None:
-        """Up to where all that was ever committed must be readable; None: nobody can say."""
+        """Return the offset below which all that was ever committed must be readable; None if
+        unknown."""
         line = self._lines.get(key)
         return None if line is None or line.is_lost else line.end
 
@@ -134,7 +137,7 @@ class Committed:
         return line
 
     def _doubt(self, step: Step, broker: int) -> None:
-        """It has lost power, and perhaps what was not synced."""
+        """Mark a broker that has lost power, and perhaps writes that were not synced."""
         zookeeper = step.now.zookeeper
         for key, state in ({} if zookeeper is None else zookeeper.partitions).items():
             line = self._line(key)
@@ -143,7 +146,8 @@ class Committed:
                 line.is_lost = True
 
     def _cut(self, step: Step, seen: Changed) -> Iterator[Violation]:
-        """Was too much cut off since the last snapshot, even if it has been fetched again?"""
+        """Check whether too much was truncated since the last snapshot, even if it was fetched
+        again."""
         before, line = seen.before, self._line(seen.key)
         if before is None or before.log_number != seen.now.log_number or line.is_lost:
             return
@@ -224,7 +228,7 @@ _NOTHING = ReplicaState(role="untold", log_end=0, batches=Batches.of())
 
 
 def _leads(replica: ReplicaState, epoch: int) -> bool:
-    """Is it the leader of this epoch? Then it was judged as that."""
+    """Return whether the replica leads in this epoch; then it was judged as the leader."""
     return replica.role == "leader" and replica.leader_epoch == epoch
 
 
@@ -237,7 +241,7 @@ def _holds(
     line: _Line,
     epoch: int,
 ) -> Iterator[Violation]:
-    """Does it hold all that was committed up to this epoch?"""
+    """Check that a replica holds all that was committed up to this epoch."""
     bound = line.bound(epoch)
     if replica.log_end < bound:
         yield step.violation(

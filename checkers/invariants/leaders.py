@@ -1,4 +1,5 @@
-"""What leaders may do: one to an epoch, as elected, with a watermark that keeps its word."""
+"""What leaders may do: one in each epoch, as elected, with a high watermark that never goes
+back."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,26 +8,29 @@ from model.snapshot import Batch
 from model.violation import Violation
 
 _ORDERED = ("leader", "follower")
-"""What a replica is by an order of a controller."""
+"""The roles that a replica has by an order of a controller."""
 
 
 class Leaders:
-    """``one-leader-per-epoch``, ``leader-as-elected``, ``leader-epoch-monotone``.
+    """Checks that brokers lead as ZooKeeper says, one in each epoch.
+
+    The invariants are ``one-leader-per-epoch``, ``leader-as-elected`` and
+    ``leader-epoch-monotone``.
 
     A broker leads only by an order of a controller, which is sent after the leader and its epoch
-    stand in ZooKeeper, and each change of leader is a new epoch (E1, E2). So a broker never leads
-    in a later epoch than ZooKeeper's, and in ZooKeeper's only if it is the leader there. One that
-    leads in an earlier epoch has merely not heard yet. The same broker may lead in one epoch twice,
-    with a start in between that no controller noticed. An order of an earlier epoch than that of
-    the last one that was obeyed is late, and refused (KIP-101): no replica goes back in its
-    broker's life.
+    are in ZooKeeper, and each change of leader begins a new epoch (E1, E2). So a broker never leads
+    in a later epoch than ZooKeeper's, and in ZooKeeper's only if it is the leader there. A broker
+    that leads in an earlier epoch merely has not heard of the change. The same broker may lead in
+    one epoch twice, with a restart in between that no controller noticed. A broker rejects an order
+    with an earlier epoch than that of the last order that it obeyed (KIP-101): between two starts
+    of the broker, no replica goes back.
     """
 
     def __init__(self) -> None:
         self._leader: dict[tuple[str, int], int] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for seen in step.changed:
             replica = seen.now
             epoch = replica.leader_epoch
@@ -72,21 +76,24 @@ def _went_back(step: Step, seen: Changed, before: int) -> Iterator[Violation]:
 
 
 class Watermarks:
-    """``leader-hw-monotone``, ``hw-below-min-isr``, ``isr-superset``, ``exposed-end-monotone``.
+    """Checks the high watermarks of leaders, and the ends that they return to clients.
 
-    - In one epoch of one life of a broker its watermark as a leader never goes back (R7). Across
-      epochs it may: a new leader knows less than its predecessor did.
-    - While fewer are in the ISR than min.insync.replicas asks for (or than there are replicas, if
-      that is less), the watermark stands still (KIP-966, KAFKA-15583). Judged between two snapshots
-      with the same version of the state, so that the ISR was the same all the time; only where the
-      brokers promise it (``Rules.isr_min``).
-    - A leader in ZooKeeper's epoch counts for its watermark at least the ISR that stands there
-      (KIP-497): it adds whoever is to join before it writes, and lets go of whoever is to leave
-      after the write is confirmed; every change by the controller is a new epoch.
-    - The end that clients are told by ListOffsets never goes back from one epoch to a later one
-      (KIP-207): a leader tells none before its watermark has reached the end that its log had when
-      it was elected, and that is not below any end that an earlier leader could tell, then or
-      later. Not with unclean elections.
+    The invariants are ``leader-hw-monotone``, ``hw-below-min-isr``, ``isr-superset`` and
+    ``exposed-end-monotone``:
+
+    - In one epoch, and between two starts of a broker, its watermark as a leader never goes back
+      (R7). Across epochs it may: a new leader knows less than its predecessor did.
+    - While the ISR is smaller than min.insync.replicas (or than the number of replicas, if that is
+      less), the watermark does not move (KIP-966, KAFKA-15583). This is judged between two
+      snapshots with the same version of the state, so that the ISR was the same all the time, and
+      only where the brokers promise it (``Rules.isr_min``).
+    - A leader in ZooKeeper's epoch counts at least the ISR in ZooKeeper for its watermark
+      (KIP-497): it adds a joining replica before it writes, and drops a leaving one after the write
+      is confirmed; every change by the controller is a new epoch.
+    - The end that ListOffsets returns never goes back from one epoch to a later one (KIP-207): a
+      leader returns none before its watermark has reached the end that its log had when it was
+      elected, and that is not below any end that an earlier leader could return, then or later.
+      This is not checked with unclean elections.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -94,7 +101,7 @@ class Watermarks:
         self._told: dict[str, dict[int, tuple[int, int]]] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for seen in step.changed:
             if seen.now.role == "leader":
                 yield from self._mark(step, seen)
@@ -172,10 +179,10 @@ def _superset(step: Step, key: str) -> Iterator[Violation]:
 class OneLogPerEpoch:
     """``one-log-per-epoch``: an offset in a leader epoch is one batch, on all brokers and for ever.
 
-    Only the one leader of an epoch makes its batches, at the end of its log, which it never cuts
-    while it leads; everybody else copies. A restart of that leader in the same epoch changes
-    nothing, for a plain end loses nothing. Where its disk lost something, it may lead in the epoch
-    again and write other batches: then that epoch is not looked at any more.
+    Only the leader of an epoch makes its batches, at the end of its log, which it never truncates
+    while it leads; all other replicas copy them. A restart of that leader in the same epoch changes
+    nothing, because the end of a process alone loses nothing. If its disk has lost something, it
+    may lead in the epoch again and write other batches: then that epoch is not checked any more.
     """
 
     def __init__(self) -> None:
@@ -185,7 +192,7 @@ class OneLogPerEpoch:
         self._spoilt: set[tuple[str, int]] = set()
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for number in step.damaged():
             self._spoilt.update(self._led.get(number, {}).items())
         for seen in step.changed:

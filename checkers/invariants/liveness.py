@@ -8,16 +8,17 @@ from model.violation import Violation
 
 
 class Liveness:
-    """Whole: each partition is led by whom ZooKeeper names, every replica is in the ISR and
-    follows, and all that was ever committed can be read again.
+    """Reports partitions that are not whole some time after all faults were healed.
 
-    No promise of a protocol but of a run: its bound must leave time for sessions to expire, dead
-    connections to be noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. Judged
-    once for each calm, at the first snapshot after the bound.
+    A partition is whole if the broker that ZooKeeper names leads it, every replica is in the ISR
+    and follows, and all that was ever committed can be read again. The protocol does not promise
+    this, but a run does: its bound must leave time for sessions to expire, dead connections to be
+    noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for each
+    calm, at the first snapshot after the bound.
     """
 
     is_pending = False
-    """Was something lacking in the last snapshot, which may still come within the bound?"""
+    """Whether something was missing in the last snapshot that may still come within the bound."""
 
     def __init__(self, rules: Rules, committed_end: Callable[[str], int | None]) -> None:
         self._bound_s = rules.recovery_s
@@ -25,7 +26,7 @@ class Liveness:
         self._judged: int | None = None
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         since = step.now.calm_since_ns
         zookeeper = step.now.zookeeper
         self.is_pending = False

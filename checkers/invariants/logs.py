@@ -1,4 +1,4 @@
-"""What one replica must be by itself: its offsets, its epochs, its producers."""
+"""What must hold for a single replica: its offsets, its epochs, its producers, its compaction."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,14 @@ _SEQUENCES: Final = 1 << 31
 class Offsets:
     """``offsets-in-order``: log start ≤ high watermark ≤ log end (L1).
 
-    Whatever moves one of them bounds it by the others: a follower takes the leader's watermark as
-    far as its own log goes, retention ends at the watermark (KAFKA-5634), a log that is cut takes
-    its watermark along. A log whose broker was not told of its partition has no watermark yet.
+    Whatever moves one of them keeps it within the others: a follower takes the leader's watermark
+    only as far as its own log goes, retention ends at the watermark (KAFKA-5634), and a truncation
+    moves the watermark back with the log end. A replica for which its broker has no order yet has
+    no watermark.
     """
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for seen in step.changed:
             replica = seen.now
             marks = [replica.log_start, replica.log_end]
@@ -40,15 +41,16 @@ class Offsets:
 
 
 class Epochs:
-    """``log-in-order``, ``epoch-cache``: a log and its leader epoch cache tell the same story.
+    """``log-in-order``, ``epoch-cache``: a log and its leader epoch cache agree.
 
     - Along a log offsets rise, and leader epochs never fall: a leader appends at its end in its own
       epoch, a follower only what continues its log (KAFKA-3047). The last batch ends the log.
-    - In the cache epochs and start offsets rise strictly, none starts behind the log's end (E4): a
-      leader enters its epoch at its log's end before it serves (KAFKA-7415), a cut removes what
-      starts at or after it even if no record goes (KAFKA-10706), a start removes it, too.
-    - The cache's epoch at a batch's first offset that may be read is the batch's epoch: both are
-      written by the same append, and rebuilt together in recovery (KAFKA-10432).
+    - In the cache, epochs and start offsets rise strictly, and none starts after the log's end
+      (E4): a leader enters its epoch at its log's end before it serves (KAFKA-7415); a truncation
+      removes what starts at or after it even if it removes no record (KAFKA-10706), and a start
+      removes that, too.
+    - The cache's epoch at a batch's first readable offset is the batch's epoch: both are written by
+      the same append, and rebuilt together in recovery (KAFKA-10432).
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class Epochs:
         self._checked = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for seen in step.changed:
             yield from self._cache(step, seen)
             yield from self._log(step, seen)
@@ -112,8 +114,8 @@ class Epochs:
 def _first_disorder(
     replica: ReplicaState, begin: int
 ) -> tuple[str, int, str, tuple[int, ...]] | None:
-    """The first batch from the one of number ``begin`` on that does not fit: which invariant it
-    breaks, where, and why."""
+    """Return the first batch, from number ``begin`` on, that does not fit: the invariant that it
+    breaks, the offset, the reason and the epochs."""
     batches, epochs, start = replica.batches.all, replica.epochs, replica.log_start
     entry = -1
     for number in range(begin, replica.batches.count):
@@ -141,27 +143,28 @@ def _first_disorder(
 
 
 class Producers:
-    """``producer-state``: what is remembered of producers is what a replay of the log gives (P3).
+    """``producer-state``: what a broker remembers of producers equals a replay of the log (P3).
 
-    The memory at the log's end is a fold over its batches: on the leader that appended them, on
-    followers, which never refuse (KAFKA-6003), and after a start, which replays from a snapshot.
-    Per producer that is its epoch and its last five batches of it; a coordinator's marker tells the
-    epoch, and is none of them. Where retention has deleted the
-    beginning, more may be remembered than the log still tells (KIP-360), so only what it does tell
-    is compared, and that nobody is forgotten, not even by a start, whose records are all deleted,
-    unless the log was cut or begun anew. Who was silent for ``producer.id.expiration.ms`` may be
-    forgotten: of who has come back since, only the last batches are remembered.
+    The state at the log's end is a fold over its batches: on the leader that appended them, on
+    followers, which never reject them (KAFKA-6003), and after a start, which replays from a
+    snapshot. Per producer it is the epoch, and the last five batches in that epoch; a transaction
+    marker changes the epoch, and is none of the batches. Where retention has deleted the beginning,
+    a broker may remember more than the log still shows (KIP-360). So only what the log does show is
+    compared, and that no producer is forgotten, not even by a start and not even one whose records
+    are all deleted, unless the log was truncated or created again. A producer that was silent for
+    ``producer.id.expiration.ms`` may be forgotten; if it has come back since, only its last batches
+    are remembered.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._expiration_ns = rules.producer_expiration_s * 1e9
         self._replays: dict[tuple[int, str], _Replay] = {}
         self._last: dict[tuple[int, str], _Last] = {}
-        """By replica: who was remembered when that was last looked at, of a log that is the same
-        since."""
+        """By replica: what was remembered when a snapshot last had it, as long as the log is the
+        same."""
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         may_forget = step.now.time_ns >= self._expiration_ns
         for seen in step.changed:
             place = seen.broker, seen.key
@@ -199,7 +202,7 @@ class Producers:
 
 
 class _Last(NamedTuple):
-    """What was remembered of a log, and of which."""
+    """What was remembered of a log, and which log that was."""
 
     life: int
     log_number: int
@@ -207,7 +210,8 @@ class _Last(NamedTuple):
     producers: Mapping[int, Producer]
 
     def is_of(self, seen: Changed) -> bool:
-        """Is the log that is seen this one, started anew perhaps, and has lost nothing since?"""
+        """Return whether this is the same log, perhaps after a restart, and has lost nothing
+        since."""
         if seen.life == self.life:
             same = (self.log_number, self.cuts) == (seen.now.log_number, seen.now.cuts)
             return seen.before is not None and same
@@ -217,7 +221,7 @@ class _Last(NamedTuple):
 def _forgotten(
     step: Step, seen: Changed, known: Mapping[int, Producer], remembered: Mapping[int, Producer]
 ) -> Iterator[Violation]:
-    """Is there a producer whose records were deleted, and who is not known any more?"""
+    """Report a producer whose records were deleted and that is not remembered any more."""
     for producer in sorted(known.keys() - remembered.keys()):
         batches = known[producer].batches
         if batches and batches[-1].last_offset < seen.now.log_start:
@@ -236,12 +240,13 @@ def _forgotten(
 class Compactions:
     """``compaction-as-configured``: segments are replaced only where ``cleanup.policy`` says so.
 
-    Who takes ``compact`` away wants every record to stay that is there, be it the last of its key
-    or not. A pass under way is given up as soon as the broker has heard of that (KAFKA-12840).
+    An operator who takes ``compact`` away wants all remaining records to stay, whether or not they
+    are the last of their key. A broker stops a pass of the cleaner as soon as it has heard of that
+    (KAFKA-12840).
     """
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for number, broker in step.now.brokers.items():
             before = None if step.before is None else step.before.brokers.get(number)
             if before is None or before.life != broker.life:
@@ -258,7 +263,7 @@ class Compactions:
 
 
 class _Replay:
-    """The producers of a log, folded as far as it was looked at."""
+    """The producers of a log, replayed up to the last batch that was seen."""
 
     def __init__(self, batches: Sequence[Batch]) -> None:
         self.batches = batches
@@ -275,7 +280,7 @@ class _Replay:
                 known = batch.producer_epoch, deque(maxlen=_REMEMBERED)
                 self.producers[batch.producer] = known
             if batch.sequence < 0:
-                continue  # a coordinator's, in its producer's epoch: it numbers nothing
+                continue  # a transaction marker has its producer's epoch, but no sequence
             records = batch.next - batch.base
             last = (batch.sequence + records - 1) % _SEQUENCES
             known[1].append(RememberedBatch(last, batch.next - 1, records))

@@ -1,4 +1,4 @@
-"""From one snapshot to the next: what has changed, found once for all folds."""
+"""Finds what has changed from one snapshot to the next, once for all folds."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,28 +14,29 @@ class Rules:
     """The settings that decide which invariants hold."""
 
     unclean_elections: bool = False
-    """``unclean.leader.election.enable``: committed records may be lost then (rule R15)."""
+    """``unclean.leader.election.enable``: with it, committed records may be lost (rule R15)."""
     isr_min: int | None = None
-    """``min.insync.replicas``, if brokers hold the watermark below it (KIP-966, which is later than
-    the 2.8 line); None: they do not."""
+    """``min.insync.replicas``, if brokers hold the watermark while the ISR is smaller (KIP-966,
+    which is later than the 2.8 line); None if they do not."""
     isr_min_of: Mapping[str, int] = field(default_factory=dict)
-    """That of topics which have one of their own."""
+    """``min.insync.replicas`` of the topics that set it themselves."""
     producer_expiration_s: float = 86_400.0
     """``producer.id.expiration.ms``."""
     recovery_s: float | None = None
-    """How long after the last heal the cluster may take to be whole; None: nobody promised."""
+    """How long after the last heal the cluster may take to become whole; None if nothing is
+    promised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A replica that is not the same as in the last snapshot."""
+    """A replica that has changed since the last snapshot."""
 
     broker: int
     life: int
     key: str
     now: ReplicaState
     before: ReplicaState | None
-    """In the last snapshot, if the broker has not been started since."""
+    """Its state in the last snapshot; None if it had none, or if the broker has started since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +46,31 @@ class Step:
     now: ClusterState
     changed: list[Changed]
     touched: dict[str, None]
-    """Keys of partitions of which anything is new, in the order in which it was found."""
+    """Partitions of which anything is new, in the order in which it was found."""
     before: ClusterState | None
     deleted: AbstractSet[str]
-    """Keys of partitions whose topics were ever deleted."""
+    """Partitions whose topics were ever deleted."""
 
     def replicas(self, key: str) -> Iterator[tuple[int, ReplicaState]]:
-        """Those of one partition on the brokers that run, but for failed disks."""
+        """Yield the replicas of a partition on the brokers that run, except those on failed
+        disks."""
         for number, broker in self.now.brokers.items():
             replica = broker.replicas.get(key)
             if replica is not None and replica.role != "offline":
                 yield number, replica
 
     def partition(self, key: str) -> PartitionState | None:
-        """What ZooKeeper says of a partition."""
+        """Return a partition's state in ZooKeeper."""
         zookeeper = self.now.zookeeper
         return None if zookeeper is None else zookeeper.partitions.get(key)
 
     def partition_before(self, key: str) -> PartitionState | None:
-        """What ZooKeeper said of it in the last snapshot."""
+        """Return a partition's state in ZooKeeper at the last snapshot."""
         zookeeper = None if self.before is None else self.before.zookeeper
         return None if zookeeper is None else zookeeper.partitions.get(key)
 
     def damaged(self) -> list[int]:
-        """The brokers whose disks have lost something since the last snapshot."""
+        """Return the brokers whose disks have lost something since the last snapshot."""
         known = {} if self.before is None else self.before.damages
         return [number for number, n in self.now.damages.items() if n > known.get(number, 0)]
 
@@ -82,7 +84,7 @@ class Step:
         brokers: tuple[int, ...] = (),
         epochs: tuple[int, ...] = (),
     ) -> Violation:
-        """One at the time of this snapshot."""
+        """Return a violation at the time of this snapshot."""
         return Violation(
             invariant=invariant,
             time_ns=self.now.time_ns,
@@ -95,15 +97,15 @@ class Step:
 
 
 class Fold(Protocol):
-    """One or a few invariants that look at the same things."""
+    """One invariant, or a few that read the same state."""
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         ...
 
 
 class Stepper:
-    """Makes steps of snapshots."""
+    """Turns snapshots into steps."""
 
     def __init__(self) -> None:
         self._before: ClusterState | None = None
@@ -111,8 +113,8 @@ class Stepper:
         self._deleted: set[str] = set()
 
     def step(self, now: ClusterState) -> Step:
-        """The next one. A topic that was ever deleted is out of sight for good: brokers that were
-        away may still hold an earlier topic of its name."""
+        """Return the next step. A topic that was ever deleted is left out from then on: brokers
+        that were away may still hold an earlier topic of its name."""
         before = self._before
         touched: dict[str, None] = {}
         self._see_partitions(now, touched)

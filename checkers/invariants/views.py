@@ -1,4 +1,4 @@
-"""What brokers tell clients of the cluster."""
+"""What brokers report to clients about the cluster."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,21 +7,22 @@ from model.violation import Violation
 
 
 class Views:
-    """``metadata-epoch-monotone``: a broker never tells of an earlier leader than it did before.
+    """``metadata-epoch-monotone``: a broker never reports an earlier leader than it did before.
 
-    What clients are told comes from controllers, who write each leader into ZooKeeper before they
-    tell of it, in an epoch that is higher than those before. A new controller reads them there, and
-    is believed from its first word on; an order of a former one, or to a former registration of the
-    broker, is refused (KIP-380). So in one life of a broker the leader epoch of a partition goes
-    back only if a message came late and was taken for news (KAFKA-7738). A topic that is made anew
-    begins at 0: what was ever deleted is not looked at.
+    What brokers report comes from controllers, which write each leader to ZooKeeper before they
+    announce it, in an epoch that is higher than those before. A new controller reads the leaders
+    there, and its first request is already valid. A broker rejects an order of a former controller,
+    or to a former registration of the broker (KIP-380). So between two starts of a broker, the
+    leader epoch of a partition goes back only if a message came late and was mistaken for a new one
+    (KAFKA-7738). A topic that is created again begins at 0, so topics that were ever deleted are
+    not checked.
     """
 
     def __init__(self) -> None:
         self._told: dict[int, tuple[int, Mapping[str, int]]] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for number, broker in step.now.brokers.items():
             life, before = self._told.get(number, (0, {}))
             if broker.told is before:

@@ -1,4 +1,4 @@
-"""All invariants at once: snapshots in, violations out, each told once."""
+"""All invariants together: takes snapshots, and yields each violation once."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from model.violation import Violation
 
 
 class Watch:
-    """The fold of folds."""
+    """Runs every fold on every snapshot."""
 
     def __init__(self, rules: Rules) -> None:
         committed = Committed()
@@ -39,12 +39,13 @@ class Watch:
 
     @property
     def is_pending(self) -> bool:
-        """Was the cluster not whole in the last snapshot, and has time to become so?"""
+        """Whether the cluster was not whole in the last snapshot, and still has time to become
+        so."""
         return self._liveness.is_pending
 
     def step(self, now: ClusterState) -> Iterator[Violation]:
-        """What is violated and was not before: each invariant is told once for each partition, for
-        it mostly stays violated, and drags others along."""
+        """Yield new violations. Each invariant is reported once for each partition, because it
+        mostly stays violated, and makes others fail with it."""
         step = self._stepper.step(now)
         for fold in self._folds:
             for violation in fold.step(step):

@@ -1,4 +1,4 @@
-"""What stands in ZooKeeper: partition states and controllers."""
+"""What must hold in ZooKeeper: partition states and controllers."""
 
 from collections.abc import Iterator
 
@@ -8,22 +8,24 @@ from model.violation import Violation
 
 
 class States:
-    """``state-version``, ``leader-epoch-monotone``, ``isr-within-replicas``.
+    """Checks the states of partitions in ZooKeeper.
 
-    - The state znode changes by writes on a condition, and each makes the next version: another
-      content under the same version, or a version that goes back, is a write that nobody made
+    The invariants are ``state-version``, ``leader-epoch-monotone`` and ``isr-within-replicas``:
+
+    - The state znode changes only by conditional writes, and each makes the next version: other
+      content under the same version, or a version that goes back, is a write that no broker made
       (R14).
     - Leader epochs never go back, and another leader begins a new one: the controller raises the
-      epoch in the same write that names a leader, or takes one away (E1). Two samples with the same
-      leader may well lie on either side of another leader's term, so only a difference is judged.
-    - The ISR is never empty (KAFKA-5083), holds the leader, and only assigned replicas (R14).
+      epoch in the same write that names or removes a leader (E1). Two samples with the same leader
+      may be before and after another leader's term, so only a difference is judged.
+    - The ISR is never empty (KAFKA-5083), holds the leader, and holds only assigned replicas (R14).
     """
 
     def __init__(self) -> None:
         self._last: dict[str, PartitionState] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         for key in step.touched:
             state = step.partition(key)
             before = self._last.get(key)
@@ -89,13 +91,14 @@ def _change(
 
 
 class Controllers:
-    """``controller-epoch-monotone``, ``one-controller-per-epoch``.
+    """Checks that each controller epoch belongs to one broker, and never goes back.
 
-    /controller and /controller_epoch change in one transaction, on a condition (KAFKA-6082): the
-    epoch never goes back, and whoever holds an epoch is the only one that ever does. Two brokers
-    may take themselves for the controller at once, but in different epochs. Nothing carries a
-    controller epoch that ZooKeeper has not given out: neither a broker that was ordered by it, nor
-    a state.
+    The invariants are ``controller-epoch-monotone`` and ``one-controller-per-epoch``.
+
+    /controller and /controller_epoch change in one conditional transaction (KAFKA-6082): the epoch
+    never goes back, and only one broker ever holds an epoch. Two brokers may act as the controller
+    at once, but in different epochs. No controller epoch appears that ZooKeeper has not assigned:
+    neither on a broker that received an order of it, nor in a partition state.
     """
 
     def __init__(self) -> None:
@@ -103,7 +106,7 @@ class Controllers:
         self._holder: dict[int, int] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
-        """Take the next snapshot in."""
+        """Process the next snapshot."""
         zookeeper = step.now.zookeeper
         if zookeeper is None:
             return

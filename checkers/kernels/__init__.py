@@ -1,1 +1,1 @@
-"""Pure functions on the rows of one partition, process or key."""
+"""Pure functions on the rows of one partition, or of a whole history."""

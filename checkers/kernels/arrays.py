@@ -1,4 +1,4 @@
-"""Questions about arrays that numpy has no answer to, or a slow one."""
+"""Operations on arrays that numpy does not have, or does slowly."""
 
 from typing import Any
 
@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 I64 = NDArray[np.int64]
 
 FEW = 256
-"""Below so many rows, the number of calls is what takes time."""
+"""Number of rows below which the number of numpy calls decides how long an operation takes."""
 
 
 BLOCK = 1 << 19
-"""So many rows are looked at together, since numpy makes columns of its own meanwhile."""
+"""Number of rows that are handled together, because numpy allocates temporary columns."""
 
 
 def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of the values are among others: ``np.isin``, which takes long for a few."""
+    """Return which of the values are among others, like ``np.isin``, but faster for a few
+    values."""
     if len(values) > BLOCK:
         blocks = np.split(values, range(BLOCK, len(values), BLOCK))
         return np.concatenate([np.isin(block, others) for block in blocks])
@@ -49,8 +50,8 @@ def first_rows(column: I64) -> tuple[I64, I64]:
 
 
 def last_before(process: I64, event: I64, of: I64, before: I64) -> I64:
-    """Of each process and event that ``of`` and ``before`` hold: the row of the last event of that
-    process before it, or -1."""
+    """Return for each process in ``of`` and event in ``before`` the row of that process's last
+    event before it, or -1."""
     found = np.full(len(of), -1)
     if not len(process):
         return found

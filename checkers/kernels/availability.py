@@ -1,4 +1,4 @@
-"""Availability: for how long each key took no writes, and how soon after a fault it did again."""
+"""Availability: how long a partition took no writes, and how soon after a fault it did again."""
 
 import msgspec
 import numpy as np
@@ -6,11 +6,11 @@ import numpy as np
 from checkers.kernels.rows import I64, OK, Found, Log, at
 
 STUCK_NS = 30_000_000_000
-"""A key that is asked for this long after the last heal and takes nothing is stuck."""
+"""A partition is stuck if it gets writes this long after the last heal, and takes none."""
 
 
 class Outage(msgspec.Struct, frozen=True):
-    """A time for which writes were asked for and none was acknowledged."""
+    """A time in which writes were pending and none was acknowledged."""
 
     key: str
     from_ns: int
@@ -18,7 +18,7 @@ class Outage(msgspec.Struct, frozen=True):
 
 
 class Recovery(msgspec.Struct, frozen=True):
-    """How soon a key took a write again after a fault was healed."""
+    """How soon a partition took a write again after a fault was healed."""
 
     fault: int
     key: str
@@ -27,7 +27,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
 
 def longest_outage(log: Log) -> Outage | None:
-    """The longest time for which writes were asked for and none was acknowledged."""
+    """Return the longest time in which writes were pending and none was acknowledged."""
     if not len(log.sends.op):
         return None
     demand = _Demand(log)
@@ -42,8 +42,8 @@ def longest_outage(log: Log) -> Outage | None:
 
 
 def recoveries(log: Log) -> list[Recovery]:
-    """Of each fault that was healed: from the heal, or from the first write that was asked for
-    after it, to the next acknowledgement. Nothing where nobody asked."""
+    """Return for each healed fault the time from the heal, or from the first write that was pending
+    after it, to the next acknowledgement. A fault without a later write is left out."""
     found: list[Recovery] = []
     if not log.faults:
         return found
@@ -60,7 +60,7 @@ def recoveries(log: Log) -> list[Recovery]:
 
 
 class _Demand:
-    """When somebody waited for a write to be acknowledged."""
+    """When writes were waiting for an acknowledgement."""
 
     def __init__(self, log: Log) -> None:
         order = log.sends.end_ns.argsort(kind="stable")
@@ -69,11 +69,11 @@ class _Demand:
         self.acked: I64 = self._end[log.sends.outcome[order] == OK]
 
     def after(self, time_ns: int) -> bool:
-        """Was anything under way at this time, or asked for later?"""
+        """Return whether a write was pending at this time, or was sent later."""
         return bool(len(self._end)) and bool(self._end[-1] > time_ns)
 
     def since(self, times_ns: I64) -> I64:
-        """Each time, or the first one after it at which a write was under way."""
+        """Return each time, or the first one after it at which a write was pending."""
         row = self._end.searchsorted(times_ns, side="right")
         asked = row < len(self._end)
         start = self._next_start[np.minimum(row, len(self._end) - 1)]
@@ -82,7 +82,7 @@ class _Demand:
 
 
 def stuck(log: Log) -> list[Found]:
-    """A key that took writes and takes none any more, long after the last fault was healed."""
+    """Find a partition that acknowledges no write long after the last fault was healed."""
     healed = [band.to_ns for band in log.faults if band.to_ns is not None]
     if not healed or len(healed) < len(log.faults):
         return []

@@ -1,14 +1,14 @@
-"""Duplicates: one value at more than one offset. Reading one offset twice is not this."""
+"""Duplicates: one value at more than one offset. To read one offset twice is not a duplicate."""
 
 from checkers.kernels.rows import Found, Log, at, groups
 
 
 def duplicates(log: Log) -> list[Found]:
-    """Values at two offsets or more, whoever tells of them. Jepsen's ``duplicate``.
+    """Find values at two offsets or more, acknowledged or read. Jepsen's ``duplicate``.
 
     ``offset`` is the last of the offsets; ``also`` are all of them. The variant is ``deleted`` when
-    all others may have been deleted by the time at which the last is told: a replica that begins
-    with what is left knows nothing of the producers of what is gone.
+    all others may have been deleted by the time at which the last is reported: a replica that
+    begins with what is left knows nothing of the producers of deleted records.
     """
     known = log.known
     begins, ends = groups(known.value[known.by_value])

@@ -10,9 +10,11 @@ from checkers.kernels.rows import FAIL, UNKNOWN, Found, Log, Polls, Sends, at
 
 
 def early_reads(log: Log) -> list[Found]:
-    """Records that some operation delivered and had ended before their send was invoked. ``folded``
-    counts further operations that did. A record whose write failed is ``G1a``, whenever it was
-    read."""
+    """Find records that were delivered by a poll that ended before their send was invoked.
+
+    ``folded`` counts further such polls. A record whose write failed is ``G1a``, whenever it was
+    read.
+    """
     sends = log.sends.where(log.sends.outcome != FAIL)
     sends = sends.where(np.argsort(sends.value, kind="stable"))
     if not len(sends.op) or not len(log.polls.op):
@@ -29,7 +31,8 @@ def early_reads(log: Log) -> list[Found]:
 
 
 def _found(log: Log, sends: Sends, write: int, polls: Polls, read: int) -> Found:
-    """``polls``: the early deliveries of a record; ``read`` the row of the one to show."""
+    """Return the finding. ``polls`` are the early deliveries of a record; ``read`` is the row to
+    show."""
     is_own = polls.process[read] == sends.process[write]
     sender = "the same process" if is_own else f"process {sends.process[write]}"
     value, offset = int(sends.value[write]), int(polls.offset[read])

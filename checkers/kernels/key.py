@@ -1,4 +1,4 @@
-"""Everything that is asked of one key: the kernels by name, their findings folded, their time."""
+"""Runs all kernels on one partition: folds their findings, and measures their time."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -39,7 +39,7 @@ BASIC: dict[str, Kernel] = {
     "precommitted": precommitted.precommitted_reads,
     "early": early.early_reads,
 }
-"""What is asked first, since it may explain the rest."""
+"""Kernels that run first, since what they find may explain the rest."""
 
 GROUPS: dict[str, Kernel] = {
     "commits": commits.kernel,
@@ -48,26 +48,27 @@ GROUPS: dict[str, Kernel] = {
     "watermarks": watermarks.kernel,
     "progress": progress.stuck_groups,
 }
-"""What is asked of a key that groups have to do with, or whose ends were asked for."""
+"""Kernels for partitions that groups have used, or whose log ends were requested."""
 
 DERIVED: dict[str, Kernel] = {"order": order.kernel, "polls": polls.poll_order}
 
 
 class Report(NamedTuple):
-    """What is known of a key after all checkers have seen it."""
+    """What is known of a partition after all checkers have seen it."""
 
     found: list[Found]
     receipts: list[Receipt]
     acked: int = 0
     read: int = 0
-    """Distinct records that were read at least once."""
+    """Number of distinct records that were read at least once."""
     outage: Outage | None = None
     recoveries: Sequence[Recovery] = ()
     consumption: Consumption = consumption.NOTHING
 
 
 def judge(log: Log) -> Report:
-    """Ask everything of one key. A checker that crashes does not keep the others from theirs."""
+    """Run every kernel on one partition. A checker that crashes does not keep the others from
+    running."""
     asking = Asking()
     ask, is_plain = asking.ask, plain.is_plain(log)
 

@@ -4,11 +4,11 @@ from checkers.kernels.rows import Found, Log, at, groups
 
 
 def inconsistent_offsets(log: Log) -> list[Found]:
-    """Offsets with two values or more. Jepsen's ``inconsistent-offsets``.
+    """Find offsets with two values or more. Jepsen's ``inconsistent-offsets``.
 
     The variant is ``read`` when two of them were read: replicas or readers disagree about the log,
     which no contract with clean elections permits. It is ``ack`` when at most one was: the others
-    are only claimed by acknowledgements. ``also`` are the values.
+    rest on acknowledgements alone. ``also`` are the values.
     """
     known = log.known
     begins, ends = groups(known.offset)

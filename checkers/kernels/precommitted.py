@@ -1,4 +1,4 @@
-"""Precommitted reads: a transaction is given its own records before it is committed."""
+"""Precommitted reads: a transaction receives its own records before it is committed."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from checkers.kernels.rows import Found, Log, at
 
 
 def precommitted_reads(log: Log) -> list[Found]:
-    """Records that a transaction polled and had sent itself, whatever became of it. Jepsen's
+    """Find records that a transaction polled and had sent itself, whatever its outcome. Jepsen's
     ``precommitted-read``."""
     if not log.sends.txn.any():
         return []
