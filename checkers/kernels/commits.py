@@ -1,12 +1,12 @@
-"""Committed offsets: a register for each group and key, written by commits, read by fetches.
+"""Committed offsets: a register for each group and partition, written by commits, read by fetches.
 
-A fetch finds what the last commit has put there. Which one is last is not always known: commits
-overlap each other and the fetch, some are in doubt, and those of a transaction take effect after it
-was acknowledged. So a fetch is wrong only if no order of the commits that agrees with what followed
-what explains it: it finds an offset that was certainly overwritten before, or that nobody wrote.
+A fetch finds what the last commit wrote. Which one is last is not always known: commits overlap
+each other and the fetch, some are in doubt, and those of a transaction take effect after it was
+acknowledged. So a fetch is wrong only if no order of the commits that agrees with real time
+explains it: it finds an offset that was certainly overwritten before, or that no client wrote.
 
-What is committed beside an offset, its metadata, belongs to it: a fetch that finds the one finds
-the other, whichever commit was last.
+The metadata of a commit belongs to its offset: a fetch that finds the offset finds that metadata,
+whichever commit was last.
 """
 
 from collections import Counter
@@ -40,29 +40,29 @@ from checkers.kernels.rows import (
 
 
 class Choices(NamedTuple):
-    """What a reader may have found."""
+    """What a fetch may have found."""
 
     offsets: I64
-    """Of the commits that may be the last one."""
+    """The offsets of the commits that may be the last one."""
     newest: int
-    """The last commit that it certainly came after, by its row in :attr:`Register.commits`;
-    UNKNOWN if there is none, so that it may have found nothing."""
+    """The last commit that certainly came before the fetch, by its row in :attr:`Register.commits`;
+    UNKNOWN if there is none, so that the fetch may have found no offset."""
 
     @property
     def is_open(self) -> bool:
-        """May it have found any offset?"""
+        """Whether the fetch may have found any offset."""
         return bool((self.offsets == ANY).any())
 
     def explains(self, offset: int) -> bool:
-        """May it have found this? A commit of an unknown offset explains any offset, but not that
-        nothing is committed."""
+        """Return whether the fetch may have found this offset. A commit of an unknown offset
+        explains any offset, but not that nothing is committed."""
         if offset == UNKNOWN:
             return self.newest == UNKNOWN or UNKNOWN in self.offsets
         return self.is_open or offset in self.offsets
 
 
 class Register:
-    """The commits of a group to a key."""
+    """The commits of a group to a partition."""
 
     def __init__(self, log: Log, group: int) -> None:
         steps = log.steps.where(log.steps.group == group)
@@ -74,7 +74,7 @@ class Register:
         self.commits = commits
         self.failed = steps.where((steps.kind == COMMIT) & (steps.outcome == FAIL))
         self.end = _ends(commits, steps)
-        """The event from which on each has taken effect, or never will."""
+        """The event from which on each commit has taken effect, or never will."""
         certain = (commits.outcome == OK) | commits.proven | _were_found(commits, steps, self.end)
         certain &= self.end >= commits.invoked
         closed = np.flatnonzero(self.end < FOREVER)
@@ -91,8 +91,11 @@ class Register:
     def choices(
         self, begin: int, end: int, generation: int = UNKNOWN, known: int = UNKNOWN
     ) -> Choices:
-        """What a reader may find at some time between two events, perhaps as a member of this
-        generation; or with a commit, by its row, that the coordinator certainly knows."""
+        """Return what a fetch may find at some time between two events.
+
+        It may be the fetch of a member of this ``generation``; ``known`` is the row of a commit
+        that the coordinator certainly knows.
+        """
         commits = self.commits
         newest = self._known.before(begin)
         if known != UNKNOWN and (
@@ -111,12 +114,12 @@ class Register:
         return Choices(commits.offset[rows[commits.invoked[rows] < end]], newest)
 
     def told(self, row: int) -> str:
-        """A commit in words."""
+        """Describe one of the commits."""
         return committed(self.group, self.commits, row)
 
 
 def committed(group: Group, steps: Steps, row: int) -> str:
-    """A commit in words."""
+    """Describe a commit."""
     how = " in a transaction" if steps.txn[row] else ""
     if steps.offset[row] == ANY:
         return (
@@ -135,8 +138,8 @@ def committed(group: Group, steps: Steps, row: int) -> str:
 
 
 def _with_untold(commits: Steps, steps: Steps) -> Steps:
-    """The commits of a group whose clients commit by themselves: for each offset that was found,
-    there was some commit before."""
+    """Add the commits of clients that commit automatically: for each offset that a fetch found,
+    there was a commit before it."""
     found = steps.where((steps.kind == FETCH) & (steps.offset != UNKNOWN))
     of_clients = found._replace(
         kind=np.full_like(found.kind, COMMIT),
@@ -151,7 +154,7 @@ def _with_untold(commits: Steps, steps: Steps) -> Steps:
 
 
 class _Latest:
-    """Of rows in the order of some column: the one that began last among those before a value."""
+    """Finds the row that began last among those whose column is below a value."""
 
     def __init__(self, rows: I64, column: I64, begun: I64) -> None:
         self._place = column[rows]
@@ -160,18 +163,22 @@ class _Latest:
         self._rows = rows[np.maximum.accumulate(np.where(is_best, np.arange(len(rows)), 0))]
 
     def before(self, value: int) -> int:
-        """UNKNOWN if there is none."""
+        """Return that row; UNKNOWN if there is none."""
         count = int(np.searchsorted(self._place, value))
         return int(self._rows[count - 1]) if count else UNKNOWN
 
 
 def _ends(commits: Steps, steps: Steps) -> I64:
-    """A member's commit in doubt is refused once somebody else was given its key; but its record
-    may be in the log by then, where the next coordinator finds it, though this one did not wait for
-    it. So it is over with the next commit that was acknowledged, whose record lies behind it.
-    A transaction has ended everywhere once its producer has committed the next one: if a process
-    has several, then each is of a key. What was overwritten before it could count may count all the
-    same where what has overwritten it is deleted."""
+    """Return the event from which on each commit has taken effect, or never will.
+
+    A coordinator rejects a member's commit in doubt once it has assigned the partition to another
+    member. But the record of that commit may be in the log by then, where the next coordinator
+    finds it, though this one did not wait for it. So the commit is settled by the next one that was
+    acknowledged, whose record is behind it. A transaction has ended everywhere once its producer
+    has committed the next one; a process with several producers has one for each partition. A
+    commit that was overwritten before it could take effect may take effect after all where the
+    commit that overwrote it is deleted.
+    """
     end = commits.until.copy()
     if (commits.offset == UNKNOWN).any():
         end[end < commits.invoked] = FOREVER
@@ -194,9 +201,11 @@ def _ends(commits: Steps, steps: Steps) -> I64:
 
 
 def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
-    """Commits that were found, and that no other operation can have made: they have taken effect by
-    then, be they in doubt or of a transaction. Their ``end`` is set. That nothing was found tells
-    of no deletion."""
+    """Return which commits a fetch has found and no other operation can have made.
+
+    They have taken effect by then, even if they are in doubt or of a transaction. Their ``end`` is
+    set. A fetch that found nothing proves no deletion.
+    """
     found = np.zeros(len(commits.op), dtype=np.bool_)
     fetches = steps.where(steps.kind == FETCH)
     count = Counter(commits.offset.tolist())
@@ -211,23 +220,25 @@ def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
 
 
 def registers(log: Log) -> Iterable[tuple[int, Register]]:
-    """Of each group that did something with this key."""
+    """Yield the register of each group that used this partition, with the group's number."""
     for group in np.unique(log.steps.group[log.steps.group != UNKNOWN]).tolist():
         yield group, Register(log, group)
 
 
 def kernel(log: Log) -> list[Found]:
-    """``lost-commit``: nothing is committed, though something was. ``commit-regression``: what was
-    committed before is. ``commit-ahead``, of variant ``nobody``: what nobody has committed is.
+    """Find ``lost-commit``, ``commit-regression``, ``commit-ahead`` and ``commit-mismatch``.
 
-    ``offset`` is what was found, or what is missing. One finding for each commit that is
+    - ``lost-commit``: a fetch finds nothing, though an offset is committed.
+    - ``commit-regression``: a fetch finds what was committed earlier.
+    - ``commit-ahead``, of variant ``nobody``: a fetch finds what no client has committed; an offset
+      below the last commit is a ``commit-regression`` of that variant.
+    - ``commit-mismatch``: a fetch finds an offset with other metadata than any commit of it had.
+
+    ``offset`` is what was found, or what is missing. There is one finding for each commit that is
     contradicted; further fetches are folded into it. The variant ``stale`` may be the answer of a
     former coordinator (:mod:`checkers.kernels.former`): ``also`` holds for how many seconds without
-    a fault it must not have heard of its successor. Such a coordinator remembers a state that was
-    right in its time, so that one answer of it does not tell a later commit of another key.
-
-    ``commit-mismatch``: an offset is found with other metadata than it was committed with, by
-    whomever.
+    a fault it must have missed its successor. Such a coordinator answers from a state that was
+    right in its time, so one answer of it does not contain a later commit of another partition.
     """
     found: list[Found] = []
     for _, register in registers(log):
@@ -254,7 +265,7 @@ def _misread(log: Log, register: Register) -> Iterable[Found]:
 
 
 def _worst(first: Found | None, other: Found) -> Found:
-    """The one that is harder to explain, with the other folded into it."""
+    """Return the finding that is harder to explain, with the other folded into it."""
     if first is None:
         return other
     worst = other if other.also > first.also else first
@@ -262,7 +273,7 @@ def _worst(first: Found | None, other: Found) -> Found:
 
 
 def _mismatched(log: Log, register: Register) -> Iterable[Found]:
-    """One for each offset."""
+    """Return one ``commit-mismatch`` for each offset."""
     commits, found = register.commits, dict[int, Found]()
     fetches = register.steps.where(register.steps.kind == FETCH)
     says_any = (commits.metadata != NO_METADATA).any() or (fetches.metadata != NO_METADATA).any()
@@ -307,8 +318,9 @@ class _Fetch:
 
 
 def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
-    """How long a former coordinator must not have heard, without a fault, that another one is in
-    office, to answer so (:func:`~checkers.kernels.former.idle_ns`)."""
+    """Return for how long a former coordinator must have missed, without a fault, that it was
+    replaced, to answer so (:func:`~checkers.kernels.former.idle_ns`); ``None`` if faults do not
+    explain it."""
     steps = register.steps
     seen = _seen(register, fetch)
 
@@ -328,8 +340,8 @@ def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
 
 
 def _seen(register: Register, fetch: _Fetch) -> tuple[int, int] | None:
-    """The commit that the process of a fetch made last of this key, or found, by its row; and when
-    it asked for that."""
+    """Return the last commit of this partition that the process of a fetch made or found before, by
+    its row, and when it asked for that; ``None`` if there is none."""
     steps, commits = register.steps, register.commits
     mine = (steps.process == fetch.process) & (steps.op < fetch.invoked)
     made = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
@@ -348,8 +360,9 @@ def _seen(register: Register, fetch: _Fetch) -> tuple[int, int] | None:
 
 
 def _is_moved(log: Log, from_ns: int, to_ns: int, former_broker: str) -> bool:
-    """May a process have been sent to a former coordinator between two times? It stays with the one
-    that it knows, unless a fault strikes that one: another broker than the former one."""
+    """Return whether a process may have been sent to a former coordinator between two times. It
+    stays with the one that it knows, unless a fault strikes that one: another broker than the
+    former one."""
     return any(
         band.nodes != frozenset({former_broker})
         and band.from_ns <= to_ns

@@ -1,7 +1,7 @@
-"""The rows of all keys, in little space: what an operation says once is stored once.
+"""The rows of all partitions in little memory: what an operation says once is stored once.
 
-A row holds the place of its operation, and the other columns are made of that when they are first
-asked for. Most histories need few of them: kernels that look at a key get its rows by ``where``.
+A row holds the index of its operation, and the other columns are made from it when they are first
+used. Most histories need few of them: kernels for a partition get its rows by ``where``.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Operations:
     """One row per operation of a client, in the order of their last events."""
 
     event_index: I64
-    """The index of each event, whichever operation it is of."""
+    """The index of each event, of any operation."""
     event_ns: I64
     first: I32
     """Row of the first event of each operation."""
@@ -56,11 +56,11 @@ class Operations:
 
 @dataclass(frozen=True)
 class _Records:
-    """Records with the operations that tell of them."""
+    """Records with the operations that report them."""
 
     operations: Operations
     operation: I32
-    """Of each row: the place of its operation."""
+    """The index of each row's operation."""
     key: I32
     value: I64
     offset: I64
@@ -70,7 +70,8 @@ class _Records:
 
     @cached_property
     def op(self) -> I64:
-        """As in :class:`~checkers.kernels.rows.Sends` and ``Polls``; so are the other columns."""
+        """Index of the operation's last event, as in :class:`~checkers.kernels.rows.Sends` and
+        ``Polls``, like the other columns."""
         return self.operations.event_index[self.operations.last[self.operation]]
 
     @cached_property
@@ -88,7 +89,7 @@ class _Records:
 
 @dataclass(frozen=True)
 class AllSends(_Records):
-    """What :class:`~checkers.kernels.rows.Sends` of all keys together are."""
+    """The :class:`~checkers.kernels.rows.Sends` of all partitions together."""
 
     outcome: I8
     proven: Bools
@@ -108,7 +109,7 @@ class AllSends(_Records):
         return rows
 
     def only(self, rows: Bools) -> "AllSends":
-        """Some of the rows."""
+        """Return some of the rows."""
         return AllSends(
             self.operations,
             self.operation[rows],
@@ -120,7 +121,7 @@ class AllSends(_Records):
         )
 
     def where(self, rows: I64 | I32 | slice) -> Sends:
-        """Some of the rows, with all their columns."""
+        """Return some of the rows, with all their columns."""
         operation, operations = self.operation[rows], self.operations
         first, last = operations.first[operation], operations.last[operation]
         return Sends(
@@ -139,14 +140,14 @@ class AllSends(_Records):
 
 @dataclass(frozen=True)
 class AllPolls(_Records):
-    """What :class:`~checkers.kernels.rows.Polls` of all keys together are."""
+    """The :class:`~checkers.kernels.rows.Polls` of all partitions together."""
 
     @cached_property
     def outcome(self) -> I8:
         return self.operations.outcome[self.operation]
 
     def only(self, rows: Bools) -> "AllPolls":
-        """Some of the rows."""
+        """Return some of the rows."""
         return AllPolls(
             self.operations,
             self.operation[rows],
@@ -156,7 +157,7 @@ class AllPolls(_Records):
         )
 
     def where(self, rows: I64 | I32 | slice) -> Polls:
-        """Some of the rows, with all their columns."""
+        """Return some of the rows, with all their columns."""
         operation, operations = self.operation[rows], self.operations
         last = operations.last[operation]
         return Polls(

@@ -1,9 +1,10 @@
-"""Compacted partitions: of each record key the last record stays, and readers get to know it.
+"""Compacted partitions: the last record of each record key stays, and every reader receives it.
 
-A record may be gone once a later one of its key is there (``model.keyed`` says which key a value
-was written to). Whoever reads on past a place at which a record was, and is not given it, must have
-been able to meet a later one: one whose write had begun by then. What is last of its key stays, and
-a tombstone for ``delete.retention.ms`` at least, so that nobody is left with what was deleted.
+A record may be removed once a later one of its record key is there (``model.keyed`` says which key
+a value was written to). A reader that passes the place of a record, and does not receive it, must
+have been able to meet a later one: one whose write had begun by then. The last record of a record
+key stays, and a tombstone stays for ``delete.retention.ms`` at least, so that no reader keeps what
+was deleted.
 """
 
 from collections.abc import Iterator
@@ -31,10 +32,11 @@ from model import keyed
 
 
 def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False) -> I64:
-    """Of each value at an offset: the event at which the first write began that may have replaced
-    it, a later one of its key; FOREVER if there is none, and where there is no key.
+    """Return for each value at an offset when the first write began that may have replaced it.
 
-    known_only: only by what is known to lie behind it. Else what nobody can place may.
+    The result is an event. The write is a later one of the value's record key; FOREVER if there is
+    none, or no record key. With ``known_only``, only records count that are known to be behind it;
+    otherwise, records without a known place count, too.
     """
     sends = log.sends.where(log.sends.outcome != FAIL)
     place = np.where(sends.offset != UNKNOWN, sends.offset, log.known.offset_of(sends.value))
@@ -53,9 +55,10 @@ def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False
 
 
 def excused(log: Log, rows: I64, offset: I64) -> Bools:
-    """Which of these rows of ``log.sends``, at these offsets, may be gone from a compacted log.
+    """Return which of these rows of ``log.sends``, at these offsets, may have been compacted away.
 
-    One that nobody can place, by any other record of its key that was not answered before.
+    For a row without a known place, any other record of its record key counts that was not answered
+    before it was sent.
     """
     sends = log.sends.where(rows)
     finally_read = log.caught_up is not None
@@ -66,8 +69,8 @@ def excused(log: Log, rows: I64, offset: I64) -> Bools:
 
 
 def deleted_for_ms(log: Log, row: int) -> int | None:
-    """How long ago the tombstone was sent that this row of ``log.sends`` is, or by which it may
-    have been replaced that nobody has read; None: there is none."""
+    """Return how many milliseconds ago the tombstone was sent that this row of ``log.sends`` is, or
+    that may have replaced it; None if there is none."""
     sends = log.sends
     tombstone = _others(log, sends, row) & (keyed.deletes(sends.value))
     tombstone[row] = keyed.deletes(int(sends.value[row]))
@@ -80,8 +83,8 @@ def deleted_for_ms(log: Log, row: int) -> int | None:
 
 
 def _others(log: Log, sends: Sends, row: int) -> Bools:
-    """Which of all records may lie behind this one of ``sends``, of its key and not answered
-    before it was sent."""
+    """Return which of all records may be behind this one of ``sends``: those of its record key that
+    were not answered before it was sent."""
     every = log.sends
     key = keyed.key_of(int(sends.value[row]))
     same = (keyed.key_of(every.value) == key) & (key != keyed.NO_KEY)
@@ -91,14 +94,14 @@ def _others(log: Log, sends: Sends, row: int) -> Bools:
 
 
 class _Pass(NamedTuple):
-    """A process reads a log from its beginning."""
+    """A read of a log from its beginning by one process."""
 
     polls: Polls
     end: CatchUp | None
 
     def passed(self, offset: I64) -> tuple[I64, I64]:
-        """Of each offset the row of ``polls`` and the event by which this reader was past it;
-        FOREVER: it never was."""
+        """Return for each offset the row of ``polls`` and the event by which this reader was past
+        it; FOREVER if it never was."""
         reach = np.maximum.accumulate(self.polls.offset)
         row = np.searchsorted(reach, offset, side="right")
         event = np.append(self.polls.op, FOREVER)[row]
@@ -109,8 +112,8 @@ class _Pass(NamedTuple):
 
 
 def _passes(log: Log) -> Iterator[_Pass]:
-    """Those of which each ends where its process gives its position up. Not of processes that read
-    within transactions: these go back."""
+    """Yield the reads of a log, each of which ends where its process gives up its position.
+    Processes that read within transactions are left out, because they go back."""
     polls = log.polls.where(log.polls.offset != UNKNOWN)
     polls = polls.where(~np.isin(polls.process, polls.process[polls.txn]))
     polls = polls.where(np.argsort(polls.process, kind="stable"))
@@ -127,11 +130,14 @@ def _passes(log: Log) -> Iterator[_Pass]:
 
 
 def stale_keys(log: Log) -> list[Found]:
-    """``stale-key``: a reader came past the last record of a key, was not given it, and holds an
-    older one for the last, or none. ``resurrected-key``: that record was a tombstone, and what it
-    was to delete is there; ``also`` is how long ago it was sent, in milliseconds.
+    """Find ``stale-key`` and ``resurrected-key``.
 
-    One finding for each record that was not given, whoever missed it.
+    - ``stale-key``: a reader passed the last record of a record key without receiving it, and holds
+      an older one as the last, or none.
+    - ``resurrected-key``: that record was a tombstone, and the reader holds what it was to delete;
+      ``also`` is how long ago the tombstone was sent, in milliseconds.
+
+    There is one finding for each record that was not received, however many readers missed it.
     """
     if not log.is_compacted:
         return []

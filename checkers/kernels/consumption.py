@@ -1,4 +1,4 @@
-"""Consumption: how far readers were behind, what was not read yet, and how often it was consumed.
+"""Consumption: how far readers were behind, what was not read, and how often records were received.
 
 Jepsen reports the same as ``worst-realtime-lag``, ``unseen`` and ``consume-counts``. None of it
 breaks a promise; it shows where to look.
@@ -14,8 +14,8 @@ from checkers.kernels.rows import I64, OK, Log, Polls
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """A record was certainly in the log, and a reader that had read of its key before was given it
-    only so much later."""
+    """How much later than it was certainly in the log a record was delivered to a reader that had
+    read of its partition before."""
 
     key: str
     process: int
@@ -26,7 +26,7 @@ class Lag(msgspec.Struct, frozen=True):
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """How many acknowledged records of a key nobody had read."""
+    """How many acknowledged records of a partition no process had read."""
 
     key: str
     most: int
@@ -37,13 +37,13 @@ class Unseen(msgspec.Struct, frozen=True):
 
 
 class Consumption(msgspec.Struct, frozen=True):
-    """What is known of one key."""
+    """What is known of one partition, or of all of them together."""
 
     lag: Lag | None
     unseen: Unseen | None
     counts: dict[int, int]
-    """How many pairs of a process and a record there are of which the process was given the record
-    so many times, by polls that ended well."""
+    """By number of deliveries: how many pairs of a process and a record have it. Only polls that
+    ended well count."""
     unseen_changes: dict[int, int] = {}
     """By second of the run: by how much the number of acknowledged records that no process had read
     yet rose (above 0) or fell (below 0). The running sum is the number over time."""
@@ -53,7 +53,7 @@ NOTHING = Consumption(None, None, {})
 
 
 def consumption(log: Log) -> Consumption:
-    """Of one key."""
+    """Return the consumption of one partition."""
     values, first = log.first_reads
     first_ns = log.polls.end_ns[first]
     time_ns, change = _changes(log.acked.value, log.acked.end_ns, values, first_ns)
@@ -91,8 +91,8 @@ def _worst_lag(log: Log) -> Lag | None:
 
 
 def _changes(acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> tuple[I64, I64]:
-    """When an acknowledged record became unseen (+1), and when it was read for the first time (-1),
-    in the order of time."""
+    """Return when acknowledged records became unseen (+1), and when they were read for the first
+    time (-1), in the order of time."""
     place = np.minimum(read.searchsorted(acked), max(len(read) - 1, 0))
     seen = read[place] == acked if len(read) else np.zeros(len(acked), dtype=np.bool_)
     seen_ns = np.maximum(read_ns[place[seen]], acked_ns[seen])
@@ -139,7 +139,8 @@ def _counts(polls: Polls, distinct: int) -> dict[int, int]:
 
 
 def merged(of_keys: Iterable[Consumption]) -> Consumption:
-    """The worst lag, the key with most unseen records, and all counts and changes together."""
+    """Combine partitions: the worst lag, the partition with most unseen records, and the sums of
+    counts and changes."""
     parts = list(of_keys)
     return Consumption(
         lag=max((p.lag for p in parts if p.lag), key=lambda lag: lag.ns, default=None),

@@ -1,12 +1,12 @@
 """Cycles: transactions that depend on each other in a circle, by Adya's names and Jepsen's.
 
-Two kinds of edges, in one pass: ``wr`` from a transaction to whoever read a record of it, ``ww``
-from a transaction to the one whose record comes next in a key's log. Kafka orders reads by
-isolation (nobody is given what is not yet committed), so a circle of ``wr`` alone cannot be. Writes
-it never isolates: open transactions interleave in a log, and any circle with a ``ww`` can.
+There are two kinds of edges: ``wr`` from a transaction to each one that read a record of it, ``ww``
+from a transaction to the one whose record comes next in a partition's log. Kafka isolates reads (no
+reader receives what is not yet committed), so a cycle of ``wr`` alone cannot be. It never isolates
+writes: open transactions interleave in a log, so a cycle with a ``ww`` can be.
 
-Whether there is a circle is answered in linear time, by strongly connected components; the search
-for a short one to tell is inside one of them, where there surely is one.
+Strongly connected components show in linear time whether there is a cycle. The search for a short
+one to report runs inside one of them, where there certainly is one.
 """
 
 from collections import deque
@@ -20,39 +20,42 @@ from checkers.kernels.receipts import GaveUp
 from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, Rows, groups
 
 EDGES_MAX = 10_000_000
-"""Above this the graph would take more memory than is left: the answer is unknown."""
+"""With more edges than this, the graph would take more memory than there is: the result is
+unknown."""
 STARTS = 8
-"""Places in a component from which a short circle is looked for."""
+"""Number of edges of a component from which a short cycle is searched."""
 
 
 class _Columns(NamedTuple):
     source: I64
     target: I64
     wr: Bools
-    """Else it is a ``ww``."""
+    """Whether it is a ``wr``; otherwise it is a ``ww``."""
     key: I64
     value: I64
-    """The value that was read, or the earlier of two neighbours."""
+    """The value that was read, or the earlier of two adjacent values."""
     next: I64
-    """The later of two neighbours."""
+    """The later of two adjacent values."""
 
 
 class _Edges(Rows, _Columns):
     """One row per dependency, at most one of each kind between two transactions.
 
-    Transactions have numbers; ``op`` of :func:`_edges` says which events they are.
+    Transactions are numbered; ``op`` of :func:`_edges` holds their events.
     """
 
     __slots__ = ()
 
 
 def kernel(history: History) -> list[Found]:
-    """A ``wr-cycle`` (of reads alone) for each component that has one; ``folded`` counts what
-    further transactions it has. Of what is always legal, ``G0`` (of writes alone) and ``G1c``
-    (both: an edge ``wr`` that lies on no circle of reads), at most one each; ``folded`` counts
-    further components.
+    """Find ``wr-cycle``, ``G0`` and ``G1c``.
 
-    Raises :class:`GaveUp` above ``EDGES_MAX`` edges that could be on a circle.
+    There is a ``wr-cycle`` (reads alone) for each component that has one; ``folded`` counts how
+    many further transactions it has. ``G0`` (writes alone) and ``G1c`` (both: an edge ``wr`` that
+    is on no cycle of reads) are always legal, and there is at most one finding of each; ``folded``
+    counts further components.
+
+    Raises :class:`GaveUp` above ``EDGES_MAX`` edges that could be on a cycle.
     """
     op, edges = _edges(history)
     edges = _inner(edges, len(op))
@@ -75,7 +78,8 @@ def kernel(history: History) -> list[Found]:
 
 
 def _edges(history: History) -> tuple[I64, _Edges]:
-    """The events that completed transactions which happened, and what joins them."""
+    """Return the events that completed the transactions which happened, and the edges between
+    these."""
     sends, polls = history.sends, history.polls
     happened = sends.txn & sends.accountable
     rows = np.flatnonzero(happened)
@@ -114,8 +118,8 @@ def _edges(history: History) -> tuple[I64, _Edges]:
 
 
 def _read_at(history: History) -> I64:
-    """Of each row of ``sends``: the offset at which its record was first read; UNKNOWN if it was
-    not."""
+    """Return for each row of ``sends`` the offset at which its record was first read; UNKNOWN if it
+    was not."""
     offset = np.full(len(history.sends.op), UNKNOWN)
     rows = np.flatnonzero(history.writer >= 0)[::-1]
     offset[history.writer[rows]] = history.polls.offset[rows]
@@ -123,10 +127,12 @@ def _read_at(history: History) -> I64:
 
 
 def _inner(edges: _Edges, count: int) -> _Edges:
-    """Without most that are on no circle: those that begin where none ends or end where none
-    begins, and those that lead over a gap. Transactions are numbered in the order of their ends; a
-    circle leads back over each place that it leads forward over, and where none leads back is a
-    gap."""
+    """Drop most edges that are on no cycle.
+
+    They are the edges that begin where none ends or end where none begins, and those that lead over
+    a gap. Transactions are numbered in the order of their ends; a cycle leads back over each place
+    that it leads forward over, and a place that no edge leads back over is a gap.
+    """
     enters, leaves = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     enters[edges.target] = leaves[edges.source] = True
     edges = edges.where(enters[edges.source] & leaves[edges.target])
@@ -137,7 +143,7 @@ def _inner(edges: _Edges, count: int) -> _Edges:
 
 
 def _components(edges: _Edges, count: int) -> I64:
-    """Of each transaction: the number of its strongly connected component."""
+    """Return for each transaction the number of its strongly connected component."""
     from rustworkx import PyDiGraph, strongly_connected_components
 
     names, place = np.unique(np.concatenate((edges.source, edges.target)), return_inverse=True)
@@ -152,13 +158,13 @@ def _components(edges: _Edges, count: int) -> I64:
 
 
 class _Story:
-    """Tells circles."""
+    """Describes cycles."""
 
     def __init__(self, history: History, op: I64) -> None:
         self._history, self._op = history, op
 
     def each(self, anomaly: str, edges: _Edges, component: I64) -> Iterator[Found]:
-        """A circle of each component, of edges with both ends inside."""
+        """Yield a cycle of each component, from edges with both ends inside one."""
         edges = edges.where(np.argsort(component[edges.source], kind="stable"))
         for begin, end in zip(*groups(component[edges.source]), strict=True):
             mine = edges.where(np.arange(begin, end))
@@ -168,7 +174,7 @@ class _Story:
     def once(
         self, anomaly: str, edges: _Edges, component: I64, through: Bools | None = None
     ) -> Iterator[Found]:
-        """The same of one component alone, ``through`` one of these edges."""
+        """Yield a cycle of one component alone, with one of the edges ``through``."""
         through = np.ones(len(edges.source), np.bool_) if through is None else through
         components = np.unique(component[edges.source[through]])
         if len(components):
@@ -197,7 +203,8 @@ class _Story:
 
 
 def _shortest(edges: _Edges, through: Sequence[int]) -> list[int]:
-    """The rows of a circle, the shortest of those looked at, from one of ``through`` on."""
+    """Return the rows of a cycle with one of the edges ``through``, the shortest of those that were
+    found."""
     leaving: dict[int, list[int]] = {}
     source, target = edges.source.tolist(), edges.target.tolist()
     for row, node in enumerate(source):
@@ -207,7 +214,7 @@ def _shortest(edges: _Edges, through: Sequence[int]) -> list[int]:
 
 
 def _path(begin: int, end: int, leaving: dict[int, list[int]], target: Sequence[int]) -> list[int]:
-    """The rows of a shortest path; there is one, as both are of one component."""
+    """Return the rows of a shortest path; there is one, as both ends are in one component."""
     came: dict[int, int] = {}
     waiting = deque([begin])
     before = {begin: begin}

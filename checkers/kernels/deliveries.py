@@ -1,12 +1,12 @@
-"""What a group was given of a key, and what it says that it was given.
+"""Compares what a group's members received with what they committed and where they began.
 
-A commit says that all before it was dealt with, so that a commit beyond what any member was given
+A commit says that everything before it was processed, so a commit beyond what any member received
 skips records for good (``commit-ahead``). A member begins where the last commit says: at an earlier
-place it is given again what was dealt with (``resume-overlap``), at a later one it leaves something
-out (``resume-gap``). Where nothing is committed it begins at the start of the log, unless its
-client is configured to begin at the end (variant ``start``). Places are compared by records that
-are certainly there, as a log has holes; what was given is not all known once a poll has ended
-badly.
+place it receives again what was processed (``resume-overlap``), at a later one it leaves something
+out (``resume-gap``). Where nothing is committed, it begins at the start of the log, unless its
+client is configured to begin at the end (variant ``start``). Places are compared by the records
+that are certainly there, because a log has holes. Once a poll has ended badly, not all that it
+delivered is known.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ from checkers.kernels.rows import (
 
 
 def kernel(log: Log) -> list[Found]:
-    """All three."""
+    """Find ``commit-ahead``, ``resume-overlap`` and ``resume-gap``."""
     return [
         f
         for _, register in registers(log)
@@ -44,14 +44,14 @@ def kernel(log: Log) -> list[Found]:
 
 
 class _Expected(NamedTuple):
-    """Where a member has to begin: from ``low`` to ``high``."""
+    """The range of offsets, from ``low`` to ``high``, in which a member has to begin."""
 
     low: int
     high: int
     story: str
     ops: tuple[int, ...] = ()
     variant: str = ""
-    """``start``: nothing need have been committed."""
+    """``start`` if it may be that nothing was committed."""
 
 
 class _Deliveries:
@@ -69,8 +69,8 @@ class _Deliveries:
 
     @cached_property
     def _reach(self) -> tuple[I64, I64]:
-        """How far the group had come, by event: behind what it was given, or at a place that it
-        was told or has told."""
+        """How far the group had come, by event: past what it received, or at a place that a member
+        was assigned or committed."""
         steps = self._steps
         told = steps.where(np.isin(steps.kind, (ASSIGNED, COMMIT)) & (steps.offset != UNKNOWN))
         op = np.concatenate((self._polls.op, told.op))
@@ -79,17 +79,17 @@ class _Deliveries:
         return op[order], place[order]
 
     def _skipped(self, begin: int, end: int) -> int:
-        """How many records that are certainly there lie between two places."""
+        """Count the records between two places that are certainly there."""
         firm = self._log.firm
         return int(np.searchsorted(firm, end) - np.searchsorted(firm, begin))
 
     def _ahead(self) -> Iterable[Found]:
-        """Commits of members beyond what the group was given until then."""
+        """Find commits of members beyond what the group had received by then."""
         steps = self._steps
         op, place = self._reach
         reach = np.maximum.accumulate(place)
         given = np.maximum.accumulate(self._polls.offset + 1)
-        holds: dict[int, int] = {}  # by process: until when all that it was given is known
+        holds: dict[int, int] = {}  # by process: until when all deliveries are known
         for row in range(len(steps.op)):
             process, kind = int(steps.process[row]), int(steps.kind[row])
             if kind == ASSIGNED:
@@ -99,7 +99,7 @@ class _Deliveries:
             if holds[process] <= steps.op[row]:
                 continue
             offset = int(steps.offset[row])
-            # what it was given in the same operation counts, what it says itself does not
+            # what a member received in the same operation counts, its own commits there do not
             count = int(np.searchsorted(self._polls.op, steps.op[row], side="right"))
             before = int(np.searchsorted(op, steps.invoked[row]))
             if not count and not before:
@@ -116,7 +116,7 @@ class _Deliveries:
                 )
 
     def _resumed(self, row: int) -> Iterable[Found]:
-        """Where a member began that was given the key."""
+        """Check where a member began after it was assigned the partition."""
         steps, register = self._steps, self._register
         position = int(steps.offset[row])
         if register.group.commits_alone:
@@ -144,7 +144,7 @@ class _Deliveries:
         yield from self._compared(expected, offset, (*expected.ops, *ops, op), f"{what} {offset}")
 
     def _expected(self, row: int) -> "_Expected | None":
-        """Where a member has to begin; ``None`` where nobody knows."""
+        """Return where a member has to begin; ``None`` where that is unknown."""
         steps, register = self._steps, self._register
         choices = register.choices(
             int(steps.since[row]), int(steps.op[row]), int(steps.generation[row])
@@ -154,7 +154,7 @@ class _Deliveries:
         low = int(choices.offsets.min(initial=FOREVER))
         high = int(choices.offsets.max(initial=UNKNOWN))
         if not choices.explains(UNKNOWN):
-            high = max(high, self._start(row))  # what lies before the start is deleted
+            high = max(high, self._start(row))  # what is before the start is deleted
             ops = (int(register.commits.op[choices.newest]),)
             return _Expected(low, high, register.told(choices.newest), ops)
         if not register.group.begins_at_start:
@@ -163,8 +163,11 @@ class _Deliveries:
         return _Expected(UNKNOWN, max(high, self._start(row)), story, variant="start")
 
     def _start(self, row: int) -> int:
-        """The offset at which the log began at the latest when a member was given the key: by the
-        deletions that were asked for until then, or where there were none, by what leaders told."""
+        """Return the highest offset at which the log may have begun at an assignment.
+
+        It follows from the deletions that were requested until then, or where there were none, from
+        the log starts that leaders reported.
+        """
         log, op = self._log, int(self._steps.op[row])
         starts = log.steps.where(log.steps.kind == START)
         earlier = int(starts.offset[starts.invoked < op].max(initial=0))
@@ -176,7 +179,8 @@ class _Deliveries:
     def _compared(
         self, expected: "_Expected", place: int, ops: tuple[int, ...], story: str
     ) -> Iterable[Found]:
-        """A member begins at a place, or is given a record there first."""
+        """Compare with its expectation where a member begins, or the first record that it
+        receives."""
         if place < expected.low:
             yield self._found("resume-overlap", place, ops, story)
         elif place > expected.high and (count := self._skipped(expected.high, place)):
@@ -184,7 +188,8 @@ class _Deliveries:
             yield self._found("resume-gap", place, ops, why, variant=expected.variant)
 
     def _ahead_alone(self, row: int) -> Iterable[Found]:
-        """A member begins beyond what anybody was given: a client has committed by itself."""
+        """Find a member that begins beyond what any member received: a client has committed
+        automatically."""
         steps = self._steps
         op, place = self._reach
         before = place[: np.searchsorted(op, steps.op[row])]
@@ -203,8 +208,8 @@ class _Deliveries:
             )
 
     def _first(self, row: int) -> tuple[int, int, int] | None:
-        """The first record that a member was certainly given after it was given the key: its
-        offset, and when."""
+        """Return offset, event and time of the first record that a member certainly received after
+        it was assigned the partition."""
         steps, polls = self._steps, self._polls
         process, op = int(steps.process[row]), int(steps.op[row])
         mine = (steps.process == process) & np.isin(steps.kind, (ASSIGNED, REVOKED, LOST))

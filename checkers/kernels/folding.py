@@ -1,8 +1,8 @@
-"""Folding: what a more basic finding explains is counted under it, and not on its own.
+"""Folding: a finding that a more basic one explains is counted under it, and not on its own.
 
-A lost, doubled or phantom record, one that was read uncommitted, or an offset with two values,
-drags findings about order along. Which of them it explains is asked in the plain way: those that
-are gone once the record is taken out of the history. What is left stands on its own.
+A lost, duplicated or phantom record, one that was read uncommitted, or an offset with two values
+causes findings about order. Those count as explained that are gone once the record is removed from
+the history. What is left stands on its own.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ BASIC = (
     "G1c-process",
     "G1c-realtime",
 )
-"""What may explain others."""
+"""The anomalies that may explain others."""
 
 
 def fold(
@@ -33,7 +33,7 @@ def fold(
     derived: Sequence[Found],
     again: Callable[[Log], Iterable[Found]],
 ) -> list[Found]:
-    """The findings that stand, each with the number of those it explains.
+    """Return the findings that stand, each with the number of those it explains.
 
     ``derived`` are the findings about order; ``again`` finds those of another log.
     """
@@ -61,14 +61,14 @@ def fold(
 
 
 def fold_keys(found: Sequence[Found]) -> list[Found]:
-    """Who was not given the last record of a key is told of under that record, if it is lost."""
+    """Fold findings about the last record of a record key into the loss of that record."""
     lost = {f.value: n for n, f in enumerate(found) if f.anomaly == "lost-write"}
     return _folded(found, lambda f: lost.get(f.value) if f.anomaly.endswith("-key") else None)
 
 
 def fold_groups(found: Sequence[Found]) -> list[Found]:
-    """Where members began that were told of a lost commit what others were told of it: it is one
-    commit that was lost."""
+    """Fold the findings about where members began into that of a lost commit, if they follow from
+    it: only one commit was lost."""
     lost = {
         (f.group, f.ops[0]): n
         for n, f in enumerate(found)
@@ -81,7 +81,8 @@ def fold_groups(found: Sequence[Found]) -> list[Found]:
 
 
 def _folded(found: Sequence[Found], reason_of: Callable[[Found], int | None]) -> list[Found]:
-    """Those that stand, each with the number of those that it is the reason of, by its place."""
+    """Return the findings that stand, each with the number of those that it is the reason for, by
+    index."""
     folded: Counter[int] = Counter()
     standing = []
     for n, f in enumerate(found):
@@ -94,8 +95,9 @@ def _folded(found: Sequence[Found], reason_of: Callable[[Found], int | None]) ->
 
 
 def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int]) -> Iterable[Found]:
-    """``basic`` without the conflicts about an offset of which all values but one have a better
-    explanation: lost (its place was given away), a phantom, or a double that is read elsewhere."""
+    """Drop each conflict about an offset whose values, except at most one, have a better
+    explanation: lost (another record took its place), a phantom, or a duplicate that is read
+    elsewhere."""
     known = log.known
     by_value = {
         anomaly: {f.value: f for f in basic if f.anomaly == anomaly}
@@ -122,7 +124,7 @@ def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int])
 
 
 def _gone(derived: Sequence[Found], left: Sequence[Found]) -> Iterable[Found]:
-    """What is no longer found; a skip that became shorter is still there."""
+    """Yield what is no longer found; a skip that became shorter is still there."""
     stays = Counter((f.anomaly, f.ops) for f in left)
     for f in derived:
         if stays[f.anomaly, f.ops]:
@@ -132,7 +134,7 @@ def _gone(derived: Sequence[Found], left: Sequence[Found]) -> Iterable[Found]:
 
 
 def _nearest(explaining: Sequence[Found], gone: Iterable[Found]) -> Iterable[Found]:
-    """Of each finding that is explained: the one that explains it, judged by place in the log."""
+    """Yield for each finding that is explained the one that explains it: the nearest in the log."""
     ordered = sorted(explaining, key=_place)
     offsets = [_place(f) for f in ordered]
     for f in gone:

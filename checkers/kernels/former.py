@@ -1,16 +1,16 @@
 """Former leaders: until when one may have answered from memory, by the faults of a history.
 
 A broker that was replaced as a leader answers as it remembers until it hears of its successor. For
-all that time a fault must keep the news from it: one that struck this broker, or one that struck
-the controller, which could not reach it. So the faults that explain one answer struck one broker,
-one after another, and between them there was no time in which everybody would have heard. A broker
-that ended meanwhile remembers nothing, and one that stands still gives no answer.
+all that time, faults must keep the news from it: faults that struck this broker, or that struck the
+controller, which could not reach it. So the faults that explain one answer struck one broker, one
+after another, and between them there was no time in which every broker would have heard. A broker
+that ended meanwhile remembers nothing, and a paused one gives no answer.
 
-The election of the successor comes of a fault, too, while it is active or soon after. A state that
-came later is none that a former leader remembers.
+A fault also causes the election of the successor, while it is active or soon after. A former leader
+remembers no state of a later time.
 
-How long after a fault a broker may not have heard yet follows from the time-outs of the cluster.
-The contract knows them (``checkers.expectations``), so an explanation says how long it needs.
+How long after a fault a broker may not have heard yet follows from the timeouts of the cluster. The
+contract knows them (``checkers.expectations``), so an explanation says how long it needs.
 """
 
 import itertools
@@ -24,23 +24,23 @@ ANY_BROKER = ""
 
 
 SOON_NS = 2_000_000_000
-"""How long after a fault a leader may be replaced because of it, and a broker whose connections are
-whole may not have heard of that."""
+"""For so long after a fault, a leader may be replaced because of it, and a broker with working
+connections may not have heard of that."""
 NEVER = -(1 << 62)
 
 
 class Spell(NamedTuple):
-    """When a leader may have been replaced that did not hear of it up to its answer."""
+    """A time in which a leader may have been replaced without hearing of it before its answer."""
 
     broker: str
     from_ns: int
     to_ns: int
     idle_ns: int
-    """The longest time from then up to the answer in which no fault was active."""
+    """The longest time without an active fault between that time and the answer."""
 
 
 def leaders_of(bands: Iterable[Band], key: str) -> tuple[Band, ...]:
-    """The bands that may leave a former leader of a partition answering, or end one."""
+    """Return the bands that may leave a former leader of a partition answering, or that end one."""
     return tuple(
         band
         for band in bands
@@ -49,17 +49,17 @@ def leaders_of(bands: Iterable[Band], key: str) -> tuple[Band, ...]:
 
 
 def coordinators_of(bands: Iterable[Band]) -> tuple[Band, ...]:
-    """The bands that may leave a former coordinator answering, or end one."""
+    """Return the bands that may leave a former coordinator answering, or that end one."""
     return tuple(band for band in bands if band.restarts or (band.misleads and band.coordinators))
 
 
 def idle_ns(
     bands: Sequence[Band], begin_ns: int, end_ns: int, explains: Callable[[Spell], bool]
 ) -> int | None:
-    """How long a former leader must not have heard while no fault was active, for its answer
-    between two times to be explained; ``None`` if no faults explain it.
+    """Return for how long a former leader must have missed its successor while no fault was active.
 
-    ``explains(spell)``: was the answer right when the leader may have been replaced?
+    This explains its answer between two times; ``None`` if no faults explain it.
+    ``explains(spell)`` says whether the answer was right when the leader may have been replaced.
     """
     found = [
         next((spell.idle_ns for spell in spells if explains(spell)), None)
@@ -74,7 +74,7 @@ def seconds(idle: int) -> int:
 
 
 def _of_brokers(bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[Iterator[Spell]]:
-    """The spells of each broker that a fault names, the last one first."""
+    """Yield the spells of each broker that a fault names, the last spell first."""
     named = {node for band in bands if band.misleads for node in band.nodes or ()}
     for broker in sorted(named) or [ANY_BROKER]:
         mine = [band for band in bands if band.nodes is None or broker in band.nodes]
@@ -98,8 +98,11 @@ def _spells(broker: str, bands: Sequence[Band], begin_ns: int, end_ns: int) -> I
 
 
 def _pieces(bands: Sequence[Band], ends: Sequence[int], end_ns: int) -> list[tuple[int, int, int]]:
-    """When faults were active that keep news from a broker, from and to, the last time first, cut
-    where the broker started again; and until when connections were broken, ``NEVER`` for none."""
+    """Return when faults kept news from a broker, the last time first.
+
+    Each has a begin, an end, and a time until when connections were broken (``NEVER`` if they were
+    not). Times are cut where the broker started again.
+    """
     active = sorted(
         (band.from_ns, _until(band, end_ns), band.disconnects)
         for band in bands

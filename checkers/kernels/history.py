@@ -1,4 +1,4 @@
-"""A whole history, for what no single key can tell."""
+"""The rows of a whole history, for kernels that need more than one partition."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from checkers.kernels.rows import I64, Bools, Group, Rows, Steps
 
 
 class Records:
-    """Records by key and value, to be found again."""
+    """Finds records by partition and value."""
 
     def __init__(self, key: I64, value: I64, keys: int) -> None:
         self._keys = keys
@@ -21,7 +21,7 @@ class Records:
         self._codes, self._rows = np.unique(codes, return_index=True)
 
     def find(self, key: I64, value: I64) -> I64:
-        """The first row of each, or -1."""
+        """Return the first row of each record, or -1."""
         if not len(self._codes):
             return np.full(len(key), -1)
         rank = np.minimum(np.searchsorted(self._values, value), len(self._values) - 1)
@@ -32,7 +32,7 @@ class Records:
 
 
 class Init(NamedTuple):
-    """A process took over a transactional id; whoever had it before is fenced from then on."""
+    """A process took over a transactional id; its former owner is fenced from then on."""
 
     transactional_id: str
     process: int
@@ -43,18 +43,18 @@ class Init(NamedTuple):
 
 class _Attempts(NamedTuple):
     transactional_id: I64
-    """A number for each; UNKNOWN for the processes that told none."""
+    """A number for each id; UNKNOWN for the processes that reported none."""
     process: I64
     op: I64
     succeeded: Bools
-    """It did what was asked, which may have been to abort."""
+    """Whether it did what was asked, which may have been to abort."""
     start_ns: I64
     end_ns: I64
 
 
 class Attempts(Rows, _Attempts):
-    """One row for whatever asks something of a transactional producer: an ``init``, or a
-    transaction that sends; in the order of ``op``."""
+    """One row per use of a transactional producer: an ``init``, or a transaction that sends; in the
+    order of ``op``."""
 
     __slots__ = ()
 
@@ -66,57 +66,58 @@ NO_ATTEMPTS = Attempts(
 
 @dataclass(frozen=True)
 class History:
-    """The rows of all keys together, for what no single key can tell."""
+    """The rows of all partitions together, for what no single partition can show."""
 
     keys: tuple[str, ...]
-    """Names; the key columns hold places in here."""
+    """Names of partitions; the key columns hold indices into them."""
     sends: AllSends
     polls: AllPolls
     waits: tuple[I64, I64] | None
-    """Of each row of ``sends``: an event after which, for certain, its record was sent, and one
-    after which its operation went on. ``None`` where no operation was to wait."""
+    """For each row of ``sends``, an event after which its record was certainly sent, and one after
+    which its operation certainly went on. ``None`` where no operation had a delay."""
     inits: tuple[Init, ...]
-    """Those that were acknowledged, in the order of ``op``."""
+    """The takeovers that were acknowledged, in the order of ``op``."""
     attempts: Attempts
     steps: Steps
     step_key: I64
     groups: tuple[Group, ...]
     finished: frozenset[int]
-    """Keys that were read to their ends after all was acknowledged."""
+    """Partitions that were read to their ends after everything was acknowledged."""
     healed_ns: int | None
     """When the last fault was healed, 0 without any; ``None`` if one was not."""
     repeated: tuple[tuple[int, int, tuple[int, ...]], ...] = field(default=(), kw_only=True)
-    """Key, value and operations of what more than one operation may have written: the rows of such
-    values are left out."""
+    """Partition, value and operations of each value that more than one operation may have written:
+    the rows of such values are left out."""
 
     @cached_property
     def send_key(self) -> I64:
-        """The key of each row of ``sends``."""
+        """The partition of each row of ``sends``."""
         return self.sends.key.astype(np.int64)
 
     @cached_property
     def poll_key(self) -> I64:
-        """The key of each row of ``polls``."""
+        """The partition of each row of ``polls``."""
         return self.polls.key.astype(np.int64)
 
     @property
     def send_after(self) -> I64:
-        """Of each row of ``sends``: an event after which, for certain, its record was sent."""
+        """For each row of ``sends``, an event after which its record was certainly sent."""
         return self.sends.invoked if self.waits is None else self.waits[0]
 
     @property
     def send_until(self) -> I64:
-        """Of each row of ``sends``: an event after which, for certain, its operation went on."""
+        """For each row of ``sends``, an event after which its operation certainly went on."""
         return self.sends.invoked if self.waits is None else self.waits[1]
 
     @cached_property
     def writer(self) -> I64:
-        """Of each row of ``polls``: the row of the send that its record is of, or -1."""
+        """For each row of ``polls``, the row of the send that wrote its record, or -1."""
         written = Records(self.send_key, self.sends.value, len(self.keys))
         return written.find(self.poll_key, self.polls.value)
 
     def without(self, records: Collection[tuple[str | None, int | None]]) -> Self:
-        """This history as if nobody had sent or read these records, each a key and a value."""
+        """Return this history without the sends and reads of these records, each a partition and a
+        value."""
         code = {key: number for number, key in enumerate(self.keys)}
         gone = Records(
             np.array([code[str(key)] for key, _ in records], dtype=np.int64),

@@ -1,8 +1,8 @@
 """Loss: an acknowledged record that is not in the log.
 
-Two readers can tell. Any reader that went past a record which nobody has ever read; and a final
-reader, which began at the beginning after everything had been acknowledged and healed: what it did
-not see is gone, even if others read it before.
+Two kinds of readers show it: any reader that went past a record which no process has ever read; and
+a final reader, which began at the beginning after everything had been acknowledged and healed. What
+the final reader did not see is gone, even if others read it before.
 """
 
 import msgspec
@@ -13,14 +13,14 @@ from checkers.kernels.arrays import is_in
 from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Found, Log, Sends, at, groups
 
 DELAY_NS = 30_000_000_000
-"""A record that is first seen later than this after its acknowledgement came late."""
+"""A record that is read for the first time later than this after its acknowledgement is late."""
 
 
 def frontier(log: Log) -> int:
-    """How far the log was certainly read: the highest first offset of a value that was sent.
+    """Return how far the log was certainly read: the highest first offset of a value that was sent.
 
-    The first offset of a doubled value, and of values that were sent at all, because one wild
-    offset must not make everything before it look lost.
+    Only the first offset of a duplicated value counts, and only values that were sent: a single
+    wrong offset must not make everything before it look lost.
     """
     known = log.known
     if not len(known.offset):
@@ -32,16 +32,18 @@ def frontier(log: Log) -> int:
 
 
 def lost_writes(log: Log) -> list[Found]:
-    """Records that must be in the log and are not. Jepsen's ``lost-write``, and beyond it those
-    that were read and vanished: their variant is ``read``, and no acks excuse them, because
-    consumers are only given what all in-sync replicas hold. It is ``txn`` of a transaction that was
-    acknowledged, and ``proven`` of one in doubt, of which something was read: it was committed, if
-    readers are given nothing else.
+    """Find records that must be in the log and are not. Jepsen's ``lost-write``.
 
-    What somebody may have deleted is not lost: it lies before an offset that was asked for, and was
-    sent before the answer. From a compacted log only what is last of its record key can be lost;
-    the variant is ``deleted`` of a tombstone, or of what one may have deleted, and ``also`` is how
-    long ago that was sent, in milliseconds."""
+    Unlike Jepsen, this includes records that were read and vanished. Their variant is ``read``, and
+    no acks excuse them, because consumers only receive what all in-sync replicas hold. The variant
+    is ``txn`` for a transaction that was acknowledged, and ``proven`` for one in doubt of which
+    something was read: it was committed, if readers receive nothing else.
+
+    A record that a client may have deleted is not lost: it is before an offset that was requested,
+    and was sent before the answer. From a compacted log, only the last record of a record key can
+    be lost. The variant is ``deleted`` for a tombstone, or for what one may have deleted, and
+    ``also`` is how long ago the tombstone was sent, in milliseconds.
+    """
     sends = log.sends
     was_read = is_in(sends.value, log.polls.value)
     offset = sends.offset
@@ -67,8 +69,8 @@ def lost_writes(log: Log) -> list[Found]:
 
 
 def _may_be_deleted(log: Log, rows: I64, offset: I64) -> Bools:
-    """Nothing that is written later than a deletion lies before what it deletes. A record without a
-    known place may lie anywhere."""
+    """Return which rows a deletion may have removed. A record that is sent after a deletion was
+    answered is not before the deleted offset; one without a known place may be anywhere."""
     invoked, deletions = log.sends.invoked[rows], log.deletions
     found = np.zeros(len(rows), dtype=np.bool_)
     for asked, until in zip(deletions.offset.tolist(), deletions.until.tolist(), strict=True):
@@ -78,7 +80,7 @@ def _may_be_deleted(log: Log, rows: I64, offset: I64) -> Bools:
 
 
 def _deleted(log: Log, row: int, found: Found) -> Found:
-    """The same finding, told as what it is if a tombstone may have to do with it."""
+    """Return the finding, with the variant ``deleted`` if a tombstone may be the cause."""
     age_ms = compacted.deleted_for_ms(log, row) if log.is_compacted else None
     if age_ms is None:
         return found
@@ -86,7 +88,7 @@ def _deleted(log: Log, row: int, found: Found) -> Found:
 
 
 def seen_finally(log: Log, end: CatchUp) -> I64:
-    """The values that the final reader saw, or anybody else since it began."""
+    """Return the values that the final reader saw, or any other reader since it began."""
     polls, resets = log.polls, log.resets
     gave_up = resets.op[(resets.process == end.process) & (resets.op < end.op)]
     mine = polls.op[(polls.process == end.process) & (polls.op > gave_up.max(initial=-1))]
@@ -96,7 +98,7 @@ def seen_finally(log: Log, end: CatchUp) -> I64:
 
 
 class _Proofs:
-    """Finds the best witness against each lost record of a log."""
+    """Finds the best evidence against each lost record of a log."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -134,8 +136,8 @@ class _Proofs:
         )
 
     def _against(self, value: int, offset: int, *, was_read: bool) -> tuple[str, int]:
-        """Who shows that it is gone: its place was given away, a reader went past it, or one read
-        everything there is."""
+        """Return what shows that a record is gone, and the event: another record has its place, a
+        reader went past it, or one read the whole log."""
         known, end = self._log.known, self._log.caught_up
         begin, stop = np.searchsorted(known.offset, (offset, offset + 1))
         for row in range(begin, stop):
@@ -162,10 +164,11 @@ class _Proofs:
 
 
 def unseen(log: Log) -> list[Found]:
-    """Acknowledged records that were first read late (``unseen-delayed``), or that nobody has read
-    and nobody has read past (``unseen-unchecked``: no evidence either way).
+    """Find acknowledged records that were first read late, or not at all.
 
-    At most one finding of each: the latest, and the first; the others are folded into it.
+    ``unseen-delayed`` was first read late. ``unseen-unchecked`` was not read, and no reader went
+    past it: there is no evidence either way. There is at most one finding of each: the latest, and
+    the first; the others are folded into it.
     """
     polls, acked = log.polls, log.acked
     values, first = log.first_reads
@@ -196,7 +199,7 @@ def unseen(log: Log) -> list[Found]:
 
 
 def _unchecked(log: Log, unread: Sends) -> list[Found]:
-    """The first of the acknowledged records that nobody has read, and nobody has read past."""
+    """Find the first of the acknowledged records that no process has read, or read past."""
     reach = frontier(log)
     unchecked = unread.where((unread.offset == UNKNOWN) | (unread.offset > reach))
     if not len(unchecked.op):
@@ -219,7 +222,7 @@ def _unchecked(log: Log, unread: Sends) -> list[Found]:
 
 
 def kernel(log: Log) -> list[Found]:
-    """Both: they share nothing but the question, which nobody asks of a topic that was deleted."""
+    """Run both checks, unless the topic was deleted."""
     if log.is_deleted:
         return []
     return lost_writes(log) + unseen(log)
