@@ -134,7 +134,7 @@ class _Columns:
         """Begin a piece, whose rows count from 0."""
         self.index, self.time_ns, self.process = _column(), _column(), _column()
         self.type, self.f, self.error = _column(), _column(), _column()
-        self.named, self.op_group = _column(), _column()  # of groups, and the groups
+        self.named, self.op_group = _column(), _column()  # rows with a group, the groups
         self.details: dict[int, str] = {}
         self.op_end, self.op, self.op_key = _column(), _column(), _column()
         self.op_offset, self.op_value, self.op_records_end = _column(), _column(), _column()

@@ -240,9 +240,8 @@ def _forgotten(
 class Compactions:
     """``compaction-as-configured``: segments are replaced only where ``cleanup.policy`` says so.
 
-    An operator who takes ``compact`` away wants all remaining records to stay, whether or not they
-    are the last of their key. A broker stops a pass of the cleaner as soon as it has heard of that
-    (KAFKA-12840).
+    Without ``compact``, all remaining records must stay, whether or not they are the last of their
+    key. A broker stops a pass of the cleaner as soon as it has heard of the change (KAFKA-12840).
     """
 
     def step(self, step: Step) -> Iterator[Violation]:

@@ -8,7 +8,7 @@ def duplicates(log: Log) -> list[Found]:
 
     ``offset`` is the last of the offsets; ``also`` are all of them. The variant is ``deleted`` when
     all others may have been deleted by the time at which the last is reported: a replica that
-    begins with what is left knows nothing of the producers of deleted records.
+    begins with what is left does not know the producers of deleted records.
     """
     known = log.known
     begins, ends = groups(known.value[known.by_value])

@@ -1,7 +1,7 @@
 """Order of writes: the log must agree with each process's own order, and with real time.
 
-The variant of a finding is ``ack`` when the place of one of the two records rests on nothing but
-its acknowledgement: where acknowledged records may be lost, it may be nowhere.
+The variant of a finding is ``ack`` when the place of one of the two records is known only from its
+acknowledgement: where acknowledged records may be lost, that record may not be in the log at all.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from checkers.kernels.rows import FOREVER, I64, OK, Bools, Found, Log, Sends, at
 
 
 def nonmonotonic_sends(log: Log) -> list[Found]:
-    """A process's later record at or before its earlier one. Jepsen's ``nonmonotonic-send``, and
+    """Find records of a process at or before its earlier ones. Jepsen's ``nonmonotonic-send``, and
     ``int-nonmonotonic-send`` where one operation wrote both. ``also`` are the two values."""
     sends = log.placed_sends
     if len(sends.op) < 2:
@@ -45,9 +45,11 @@ def nonmonotonic_sends(log: Log) -> list[Found]:
 
 
 def send_skips(log: Log) -> list[Found]:
-    """Jepsen's ``int-send-skip``: one operation wrote two records one after the other, and records
-    of others lie between them. At most one finding, which stands for the others (``folded``):
-    Kafka never isolates writes. ``also`` are the two values."""
+    """Find records of others between two that one operation wrote one after the other.
+
+    This is Jepsen's ``int-send-skip``. There is at most one finding, and the others are folded into
+    it, because Kafka never isolates writes. ``also`` are the two values.
+    """
     sends = log.placed_sends
     if len(sends.op) < 2:
         return []
@@ -74,9 +76,11 @@ def send_skips(log: Log) -> list[Found]:
 
 
 def _shown(log: Log, sends: Sends) -> Sends:
-    """The records that were certainly in the log by some event, with that event for ``op`` and its
-    time for ``end_ns``, in the order of these: each was acknowledged by then, or read. Without
-    those that were read before they were sent."""
+    """Return the records that were certainly in the log by some event, in the order of events.
+
+    A record is certainly there once it was acknowledged or read. ``op`` is that event, and
+    ``end_ns`` its time. Records that were read before they were sent are left out.
+    """
     values, first = log.first_reads
     place = np.minimum(np.searchsorted(values, sends.value), max(len(values) - 1, 0))
     read = np.full(len(sends.op), FOREVER)
@@ -93,11 +97,10 @@ def _shown(log: Log, sends: Sends) -> Sends:
 
 
 def realtime_order(log: Log) -> list[Found]:
-    """A record at a lower offset than one that was acknowledged, or read, before its write even
-    began.
+    """Find records below one that was acknowledged, or read, before their write began.
 
-    One misplaced record contradicts many others; the smaller side is blamed: the early records that
-    lie too high, or the late ones that lie too low. ``also`` are the two values.
+    One misplaced record contradicts many others, so the smaller side is blamed: the early records
+    that are too high, or the late ones that are too low. ``also`` are the two values.
     """
     late = log.placed_sends
     if len(late.op) < 2:
@@ -106,11 +109,11 @@ def realtime_order(log: Log) -> list[Found]:
     late = late.where(np.argsort(late.invoked, kind="stable"))
     if not len(early.op):
         return []
-    # of each late record: how many were shown before, and which of them lies highest
+    # for each late record: how many were in the log before it, and which of them is highest
     before = np.searchsorted(early.op, late.invoked)
     highest = _running_max(early.offset)[np.maximum(before - 1, 0)]
     too_low = (before > 0) & (early.offset[highest] > late.offset)
-    # of each early record: from which on were invoked after, and which of them lies lowest
+    # for each early record: from which on the late ones were invoked after it, and which is lowest
     after = np.searchsorted(late.invoked, early.op, side="right")
     lowest = len(late.op) - 1 - _running_max(-late.offset[::-1])[::-1]
     lowest = lowest[np.minimum(after, len(late.op) - 1)]
@@ -121,7 +124,7 @@ def realtime_order(log: Log) -> list[Found]:
 
 
 def _running_max(column: I64) -> I64:
-    """Of each row: the row (up to it) that holds the maximum so far."""
+    """Return for each row the row, up to it, that holds the maximum so far."""
     peaks: Bools = column >= np.maximum.accumulate(column)
     rows: I64 = np.maximum.accumulate(np.where(peaks, np.arange(len(column)), 0))
     return rows
@@ -153,7 +156,8 @@ def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Fo
 
 
 def kernel(log: Log) -> list[Found]:
-    """Both; a record that its own process's order already convicts is not told again."""
+    """Run both checks; a record that contradicts the order of its own process is reported only
+    once."""
     program = nonmonotonic_sends(log)
     convicted = {value for found in program for value in found.also}
     return program + [f for f in realtime_order(log) if convicted.isdisjoint(f.also)]

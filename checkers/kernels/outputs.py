@@ -1,8 +1,9 @@
-"""Exactly once: every input of a consume-transform-produce loop is in the committed output once.
+"""Exactly once: each input of a consume-transform-produce loop is in the committed output once.
 
-A transaction of such a loop polls inputs, sends an output for each (``model.transform`` says of
-which), and commits the positions behind what it polled. So the inputs that are dealt with are those
-of the transactions that were committed, and each position says that all before it is dealt with.
+A transaction of such a loop polls inputs, sends an output for each (``model.transform`` relates
+them), and commits the positions behind what it polled. So the inputs that are processed are those
+of the committed transactions, and each committed position says that everything before it is
+processed.
 """
 
 from collections import defaultdict
@@ -17,11 +18,11 @@ from checkers.kernels.rows import ANY, COMMIT, FAIL, FETCH, I64, OK, UNKNOWN, Fo
 from model import transform
 
 Record = tuple[int, int]
-"""Key and offset."""
+"""Partition and offset."""
 
 
 class _Work(NamedTuple):
-    """A transaction that dealt with inputs."""
+    """A transaction that processed inputs."""
 
     op: int
     process: int
@@ -30,11 +31,11 @@ class _Work(NamedTuple):
     is_proven: bool
     end_ns: int
     inputs: dict[Record, int]
-    """Those that it committed as read; their values."""
+    """The inputs that it committed as read, with their values."""
     places: dict[int, int]
-    """By key: the position that it committed."""
+    """The position that it committed, by partition."""
     is_shown: bool
-    """Has somebody read an output of it?"""
+    """Whether an output of it was read."""
     output_keys: frozenset[int]
 
     @property
@@ -43,9 +44,11 @@ class _Work(NamedTuple):
 
 
 def kernel(history: History) -> list[Found]:
-    """``eos-mismatch``: an input that two committed transactions have dealt with, or none although
-    a committed position lies behind it. The variant ``proven`` needs one that is known to be
-    committed only because an output of it was read."""
+    """Find ``eos-mismatch``: an input that two committed transactions have processed, or none.
+
+    In the second case, a committed position is behind the input. The variant is ``proven`` if a
+    transaction is known to be committed only because an output of it was read.
+    """
     commits = (history.steps.kind == COMMIT) & history.steps.txn
     if not commits.any():
         return []
@@ -56,7 +59,8 @@ def kernel(history: History) -> list[Found]:
 
 
 def _works(history: History, commits: I64) -> list[_Work]:
-    """Of transactions that send for each input one output of it: what others do is not known."""
+    """Return the transactions whose outputs are those of their inputs: what others do is not
+    known."""
     steps, sends, polls = history.steps, history.sends, history.polls
     places: defaultdict[int, dict[int, int]] = defaultdict(dict)
     group = {}
@@ -99,7 +103,7 @@ def _works(history: History, commits: I64) -> list[_Work]:
 
 
 def _by_op(column: I64, ops: I64) -> dict[int, list[int]]:
-    """Rows of each of these operations."""
+    """Return the rows of each of these operations."""
     found: dict[int, list[int]] = {}
     for row in np.flatnonzero(np.isin(column, ops)).tolist():
         found.setdefault(int(column[row]), []).append(row)
@@ -142,9 +146,12 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
 
 
 def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
-    """Inputs before a committed position that no transaction dealt with which was committed, or
-    may have been: one in doubt was not, if nobody saw it who read all its outputs' logs. With
-    transactions of which nobody told what they dealt with, those of which there is no output."""
+    """Find inputs before a committed position that no committed transaction has processed.
+
+    A transaction in doubt may have been committed, unless none of its outputs was read and the
+    partitions of all of them were read to the end. If a group has transactions of which it is
+    unknown what they processed, only inputs without any output count.
+    """
     steps = history.steps
     unsure = set(steps.group[(steps.kind == COMMIT) & (steps.offset == ANY)].tolist())
     firm = _firm(history)
@@ -198,8 +205,8 @@ def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
 
 
 def _outputs(history: History, works: Sequence[_Work]) -> list[int] | None:
-    """All values that were read where these transactions sent theirs; ``None`` unless everything
-    there was read."""
+    """Return all values that were read from the topics of these transactions' outputs; ``None``
+    unless everything there was read."""
     topics = {history.keys[key].rpartition("-")[0] for work in works for key in work.output_keys}
     keys = [k for k, name in enumerate(history.keys) if name.rpartition("-")[0] in topics]
     if not history.finished.issuperset(keys):
@@ -209,7 +216,7 @@ def _outputs(history: History, works: Sequence[_Work]) -> list[int] | None:
 
 
 def _begin(history: History, group: int, key: int, works: Sequence[_Work]) -> int | None:
-    """Where the group began to read a key, as far as anybody tells."""
+    """Return where the group began to read a partition, as far as operations report it."""
     steps = history.steps
     told = (steps.group == group) & (history.step_key == key) & (steps.kind > FETCH)
     offsets = steps.offset[told & (steps.offset != UNKNOWN)].tolist()
@@ -218,8 +225,8 @@ def _begin(history: History, group: int, key: int, works: Sequence[_Work]) -> in
 
 
 def _firm(history: History) -> dict[int, list[tuple[int, int, int]]]:
-    """By key: offset, value and sending operation of the records that were acknowledged and
-    read, in the order of the log."""
+    """Return the records that were acknowledged and read, by partition and in the order of the log:
+    offset, value and sending operation."""
     sends, polls = history.sends, history.polls
     rows = np.flatnonzero((history.writer >= 0) & (polls.offset != UNKNOWN))
     rows = rows[sends.outcome[history.writer[rows]] == OK]

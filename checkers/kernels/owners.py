@@ -1,12 +1,12 @@
-"""Who owns a key: in one generation of a group one member does, and commits of others are refused.
+"""Owners of partitions: one in each generation of a group, and no former one commits.
 
-A member that was frozen or cut off does not know that it was replaced, and may read on: that is no
-double owner yet. It becomes one when its commit is accepted, or when one generation gives a key to
-two members; a static member that came back takes the place of its former self, which is one member.
-A group may end with its last offset, and the next group of its name begins with generation 1 again:
-then generations of one number may be two.
+A member that was frozen or cut off does not know that it was replaced, and may read on: that is not
+a double owner yet. It becomes one when its commit is accepted, or when one generation assigns a
+partition to two members. A static member that returns replaces its former self, and both are one
+member. A group may end with its last committed offset, and the next group of its name begins with
+generation 1 again: then one number stands for two generations.
 
-While somebody owns a key, what the group has committed of it is not deleted.
+While a member owns a partition, the group's committed offset of it is not deleted.
 """
 
 from collections.abc import Iterable
@@ -33,8 +33,8 @@ from checkers.kernels.rows import (
 
 
 def kernel(log: Log) -> list[Found]:
-    """``double-owner``; the variant ``commit`` is one that was accepted from a former owner; and
-    ``subscribed-deletion``."""
+    """Find ``double-owner`` and ``subscribed-deletion``. The variant ``commit`` of ``double-owner``
+    is an accepted commit of a former owner."""
     found: list[Found] = []
     for _, register in registers(log):
         found += _in_one_generation(log, register)
@@ -66,7 +66,7 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
 
 
 def _two_owners(given: Steps, group: Group, rows: Iterable[int]) -> tuple[int, int] | None:
-    """The first two of these assignments, of one number of a generation, that different members
+    """Return the first two assignments, of those of one generation number, that different members
     got from one group."""
     first: dict[object, int] = {}
     for row in rows:
@@ -83,8 +83,8 @@ def _two_owners(given: Steps, group: Group, rows: Iterable[int]) -> tuple[int, i
 
 
 def _former_owners(log: Log, register: Register) -> Iterable[Found]:
-    """Commits that were accepted although somebody else had been given the key, and whose process
-    was told only later that it had lost it."""
+    """Find commits that were accepted although the partition had been assigned to another member,
+    and whose process learned of its loss only later."""
     steps = register.steps
     rebalances = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
     by_process = {
@@ -102,15 +102,15 @@ def _former_owners(log: Log, register: Register) -> Iterable[Found]:
             continue
         later = mine[known:]
         if ((steps.kind[later] == ASSIGNED) & (steps.since[later] < steps.op[row])).any():
-            continue  # perhaps it had been given it again before it committed
+            continue  # it may have been assigned the partition again before it committed
         others = rebalances[_replaces(register, rebalances, int(given), row)]
         if len(others):
             yield _accepted(log, register, (int(given), int(others[-1]), row))
 
 
 def _replaces(register: Register, rows: I64, given: int, commit: int) -> Bools:
-    """Which of the rebalances gave another member the key after this one was given it, and before
-    it committed."""
+    """Return which of the rebalances assigned the partition to another member, after it was
+    assigned to this one and before this one committed."""
     steps, members = register.steps, register.group.members
     process = int(steps.process[given])
     instance = members.get(process)
@@ -149,8 +149,9 @@ def _accepted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found
 
 
 def _deletions(log: Log, register: Register) -> Iterable[Found]:
-    """Deletions that were answered well though the key had an owner all the while: it had been
-    given it before, had a commit accepted afterwards, and lost it only then."""
+    """Find deletions of offsets that succeeded although the partition had an owner all the while: a
+    process that had been assigned it before, had a commit accepted afterwards, and lost it only
+    then."""
     steps = register.steps
     done = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
     deletions = np.flatnonzero(done & (steps.offset == UNKNOWN))

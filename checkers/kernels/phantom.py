@@ -1,4 +1,4 @@
-"""Phantoms: records that were read although nobody wrote them, or the write certainly failed."""
+"""Phantoms: records that were read although no client wrote them, or the write certainly failed."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -12,8 +12,8 @@ from checkers.kernels.rows import FAIL, UNKNOWN, Found, Log, Polls, at
 
 
 def phantoms(log: Log) -> list[Found]:
-    """Values that nobody tried to write to this key, whatever came of it; ``also`` are offsets. One
-    that was read without an offset counts as well."""
+    """Find values that no client tried to write to this partition; ``also`` are their offsets. A
+    value that was read without an offset counts as well."""
     polls = log.polls.where(~is_in(log.polls.value, log.sends.value))
     if not len(polls.op):
         return []
@@ -28,7 +28,7 @@ def phantoms(log: Log) -> list[Found]:
 
 
 def _phantom(log: Log, value: int, polls: Polls) -> Found:
-    """``polls``: the first delivery at each offset."""
+    """Return the finding; ``polls`` are the first deliveries at each offset."""
     offsets = [offset for offset in polls.offset.tolist() if offset != UNKNOWN]
     place = f" at offset {offsets[0]}" if offsets else " without an offset"
     row = int((polls.offset != UNKNOWN).argmax())
@@ -45,8 +45,8 @@ def _phantom(log: Log, value: int, polls: Polls) -> Found:
 
 
 def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
-    """Phantoms that were sent to exactly one other key are ``misrouted``: the record is real and
-    lies in the wrong log."""
+    """Rename phantoms that were sent to exactly one other partition to ``misrouted``: the record is
+    real, but in the wrong log."""
     strays = np.array([f.value for f in found if f.anomaly == "phantom"], dtype=np.int64)
     if not len(strays):
         return list(found)
@@ -71,10 +71,10 @@ def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
 
 
 def aborted_reads(log: Log) -> list[Found]:
-    """Values whose write certainly failed and that a poll of any outcome delivered: ``G1a``. What a
-    transaction read of its own is a ``precommitted-read``, whatever became of it.
+    """Find values whose write certainly failed and that a poll of any outcome delivered: ``G1a``.
 
-    The variant is ``txn`` when it was a transaction that failed: whoever reads uncommitted data
+    A transaction that reads its own record is a ``precommitted-read``, whatever its outcome. The
+    variant is ``txn`` when the write that failed was a transaction: a reader of uncommitted records
     has asked for those.
     """
     polls, sends = log.polls, log.sends
@@ -107,5 +107,5 @@ def aborted_reads(log: Log) -> list[Found]:
 
 
 def kernel(log: Log) -> Iterable[Found]:
-    """Both."""
+    """Run both checks."""
     return chain(phantoms(log), aborted_reads(log))

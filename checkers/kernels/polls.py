@@ -1,9 +1,10 @@
 """Order of reads: a consumer that keeps its assignment gets each record of the log once, in order.
 
-Positions are compared by rank among the known offsets, per process and key. A process that is
-assigned other keys gives up the positions of the rest, and nothing is compared within an operation
-that tells of a rebalance of the key (Jepsen's rules). A transaction that did not commit must
-rewind; a plain poll that failed may or may not have moved, so nothing follows from it.
+Positions are compared by rank among the known offsets, per process and partition. A process that is
+assigned other partitions gives up its positions in the rest, and nothing is compared within an
+operation that reports a rebalance of the partition (Jepsen's rules). A transaction that did not
+commit must rewind; a plain poll that failed may or may not have moved the position, so nothing
+follows from it.
 """
 
 import numpy as np
@@ -24,11 +25,14 @@ from checkers.kernels.rows import (
 
 
 def poll_order(log: Log) -> list[Found]:
-    """Jepsen's ``poll-skip`` and ``nonmonotonic-poll`` between operations, ``int-poll-skip`` and
-    ``int-nonmonotonic-poll`` inside one. A skip's ``offset`` is the first that was skipped and
-    ``also`` are all of them; a jump's ``offset`` is where the reader landed. What is passed over
-    in a compacted log may have been replaced: ``compacted`` knows of that. Records
-    that may have been deleted by then are no skip."""
+    """Find records that a reader skipped, and places where it jumped back.
+
+    Between operations these are Jepsen's ``poll-skip`` and ``nonmonotonic-poll``, inside one
+    ``int-poll-skip`` and ``int-nonmonotonic-poll``. A skip's ``offset`` is the first that was
+    skipped and ``also`` are all of them; a jump's ``offset`` is where the reader landed. In a
+    compacted log, skipped records may have been replaced, so :mod:`checkers.kernels.compacted`
+    judges them. Records that may have been deleted by then are no skip.
+    """
     polls = log.placed_polls
     if len(polls.op) < 2:
         return []
@@ -68,7 +72,8 @@ def poll_order(log: Log) -> list[Found]:
 
 
 def _previous(log: Log, ops: Polls) -> I64:
-    """Of each polling operation: the one whose last record is the reader's position, or -1."""
+    """Return for each polling operation the one whose last record is the reader's position, or
+    -1."""
     number = np.arange(len(ops.op))
     moves = (ops.outcome == OK) | ~ops.txn
     previous = np.empty_like(number)
@@ -117,15 +122,15 @@ def _found(log: Log, polls: Polls, rank: I64, a: int, b: int, *, inside: bool) -
 
 
 def _is_of_deleted(log: Log, found: Found) -> bool:
-    """Does it skip nothing but records that may have been deleted by then? A reader whose position
-    is deleted goes on at the start of the log."""
+    """Return whether a finding skips only records that may have been deleted by then. A reader
+    whose position is deleted continues at the start of the log."""
     is_skip = found.anomaly.endswith("poll-skip")
     return is_skip and found.also[-1] < log.deleted_below(found.ops[-1])
 
 
 def _without_reordered(found: list[Found], delivered: dict[int, set[int]]) -> list[Found]:
-    """Without the skips whose records came in the very operation that skipped them: there the jump
-    back tells the story, and one record out of place is one finding."""
+    """Drop the skips whose records the same operation delivered: the jump back shows what happened,
+    and one record out of place is one finding."""
     return [
         f
         for f in found

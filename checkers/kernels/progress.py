@@ -1,7 +1,7 @@
-"""Progress: groups go on reading, and producers go on writing, once all faults are healed.
+"""Progress: once all faults are healed, groups continue to read, and producers to write.
 
-A standstill is told with how many seconds it lasted (``also``): how long is too long depends on
-time-outs that the contract knows.
+A standstill is reported with the seconds that it lasted (``also``): how long is too long depends on
+timeouts that the contract knows.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ _SECOND_NS = 1_000_000_000
 
 
 def stuck_groups(log: Log) -> list[Found]:
-    """Groups that are asked for records for long after their members came and went for the last
-    time, and give nobody those of this key that others were given (``stuck-group``)."""
+    """Find groups whose members poll long after the last change of members, and receive no record
+    of this partition that others received (``stuck-group``)."""
     return [f for group in log.groups for f in _stuck_group(log, group)]
 
 
@@ -55,12 +55,12 @@ def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
 
 
 ATTEMPTS_MIN = 3
-"""One or two may have failed for a reason of their own."""
+"""Fewer failures are not reported: one or two may have a cause of their own."""
 
 
 def stuck_producers(history: History) -> list[Found]:
-    """Transactional producers that get nothing done any more (``stuck-producer``): whoever took
-    their id, or, where nobody tells it, all of them."""
+    """Find transactional producers that complete nothing any more (``stuck-producer``): one by
+    transactional id, or all together where no id is reported."""
     healed = history.healed_ns
     if healed is None or not len(history.attempts.op):
         return []
@@ -74,7 +74,7 @@ def stuck_producers(history: History) -> list[Found]:
 def _stuck_producer(attempts: Attempts, healed_ns: int) -> Iterable[Found]:
     last = int(np.flatnonzero(attempts.succeeded).max(initial=-1))
     failed = attempts.where(np.arange(len(attempts.op)) > last)
-    if last >= 0:  # those who had the id before are fenced, and fail as they should
+    if last >= 0:  # former owners of the id are fenced, and fail as they should
         before = attempts.process[: last + 1]
         fenced = before[before != attempts.process[last]]
         failed = failed.where(~np.isin(failed.process, fenced))

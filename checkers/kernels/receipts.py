@@ -1,4 +1,4 @@
-"""Receipts: that a checker ran, and how it went."""
+"""Receipts: which checkers ran, for how long, and whether they finished."""
 
 from collections.abc import Callable, Iterable
 from time import perf_counter
@@ -8,26 +8,27 @@ from checkers.kernels.rows import Found
 
 
 class Receipt(NamedTuple):
-    """That a checker ran on a key or on a whole history, and how it went."""
+    """That a checker ran on a partition or on a whole history, and how it ended."""
 
     checker: str
     seconds: float
     crash: str | None = None
-    """Why it did not come to an end: it has found nothing and excluded nothing."""
+    """Why it did not finish; it has found nothing and excluded nothing."""
 
 
 class GaveUp(Exception):
-    """A checker's budget is spent; the message says on what. Not known is not wrong."""
+    """A checker has used up its budget, and the message says which. What is unknown is not
+    wrong."""
 
 
 class Asking:
-    """Asks one checker after the other: one that crashes does not keep the others from theirs."""
+    """Runs one checker after the other; one that crashes does not keep the others from running."""
 
     def __init__(self) -> None:
         self.receipts: list[Receipt] = []
 
     def ask(self, checker: str, question: Callable[[], Iterable[Found]]) -> list[Found] | None:
-        """What it finds; ``None`` if it came to no end."""
+        """Return what a checker finds; ``None`` if it did not finish."""
         begin, found, crash = perf_counter(), None, None
         try:
             found = list(question())

@@ -1,8 +1,8 @@
-"""The rows of one key, as columns: what was sent and polled, and the log that both make known.
+"""The rows of one partition, as columns: what was sent and polled, and the log that both show.
 
 A kernel is a function from a :class:`Log` to findings. Offsets need not be dense (a transaction's
-markers and aborted records take offsets too), so positions are compared by *rank* among the offsets
-that anybody knows of: a hole that nobody can fill is no skip.
+markers and aborted records take offsets too), so positions are compared by *rank* among the known
+offsets: a hole without a known record is no skip. ``key`` names a partition, as in histories.
 """
 
 from bisect import bisect_left
@@ -25,15 +25,15 @@ OK, FAIL, INFO = 0, 1, 2
 """Outcomes. An invocation that was never completed is INFO: it may have happened."""
 
 UNKNOWN = -1
-"""The offset of a record that no broker told."""
+"""The offset of a record that no broker reported."""
 
 
 class Rows:
-    """Equally long columns; a mixin of named tuples."""
+    """Columns of equal length; a mixin of named tuples."""
 
     def where(self, mask: NDArray[Any]) -> Self:
-        """The rows that a mask or an array of row numbers selects. A mask that selects all of them
-        copies nothing."""
+        """Return the rows that a mask or an array of row numbers selects. A mask that selects all
+        of them copies nothing."""
         if mask.dtype == np.bool_ and np.count_nonzero(mask) == len(mask):
             return self
         return self._make([column[mask] for column in self])  # type: ignore[attr-defined,no-any-return]
@@ -42,7 +42,7 @@ class Rows:
 class _Sends(NamedTuple):
     value: I64
     offset: I64
-    """As acknowledged; UNKNOWN when the client was not told."""
+    """As acknowledged; UNKNOWN when the client did not receive it."""
     op: I64
     """Index of the completing event, or of the invocation when there is none."""
     invoked: I64
@@ -51,13 +51,13 @@ class _Sends(NamedTuple):
     outcome: I8
     txn: Bools
     proven: Bools
-    """An INFO operation of which some value was read: it did happen."""
+    """Whether it is an INFO operation of which a value was read: then it did happen."""
     start_ns: I64
     end_ns: I64
 
 
 class Sends(Rows, _Sends):
-    """One row per record that anybody tried to write, in the order of ``op`` and program order."""
+    """One row per record that a client tried to write, in the order of ``op`` and program order."""
 
     __slots__ = ()
 
@@ -90,13 +90,13 @@ class _Resets(NamedTuple):
 
 
 class Resets(Rows, _Resets):
-    """When a process gave up its position: it was assigned other keys, without this one. Complete
-    as far as something was polled between two of them."""
+    """When a process gave up its position: it was assigned other partitions, without this one.
+    There may be fewer rows where nothing was polled between two of them."""
 
     __slots__ = ()
 
     def before(self, process: I64, op: I64) -> I64:
-        """Of each process and event: the last reset before it; UNKNOWN if there is none."""
+        """Return for each process and event the last reset before it; UNKNOWN if there is none."""
         row = last_before(self.process, self.op, process, op)
         return np.where(row < 0, UNKNOWN, self.op[row]) if len(self.op) else row
 
@@ -107,12 +107,14 @@ class _Begins(NamedTuple):
 
 
 class Begins(Rows, _Begins):
-    """Processes that were assigned a key, and from when on each may have looked where it begins."""
+    """Processes that were assigned a partition, and from when on each may have looked up where it
+    begins."""
 
     __slots__ = ()
 
     def since(self, process: I64, event: I64) -> I64:
-        """Of each process and event: the first begin then or later; UNKNOWN if there is none."""
+        """Return for each process and event the first begin then or later; UNKNOWN if there is
+        none."""
         row = last_before(self.process, -self.invoked, process, 1 - event)
         return np.where(row < 0, UNKNOWN, self.invoked[row]) if len(self.invoked) else row
 
@@ -121,7 +123,7 @@ NO_BEGINS = Begins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class CatchUp(NamedTuple):
-    """A reader that had begun at the beginning of the log reached the high watermark as it was
+    """A reader that had begun at the beginning of the log reached the high watermark that was
     measured after the last acknowledgement."""
 
     op: int
@@ -131,72 +133,76 @@ class CatchUp(NamedTuple):
 
 
 class Band(NamedTuple):
-    """When a fault was active: from when it was asked for until it had been healed, if ever."""
+    """When a fault was active: from its request until it was healed, if ever."""
 
     id: int
     from_ns: int
     to_ns: int | None
     misleads: bool = True
-    """May it leave a former leader answering?"""
+    """Whether it may leave a former leader answering."""
     silences: bool = False
-    """Do the brokers that it struck give no answer while it is active?"""
+    """Whether the brokers that it struck give no answer while it is active."""
     disconnects: bool = True
-    """Do brokers need their time-outs to hear of a leader after it? Otherwise they hear soon."""
+    """Whether brokers need their timeouts to hear of a leader after it; otherwise they hear
+    soon."""
     nodes: frozenset[str] | None = None
-    """The brokers that it struck; ``None`` where it may have been any."""
+    """The brokers that it struck; ``None`` if it may have been any."""
     restarts: bool = False
-    """Did these brokers end, and start again with its healing?"""
+    """Whether these brokers ended, and started again with its healing."""
     keys: frozenset[str] | None = None
-    """The partitions whose leaders it may have replaced; ``None``: all of clients."""
+    """The partitions whose leaders it may have replaced; ``None`` for all partitions of clients."""
     coordinators: bool = True
-    """May it have replaced coordinators of groups?"""
+    """Whether it may have replaced coordinators of groups."""
 
 
 SETTLED_NS = 15_000_000_000
-"""At most so long after such a fault a broker may not have heard who leads."""
+"""For at most so long after such a fault, a broker may not have heard of a new leader."""
 
 
 COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
-"""Steps of a group: an offset is committed, or asked for; a member is given a key, is asked to give
-it back, has lost it."""
+"""Events of a group: an offset is committed, or fetched; a partition is assigned to a member, is to
+be given back, or is lost."""
 START, HIGH, STABLE, DELETE = 5, 6, 7, 8
-"""Steps of a log: a leader told its start, its high watermark, its last stable offset; it was asked
-to delete all records before an offset, in which case the start that it told is that of all
+"""Events of a log: a leader reported its start, its high watermark, its last stable offset; or was
+asked to delete all records before an offset. The start that it reports to a deletion is that of all
 replicas."""
 
 ANY = -2
-"""The offset of a commit that nobody told."""
+"""The offset of a commit that no operation reports."""
 NO_METADATA = 0
-"""What a commit says beside its offset, if it says nothing."""
+"""The metadata of a commit that has none."""
 FOREVER = 1 << 62
-"""After every event."""
+"""An event after every event."""
 
 
 class _Steps(NamedTuple):
     kind: I8
     group: I64
-    """A place in :attr:`Log.groups`; UNKNOWN for a log's ends."""
+    """An index into :attr:`Log.groups`; UNKNOWN for a log's ends."""
     generation: I64
-    """Of a rebalance; UNKNOWN where nobody told."""
+    """The generation of a rebalance; UNKNOWN where it was not reported."""
     offset: I64
-    """UNKNOWN for a fetch that found nothing and for a position that the client could not tell."""
+    """UNKNOWN for a fetch that found nothing, and for a position that the client did not know."""
     metadata: I64
-    """What was committed beside the offset, or found there."""
+    """What was committed with the offset, or found with it."""
     op: I64
     invoked: I64
-    """From when on it may have happened: the invocation; what a listener committed may have
-    happened ``since``."""
+    """From when on it may have happened: the invocation, or ``since`` for what a listener
+    committed."""
     since: I64
-    """When the process began the last poll before it: what its library did on its own since then is
-    told by the next one."""
+    """When the process began the last poll before it: the next poll reports what the client library
+    did on its own since then."""
     until: I64
-    """Of a commit or deletion, the event from which on it has taken effect everywhere or never
-    will, FOREVER when there is none; it is before the invocation if the same operation has
-    overwritten it before it could take effect. Of an assignment, the first poll of the process from
-    then on that did not end well."""
+    """Until when it may take effect, or is certain.
+
+    For a commit or deletion, the event from which on it has taken effect everywhere or never will,
+    FOREVER when there is none; it is before the invocation if the same operation has overwritten it
+    before it could take effect. For an assignment, the first poll of the process from then on that
+    did not end well.
+    """
     after: I64
-    """Of a commit by a member's listener: the generation that the member joined then, whose members
-    all know of it."""
+    """For a commit by a member's listener, the generation that the member joined then: all members
+    of that generation know of the commit."""
     process: I64
     outcome: I8
     txn: Bools
@@ -204,13 +210,13 @@ class _Steps(NamedTuple):
     start_ns: I64
     end_ns: I64
     knows: I64
-    """Of a fetch: a commit that began at this event, or later, is known to the coordinator that
-    answered, as the same answer tells; UNKNOWN where it tells of none."""
+    """For a fetch: the coordinator that answered knows a commit that began at this event, or later,
+    as the same answer shows; UNKNOWN where the answer shows none."""
     knew: I64
-    """Of a fetch: the same of the coordinator that has given its process the answer before, or
-    taken a commit of it."""
+    """For a fetch: what ``knows`` is for the coordinator that has answered its process before, or
+    has accepted a commit of it."""
     knew_ns: I64
-    """When that one was asked."""
+    """When that coordinator was asked."""
 
 
 _STEP_TYPES = [
@@ -220,8 +226,8 @@ _STEP_TYPES = [
 
 
 class Steps(Rows, _Steps):
-    """What groups did with a key, and what leaders told of its ends: one row per key of a
-    micro-operation, or per end, in the order of ``op`` and program order."""
+    """Events of groups in a partition, and log ends that leaders reported: one row per partition of
+    a micro-operation, or per end, in the order of ``op`` and program order."""
 
     __slots__ = ()
 
@@ -230,38 +236,41 @@ NO_STEPS = Steps(*(np.zeros(0, dtype) for dtype in _STEP_TYPES))
 
 
 class Group(NamedTuple):
-    """A consumer group, as far as it is the same for all its keys."""
+    """A consumer group, as far as it is the same for all its partitions."""
 
     name: str
     members: dict[int, str | None]
-    """By process that ever subscribed: its ``group.instance.id``."""
+    """The ``group.instance.id`` of each process that ever subscribed."""
     commits_alone: bool
-    """Does some client commit by itself, and nobody record it (``enable.auto.commit``)?"""
+    """Whether a client commits automatically, which no operation records
+    (``enable.auto.commit``)."""
     topics: frozenset[str]
     changed_ns: int
-    """When a member came or went for the last time."""
+    """When a member joined or left for the last time."""
     polled_ns: int
-    """When a member was last told what a poll had brought, and be it nothing."""
+    """When the last poll of a member completed, even if it delivered nothing."""
     deletions: tuple[tuple[int, int], ...] = ()
-    """Of each deletion of committed offsets that may have happened, in the order of invocations:
-    its invocation, and the last completion (``FOREVER`` in doubt) of this and earlier ones. A group
-    without members ends with its last offset, and the generations of the next group of its name
-    begin with 1 again."""
-    begins_at_start: bool = False
-    """Does every member say how it commits, by operations that the history holds, and does none say
-    that it begins at the end of a log of which nothing is committed (``auto.offset.reset=latest``)?
+    """The deletions of committed offsets that may have happened, in the order of invocations.
+
+    Each has its invocation, and the last completion (``FOREVER`` in doubt) of this and earlier
+    ones. A group without members ends with its last offset, and the generations of the next group
+    of its name begin with 1 again.
     """
+    begins_at_start: bool = False
+    """Whether all members commit by operations that the history holds, and none begins at the end
+    of a log without a committed offset (``auto.offset.reset=latest``)."""
 
     def may_restart(self, begin: int, end: int) -> bool:
-        """Was the group perhaps deleted between these two events?"""
+        """Return whether the group may have been deleted between these two events."""
         earlier = bisect_left(self.deletions, (end,))
         return earlier > 0 and self.deletions[earlier - 1][1] > begin
 
 
 class Known(NamedTuple):
-    """The distinct (offset, value) pairs that polls and accountable sends tell, by offset.
+    """The distinct (offset, value) pairs that polls and accountable sends report, by offset.
 
-    ``op``, ``process`` and ``time_ns`` are of the first poll that showed a pair, else of its ack.
+    ``op``, ``process`` and ``time_ns`` are of the first poll that showed a pair, else of its
+    acknowledgement.
     """
 
     offset: I64
@@ -271,17 +280,17 @@ class Known(NamedTuple):
     process: I64
     time_ns: I64
     offsets: I64
-    """The distinct offsets, ascending: the rank of an offset is its place here."""
+    """The distinct offsets, ascending: the rank of an offset is its index here."""
     by_value: I64
     """Row numbers of the pairs in the order of value, then offset."""
 
     def rank(self, offset: I64) -> I64:
-        """The rank of offsets that are all known."""
+        """Return the rank of offsets that are all known."""
         ranks: I64 = np.searchsorted(self.offsets, offset)
         return ranks
 
     def offset_of(self, value: I64) -> I64:
-        """The one offset of each value; UNKNOWN where there is none or more than one."""
+        """Return the one offset of each value; UNKNOWN where there is none or more than one."""
         values = self.value[self.by_value]
         first = np.searchsorted(values, value, side="left")
         found = np.searchsorted(values, value, side="right") - first == 1
@@ -292,7 +301,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Log:
-    """Everything that a history tells of one key."""
+    """Everything that a history shows of one partition."""
 
     key: str
     sends: Sends
@@ -304,9 +313,10 @@ class Log:
     groups: tuple[Group, ...] = ()
     begins: Begins = NO_BEGINS
     is_deleted: bool = False
-    """Was its topic deleted, or may it have been? Nothing of it need be there."""
+    """Whether its topic was deleted, or may have been: then no record need be there."""
     is_compacted: bool = False
-    """May a record be gone once there is a later one of its record key (``model.keyed``)?"""
+    """Whether a record may be gone once there is a later one of its record key
+    (``model.keyed``)."""
 
     @cached_property
     def acked(self) -> Sends:
@@ -321,7 +331,7 @@ class Log:
 
     @cached_property
     def placed_polls(self) -> Polls:
-        """Those of which an offset is known."""
+        """The polled records whose offset is known."""
         return self.polls.where(self.polls.offset != UNKNOWN)
 
     @cached_property
@@ -330,15 +340,15 @@ class Log:
         return self.steps.where((self.steps.kind == DELETE) & (self.steps.outcome != FAIL))
 
     def deleted_below(self, event: int) -> int:
-        """The offset below which records may have been deleted by an event; UNKNOWN if nobody had
-        asked for a deletion before it."""
+        """Return the offset below which records may have been deleted by an event; UNKNOWN if no
+        deletion was requested before it."""
         asked = self.deletions.offset[self.deletions.invoked < event]
         return int(asked.max(initial=UNKNOWN))
 
     @cached_property
     def firm(self) -> I64:
-        """The offsets, ascending, of records that were acknowledged and read: whoever reads on past
-        one of them has been given it."""
+        """The offsets, ascending, of records that were acknowledged and read: every reader that
+        reads on past one of them has received it."""
         known = self.known
         offsets: I64 = np.unique(known.offset[known.read & is_in(known.value, self.acked.value)])
         return offsets
@@ -367,8 +377,7 @@ class Log:
 
     @cached_property
     def placed_sends(self) -> Sends:
-        """The records whose place in the log is known, by acknowledgement or because they were
-        read."""
+        """The records whose place in the log is known, from an acknowledgement or from a read."""
         sends = self.sends.where(self.sends.outcome != FAIL)
         told = sends.accountable & (sends.offset != UNKNOWN)
         if told.all():
@@ -382,17 +391,18 @@ class Log:
         return order, self.sends.value[order]
 
     def senders(self, value: int) -> list[int]:
-        """The operations that tried to write a value: one, since values are unique per key."""
+        """Return the operations that tried to write a value: one, since values are unique per
+        partition."""
         order, values = self._by_value
         begin, end = np.searchsorted(values, (value, value + 1))
         ops: list[int] = self.sends.op[order[begin:end]].tolist()
         return ops
 
     def without(self, offsets: Iterable[int], values: Iterable[int]) -> "Log":
-        """This log as if nobody had told of these offsets and values.
+        """Return this log without the sends and the reads of these offsets and values.
 
-        A reader that was given such a value in the place of another is still known to have been
-        at that place.
+        A reader that received such a value in the place of another is still known to have been at
+        that place.
         """
         gone_offsets, gone_values = (np.array(sorted(x), dtype=np.int64) for x in (offsets, values))
 
@@ -406,20 +416,21 @@ class Log:
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kernel saw; :class:`model.finding.Finding` once its contract and faults are known."""
+    """What a kernel saw. It becomes a :class:`model.finding.Finding` with its contract and
+    faults."""
 
     anomaly: str
     key: str | None = None
-    """``None``: it lies between keys."""
+    """The partition; ``None`` if the finding is about several."""
     group: str | None = None
     """The consumer group that it is about, if it is about one."""
     offset: int | None = None
     value: int | None = None
     variant: str = ""
-    """A distinction that the contract may need: who tells it (``ack``, ``read``), ``txn`` …"""
+    """A distinction that the contract may need: what shows it (``ack``, ``read``), ``txn`` …"""
     ops: tuple[int, ...] = ()
     also: tuple[int, ...] = ()
-    """Further offsets or values that the argument rests on; each kernel says which."""
+    """Further offsets or values that the argument rests on; each kernel defines them."""
     why: str = ""
     folded: int = 0
 
@@ -434,5 +445,5 @@ def groups(column: I64) -> tuple[I64, I64]:
 
 
 def at(time_ns: int) -> str:
-    """A time of the history as people read it."""
+    """Return a time of the history in seconds, for people."""
     return f"{time_ns / 1e9:.3f} s"

@@ -1,4 +1,4 @@
-"""Torn transactions: some records of a transaction are there to be read, and others are lost."""
+"""Torn transactions: some records of a transaction were read, and others are lost."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from checkers.kernels.rows import I64, Found, at
 
 
 def kernel(history: History, found: Sequence[Found]) -> list[Found]:
-    """The same findings with the lost writes of each torn transaction told as one: it happened in
-    some places and not in others. A transaction that is lost whole was not torn.
+    """Combine the lost writes of each torn transaction into one finding; keep all others.
 
-    ``key``, ``value`` and ``offset`` are of the first record that is missing, ``folded`` is how
-    many are, and ``also`` are the values that are there.
+    A torn transaction happened in some places and not in others; one that is lost whole is not
+    torn. ``key``, ``value`` and ``offset`` are of the first record that is missing, ``folded`` is
+    how many are, and ``also`` are the values that are there.
     """
     sends = history.sends
     lost: dict[int, list[Found]] = {}
@@ -39,7 +39,7 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
 
 
 def _readers(history: History, rows: I64) -> I64:
-    """Of each row of a send: the first poll that delivered its record, or -1."""
+    """Return for each row of a send the first poll that delivered its record, or -1."""
     polls = history.polls
     near = np.flatnonzero(np.isin(polls.value, history.sends.value[rows]))[::-1]
     keys, values = history.poll_key[near].tolist(), polls.value[near].tolist()

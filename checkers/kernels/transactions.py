@@ -1,10 +1,10 @@
 """Isolation and fencing: what a transaction shows before it is committed, or after it was fenced.
 
-A history tells when a transaction began and when its end was answered, and not when it was
-committed. But its own steps betray how long it was open. What it polled had been sent by then, and
-its records were appended after all that lie before them in their logs: so it was open still after
-each operation had begun that sent any of these. And it was open until it had waited as it was asked
-to.
+A history says when a transaction began and when its end was answered, and not when it was
+committed. But its own steps show how long it was open. What it polled had been sent by then, and
+its records were appended after all that are before them in their logs: so it was still open after
+each operation had begun that sent any of these. And it was open until it had waited as long as it
+was to wait.
 """
 
 from collections import Counter, defaultdict
@@ -18,36 +18,36 @@ from checkers.kernels.receipts import GaveUp
 from checkers.kernels.rows import FAIL, I64, OK, STABLE, UNKNOWN, Found, Rows, at, groups
 
 _NEVER = 1 << 62
-"""After every event."""
+"""An event after every event."""
 ROUNDS_MAX = 10_000
-"""How long a chain of transactions that read each other is followed."""
+"""How long a chain of transactions that read each other may be."""
 
 
 class _Columns(NamedTuple):
     op: I64
     row: I64
-    """Of its first record."""
+    """The row of its first record."""
     appended: I64
-    """The latest event after which, for certain, some record of it was appended."""
+    """The latest event after which some record of it was certainly appended."""
     polled: I64
-    """The latest after which it polled."""
+    """The latest event after which it certainly polled."""
     waited: I64
-    """The latest after which it waited."""
+    """The latest event after which it had certainly waited."""
 
 
 class _Lives(Rows, _Columns):
-    """One row per transaction that sent records, by ``op``."""
+    """One row per transaction that sent records, in the order of ``op``."""
 
     __slots__ = ()
 
     @property
     def open(self) -> I64:
-        """The latest event after which, for certain, it was not committed yet."""
+        """The latest event after which it was certainly not committed yet."""
         return np.maximum(np.maximum(self.appended, self.polled), self.waited)
 
 
 def kernel(history: History) -> list[Found]:
-    """``dirty-read``, ``lso-ahead`` and ``zombie-write``."""
+    """Find ``dirty-read``, ``lso-ahead`` and ``zombie-write``."""
     if not history.sends.txn.any():
         return []
     lives = _lives(history)
@@ -79,9 +79,11 @@ def _lives(history: History) -> _Lives:
 
 
 def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
-    """A transaction that read a record of another polled after that was committed, and so after all
-    that the other was open after. Where that is after its own end the read is a dirty one, and
-    nothing follows from it.
+    """Extend how long transactions were open by what they read of each other.
+
+    A transaction that read a record of another polled after the other was committed, and so after
+    every event after which the other was still open. Where such an event is after its own end, the
+    read is dirty, and nothing follows from it.
 
     Raises :class:`GaveUp` for a chain of more than ``ROUNDS_MAX`` transactions.
     """
@@ -95,8 +97,8 @@ def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
 
 
 def _appended(history: History) -> I64:
-    """Of each row of ``sends``: an event after which its record was appended, if it was. Of one
-    that nobody has read nothing is known but what its broker said."""
+    """Return for each row of ``sends`` an event after which its record was appended, if it was. Of
+    a record that was not read, only what its broker answered is known."""
     sends, polls, writer = history.sends, history.polls, history.writer
     read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
     read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
@@ -109,9 +111,9 @@ def _appended(history: History) -> I64:
 
 
 def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
-    """A poll that was over before some operation began, after which the transaction was open still
-    whose record it had delivered. One finding for each such transaction, ``also`` are the values.
-    Of one that was aborted ``G1a`` tells."""
+    """Find polls that were over before an event after which the transaction of a record that they
+    delivered was still open. There is one finding for each such transaction; ``also`` are the
+    values. For a transaction that was aborted, ``G1a`` reports it."""
     sends, polls, writer = history.sends, history.polls, history.writer
     rows = np.flatnonzero(writer >= 0)
     rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
@@ -154,8 +156,8 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
 
 
 def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
-    """Last stable offsets above a record of a transaction that was open still, and was committed
-    later. One finding for each such transaction."""
+    """Find last stable offsets above a record of a transaction that was still open, and was
+    committed later. There is one finding for each such transaction."""
     sends, steps = history.sends, history.steps
     stable = steps.where(steps.kind == STABLE)
     stable_key = history.step_key[steps.kind == STABLE]
@@ -187,9 +189,11 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
 
 
 def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
-    """Transactions that happened although their process was fenced: another had taken over its
-    transactional id, and they were open still, or, as far as they are in doubt, a record of theirs
-    that somebody read was appended after that."""
+    """Find transactions that happened although their process was fenced.
+
+    Another process had taken over its transactional id, and they were still open after that; or, if
+    they are in doubt, a record of theirs that was read was appended after that.
+    """
     sends = history.sends
     lives = lives.where(np.argsort(sends.process[lives.row], kind="stable"))
     process, begun = sends.process[lives.row], sends.invoked[lives.row]
@@ -217,8 +221,11 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
 
 
 def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
-    """Each acknowledged init after which another process took over its transactional id: with the
-    invocation up to which it counts (its process begins anew), and with who was first to do so."""
+    """Yield each acknowledged init after which another process took over its transactional id.
+
+    With it come the invocation up to which it counts (its process takes the id again), and
+    the first takeover.
+    """
     by_id: defaultdict[str, list[Init]] = defaultdict(list)
     for init in inits:
         by_id[init.transactional_id].append(init)

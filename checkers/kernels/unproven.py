@@ -1,4 +1,4 @@
-"""Unproven: what was read of a transaction while it was open does not tell that it happened."""
+"""Unproven: a read of a transaction while it was open does not show that it was committed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from checkers.kernels.rows import INFO, Found
 
 
 def kernel(history: History, found: Sequence[Found]) -> list[Found]:
-    """The same findings without the losses of transactions in doubt that are known from a
-    ``dirty-read``: they may have been aborted. They are folded under it."""
+    """Drop losses of transactions in doubt that are known only from a ``dirty-read``, and keep the
+    other findings. Such a transaction may have been aborted; its losses are folded into the
+    ``dirty-read``."""
     sends = history.sends
     doubtful = set(sends.op[sends.txn & (sends.outcome == INFO)].tolist())
     dirty = {f.ops[0] for f in found if f.anomaly == "dirty-read"} & doubtful

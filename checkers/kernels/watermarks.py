@@ -1,10 +1,10 @@
-"""The ends of a log, as leaders tell them: its start, its high watermark, its last stable offset.
+"""The ends of a log as leaders report them: its start, its high watermark, its last stable offset.
 
 Each of them only ever grows. Probes that did not overlap are compared, and each with what was
-acknowledged, or read, before it began. Where records are deleted, a leader may have told a start
-before others had it, and only that counts which was answered to a deletion: it is the start of all
-replicas, and no reader is given what lies before it any more. A leader that was replaced and has
-not heard of it may tell an older end (variant ``stale``): the end that it knew, if faults explain
+acknowledged, or read, before it began. Where records are deleted, a leader may report a start
+before other replicas have it. So only the start that answers a deletion counts: it is the start of
+all replicas, and no reader receives what is before it any more. A leader that was replaced and has
+not heard of it may report an older end (variant ``stale``): the end that it knew, if faults explain
 why it has not heard since (:mod:`checkers.kernels.former`). ``also`` holds for how many seconds
 without a fault it must not have heard.
 """
@@ -41,9 +41,11 @@ _ENDS = {
 
 
 def kernel(log: Log) -> list[Found]:
-    """``hw-regress``, ``lso-regress``, ``log-start-regress``, ``acked-above-end``, ``stuck-lso``.
+    """Find ends that go back, that are below what was acknowledged, or that do not move.
 
-    One finding of each and variant: the one that falls deepest, the others folded into it.
+    The anomalies are ``hw-regress``, ``lso-regress``, ``log-start-regress``, ``acked-above-end``
+    and ``stuck-lso``. There is one finding of each anomaly and variant: the one that falls deepest,
+    with the others folded into it.
     """
     found: list[Found] = []
     answers = np.isin(log.steps.op, log.steps.op[log.steps.kind == DELETE])
@@ -61,8 +63,8 @@ def kernel(log: Log) -> list[Found]:
 
 
 def _deepest(found: Iterable[tuple[int, Found]]) -> list[Found]:
-    """Of each variant the one that falls deepest; of stale ones, among those that are hardest to
-    explain."""
+    """Return for each variant the finding that falls deepest; of stale ones, among those that are
+    hardest to explain."""
     best: dict[str, tuple[tuple[int, ...], int, Found]] = {}
     count: dict[str, int] = {}
     for depth, f in found:
@@ -73,8 +75,8 @@ def _deepest(found: Iterable[tuple[int, Found]]) -> list[Found]:
 
 
 def _before(op: I64, offset: I64, invoked: I64) -> I64:
-    """Of each probe: the row of the highest offset whose operation ended before it began, or -1.
-    Rows are in the order of ``op``."""
+    """Return for each probe the row of the highest offset whose operation ended before it began, or
+    -1. Rows are in the order of ``op``."""
     highest = np.maximum.accumulate(offset)
     row = np.maximum.accumulate(np.where(offset == highest, np.arange(len(offset)), 0))
     count = np.searchsorted(op, invoked)
@@ -84,7 +86,7 @@ def _before(op: I64, offset: I64, invoked: I64) -> I64:
 def _regresses(
     log: Log, bands: Sequence[Band], ends: tuple[Steps, Steps], anomaly: str, name: str
 ) -> Iterable[tuple[int, Found]]:
-    """Probes that tell less than was told for certain before they began."""
+    """Find probes that report less than was certain before they began."""
     firm, probes = ends
     before = _before(firm.op, firm.offset, probes.invoked)
     fell = (before >= 0) & (firm.offset[before] > probes.offset) if len(firm.op) else before > 0
@@ -110,8 +112,8 @@ def _regresses(
 
 
 def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[int, Found]]:
-    """Records that were deleted on all replicas before their reader had begun to look where the
-    log begins."""
+    """Find records that were deleted on all replicas before their reader had begun to look up where
+    the log begins."""
     if not len(confirmed.op):
         return
     polls = log.polls.where(log.polls.offset != UNKNOWN)
@@ -143,8 +145,8 @@ def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[
 
 
 def _began(log: Log, polls: Polls) -> I64:
-    """Of each record: an event at or before which its reader had no place in the log; UNKNOWN where
-    nobody tells."""
+    """Return for each record an event at or before which its reader had no place in the log;
+    UNKNOWN where there is none."""
     return log.begins.since(polls.process, log.resets.before(polls.process, polls.op))
 
 
@@ -157,16 +159,18 @@ def _variant(
 def _stale(
     bands: Sequence[Band], higher: Steps | Sends | Polls, begin_ns: int, end_ns: int
 ) -> tuple[str, tuple[int, ...]]:
-    """Whether an answer between two times may be that of a former leader, and for how many seconds
-    without a fault that must not have heard of its successor. It knows of all that was told, or
-    acknowledged, of ends above its answer before its successor was elected: nothing."""
+    """Return whether an answer between two times may be that of a former leader, and for how
+    many seconds without a fault that must have missed its successor. Until the successor was
+    elected, the former leader knew everything: no end above its answer was reported or
+    acknowledged by then."""
     first_ns = int(higher.end_ns.min(initial=end_ns))
     idle_ns = former.idle_ns(bands, begin_ns, end_ns, lambda spell: spell.from_ns <= first_ns)
     return ("", ()) if idle_ns is None else ("stale", (former.seconds(idle_ns),))
 
 
 def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, Found]]:
-    """High watermarks at or below a record that had been acknowledged, or read, before."""
+    """Find high watermarks at or below a record that was acknowledged, or read, before they were
+    requested."""
     sends = log.sends.where((log.sends.outcome == OK) & (log.sends.offset != UNKNOWN))
     polls = log.polls.where(log.polls.offset != UNKNOWN)
     for rows, what in ((sends, "acknowledged to"), (polls, "read by")):
@@ -197,8 +201,8 @@ def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, 
 
 
 def _stuck(log: Log, high: Steps) -> Iterable[Found]:
-    """A last stable offset that stays below the high watermark, long after the last heal: a
-    transaction that nobody ends. ``also`` is for how many seconds."""
+    """Find a last stable offset that stays below the high watermark long after the last heal: a
+    transaction that is never ended. ``also`` is for how many seconds."""
     if any(band.to_ns is None for band in log.faults):
         return
     healed = max((band.to_ns for band in log.faults if band.to_ns is not None), default=0)

@@ -1,4 +1,4 @@
-"""Everything that is asked of a whole history, after its keys: what no single key can tell."""
+"""Runs the kernels for a whole history, after those of its partitions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from checkers.kernels.rows import Found
 
 Kernel = Callable[[History], Iterable[Found]]
 Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
-"""What was found so far, as those tell it who see all keys: renamed, or folded."""
+"""A function that rewrites the findings so far, given all partitions: it renames or folds them."""
 
 KERNELS: dict[str, Kernel] = {
     "transactions": transactions.kernel,
@@ -38,19 +38,20 @@ MISPLACED = (
     "duplicate",
     "phantom",
 )
-"""What blames one record for where or when it is in a log. What follows from that record's place is
-no further anomaly: transactions that were open only if it is where it was read, for example."""
+"""Anomalies that blame one record for where or when it is in a log. What follows from that record's
+place is no further anomaly: transactions that were open only if it is where it was read, for
+example."""
 
 
 class Report(NamedTuple):
-    """All that was found in a history, and that its keys were looked at together."""
+    """All that was found in a history, and which checkers looked at its partitions together."""
 
     found: list[Found]
     receipts: list[Receipt]
 
 
 def judge(history: History, of_keys: Iterable[Found]) -> Report:
-    """Ask everything of a whole history. ``of_keys`` was found in its keys, each by itself."""
+    """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions."""
     asking = Asking()
     found = list(of_keys)
     places = [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
