@@ -1,4 +1,4 @@
-"""Snapshot streams by hand: one partition, said in few words."""
+"""Snapshot streams written by hand: the states of one partition, in few words."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,12 +23,12 @@ ALL = (1, 2, 3)
 
 
 def log(*epochs: int, crc: int = 0) -> list[Batch]:
-    """Batches of one record each, of these leader epochs; ``crc`` tells contents apart."""
+    """Batches of one record each, with these leader epochs; ``crc`` makes contents differ."""
     return [Batch(at, at + 1, epoch, 100 + at + crc) for at, epoch in enumerate(epochs)]
 
 
 def cache(batches: Iterable[Batch]) -> tuple[EpochStart, ...]:
-    """The epoch cache that agrees with these."""
+    """The leader epoch cache that agrees with these batches."""
     first: dict[int, int] = {}
     for batch in batches:
         first.setdefault(batch.epoch, batch.base)
@@ -36,7 +36,7 @@ def cache(batches: Iterable[Batch]) -> tuple[EpochStart, ...]:
 
 
 def replica(batches: list[Batch], hw: int = 0, **other: Any) -> ReplicaState:
-    """A follower in epoch 0, unless said otherwise."""
+    """A follower in epoch 0, with any other fields replaced."""
     said: dict[str, Any] = {
         "role": "follower",
         "leader_epoch": 0,
@@ -49,7 +49,7 @@ def replica(batches: list[Batch], hw: int = 0, **other: Any) -> ReplicaState:
 
 
 def leader(batches: list[Batch], hw: int = 0, epoch: int = 0, **other: Any) -> ReplicaState:
-    """The leader of an epoch, with all in sync."""
+    """The leader of an epoch, with all replicas in sync."""
     said: dict[str, Any] = {
         "role": "leader",
         "leader_epoch": epoch,
@@ -63,13 +63,13 @@ def leader(batches: list[Batch], hw: int = 0, epoch: int = 0, **other: Any) -> R
 def state(
     leader: int = 1, epoch: int = 0, isr: tuple[int, ...] = ALL, **other: Any
 ) -> PartitionState:
-    """What ZooKeeper has."""
+    """A partition's state in ZooKeeper."""
     said: dict[str, Any] = {"replicas": ALL, "controller_epoch": 1, "version": epoch, "birth": 1}
     return PartitionState(leader=leader, leader_epoch=epoch, isr=isr, **said | other)
 
 
 def broker(held: ReplicaState | None, life: int = 1, **other: Any) -> BrokerState:
-    """One that runs."""
+    """A running broker."""
     return BrokerState(life=life, replicas={} if held is None else {KEY: held}, **other)
 
 
@@ -78,7 +78,7 @@ def cluster(
     brokers: Mapping[int, ReplicaState | BrokerState | None],
     **other: Any,
 ) -> ClusterState:
-    """One snapshot."""
+    """One snapshot of the cluster."""
     if isinstance(zookeeper, PartitionState):
         zookeeper = ZooKeeperState(partitions={KEY: zookeeper}, controller_epoch=1)
     running = {
@@ -91,13 +91,13 @@ def cluster(
 
 
 def violated(*stream: ClusterState, **rules: Any) -> list[str]:
-    """The names of the invariants that a stream violates, in the order of finding."""
+    """The names of the invariants that a stream violates, in the order in which they were found."""
     watch = Watch(Rules(**rules))
     return [violation.invariant for now in stream for violation in watch.step(now)]
 
 
 def remembered(epoch: int, *last_sequences_and_offsets: tuple[int, int]) -> Producer:
-    """What is remembered of a producer's batches of one record."""
+    """What is remembered of a producer that sent batches of one record."""
     return Producer(
         epoch,
         tuple(RememberedBatch(sequence, at, 1) for sequence, at in last_sequences_and_offsets),

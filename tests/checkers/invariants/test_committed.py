@@ -15,7 +15,7 @@ OLD = log(0, 0, 0)
 
 
 def test_logs_agree_below_their_watermarks() -> None:
-    """R4: beyond its own watermark a follower may hold anything."""
+    """Logs agree below their high watermarks (R4); above its own, a follower may hold anything."""
     other = [*log(0, 0), *log(0, 0, 1, crc=7)[2:]]
     at_two = cluster(state(), {1: leader(OLD, hw=2), 2: replica(other, hw=2)})
     assert violated(at_two) == []
@@ -24,7 +24,7 @@ def test_logs_agree_below_their_watermarks() -> None:
 
 
 def test_a_log_is_compared_with_what_a_dead_leader_committed() -> None:
-    """The record is the checker's: it outlives whoever committed."""
+    """A log is compared with what a leader committed, even after that leader has died."""
     committed = cluster(state(), {1: leader(OLD, hw=3)})
     out = state(isr=(1,), version=1)
     assert violated(committed, cluster(out, {3: replica(OLD, hw=3)})) == []
@@ -33,7 +33,7 @@ def test_a_log_is_compared_with_what_a_dead_leader_committed() -> None:
 
 
 def test_a_leader_holds_what_was_committed_before_it() -> None:
-    """R1: to the last offset, unchanged."""
+    """A leader holds, unchanged, every record that was committed before it (R1)."""
     committed = cluster(state(), {1: leader(OLD, hw=3)})
     whole = leader([*OLD, *log(0, 0, 0, 1)[3:]], hw=0, epoch=1)
     assert violated(committed, cluster(state(2, 1, (2, 3)), {2: whole})) == []
@@ -46,7 +46,7 @@ def test_a_leader_holds_what_was_committed_before_it() -> None:
 
 
 def test_a_hole_is_no_copy() -> None:
-    """A log that goes on behind what it lacks holds the rest only."""
+    """A log that continues behind a missing batch does not hold that batch."""
     committed = cluster(state(), {1: leader(OLD, hw=3)})
     holed = replica([OLD[0], OLD[2]], hw=3)
     assert violated(committed, cluster(state(isr=(1,), version=1), {2: holed})) == ["log-matching"]
@@ -55,21 +55,22 @@ def test_a_hole_is_no_copy() -> None:
 
 
 def test_a_deposed_leader_need_not_know_what_came_later() -> None:
-    """A zombie of epoch 0 is judged by what epoch 0 committed."""
+    """A deposed leader of epoch 0 is judged only by what epoch 0 committed."""
     zombie = leader(OLD[:1], hw=1)
     newer = leader([*OLD[:1], *log(1, 1, 1)[1:]], hw=3, epoch=1)
     assert violated(cluster(state(2, 1, (2, 3)), {1: zombie, 2: newer})) == []
 
 
 def test_what_a_deposed_leader_commits_late_binds_its_successor() -> None:
-    """It waited for the successor, too (KIP-497), or else two histories are committed."""
+    """What a deposed leader commits late binds its successor, for which it also waited
+    (KIP-497)."""
     zombie = leader(OLD, hw=3)
     after = cluster(state(2, 1, (2, 3)), {1: zombie, 2: leader(OLD[:2], epoch=1)})
     assert violated(after) == ["leader-completeness"]
 
 
 def test_each_running_member_of_the_isr_holds_what_is_committed() -> None:
-    """R2: whoever is out of the ISR may lag, and so may who is down."""
+    """Each running member of the ISR holds what is committed (R2); other replicas may lag."""
     behind = replica(OLD[:2], hw=2)
     assert violated(cluster(state(isr=(1, 3)), {1: leader(OLD, hw=3), 2: behind})) == []
     assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3)})) == []
@@ -83,13 +84,15 @@ def test_each_running_member_of_the_isr_holds_what_is_committed() -> None:
 
 
 def test_a_failed_disk_is_not_judged() -> None:
-    """What it holds is not known, and its broker is about to end."""
+    """A replica on a failed disk is not judged: its content is unknown, and its broker is about to
+    end."""
     offline = replica([], role="offline", log_end=3)
     assert violated(cluster(state(), {1: leader(OLD, hw=3), 2: offline})) == []
 
 
 def test_a_cut_that_was_fetched_again_counts() -> None:
-    """A member of the ISR could have been elected in between; its own watermark lagged."""
+    """A truncation of a member of the ISR counts even if the records were fetched again, because it
+    could have been elected in between."""
     led = leader(OLD, hw=3)
     before = cluster(state(), {1: led, 2: replica(OLD, hw=2)})
     after = {1: led, 2: replica(OLD, hw=3, cuts=(2,))}
@@ -101,7 +104,8 @@ def test_a_cut_that_was_fetched_again_counts() -> None:
 
 
 def test_nobody_cuts_below_its_own_watermark() -> None:
-    """Not even out of the ISR; and a cut of an earlier life is not known."""
+    """A replica outside the ISR does not truncate below its own watermark either; truncations from
+    before a restart are unknown."""
     led = leader(OLD, hw=3)
     out = state(isr=(1,))
     before = cluster(out, {1: led, 2: replica(OLD, hw=2)})
@@ -113,12 +117,12 @@ def test_nobody_cuts_below_its_own_watermark() -> None:
 
 
 def test_a_log_that_was_deleted_has_cut_nothing() -> None:
-    """The replica was moved away and is back: its log begins anew."""
+    """A replica that was moved away and back has a new log, which counts as no truncation."""
     led = leader(OLD, hw=3)
     out = state(isr=(1,))
     before = cluster(out, {1: led, 2: replica(OLD, hw=2, cuts=(2,))})
     assert violated(before, cluster(out, {1: led, 2: replica([], hw=0, log_number=1)})) == []
-    anew: dict[str, Any] = {"hw": 0, "cuts": (2, 0)}  # where its leader's log began, say
+    anew: dict[str, Any] = {"hw": 0, "cuts": (2, 0)}  # for example, where its leader's log began
     assert violated(before, cluster(out, {1: led, 2: replica([], **anew, log_number=1)})) == []
     assert violated(before, cluster(out, {1: led, 2: replica([], **anew)})) == [
         "truncation-below-hw"
@@ -126,7 +130,8 @@ def test_a_log_that_was_deleted_has_cut_nothing() -> None:
 
 
 def test_after_a_power_loss_a_member_of_the_isr_may_lack_what_it_had_not_synced() -> None:
-    """Until it has caught up once; others keep what is committed (L4)."""
+    """After a power loss, a member of the ISR may lack unsynced records until it has caught up once
+    (L4)."""
     led = leader(OLD, hw=3)
     before = cluster(state(), {1: led, 2: replica(OLD, hw=3)})
     hit = {"damages": {2: 1}}
@@ -139,7 +144,7 @@ def test_after_a_power_loss_a_member_of_the_isr_may_lack_what_it_had_not_synced(
 
 
 def test_when_the_last_whole_member_of_the_isr_loses_power_nothing_is_promised() -> None:
-    """B23 and B24: the loss is inherent. With another one left, it is not."""
+    """A power loss of the last whole member of the ISR may lose committed records (B23 and B24)."""
     before = cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3), 2: replica(OLD, hw=3)})
     elected = leader(OLD[:1], hw=1, epoch=1, isr=(1,), maximal_isr=(1,))
 
@@ -154,21 +159,21 @@ def test_when_the_last_whole_member_of_the_isr_loses_power_nothing_is_promised()
 
 
 def test_unclean_elections_lose_what_was_committed() -> None:
-    """R15: by configuration."""
+    """With unclean elections, committed records may be lost (R15)."""
     committed = cluster(state(), {1: leader(OLD, hw=3)})
     short = cluster(state(2, 1, (2,)), {2: leader(OLD[:1], epoch=1)})
     assert violated(committed, short, unclean_elections=True) == []
 
 
 def test_a_topic_that_was_deleted_is_out_of_sight() -> None:
-    """A broker that was away may hold the old one under the name of the new."""
+    """A topic that was ever deleted is not checked: a broker that was away may hold the old one."""
     committed = cluster(state(), {1: leader(OLD, hw=3)})
     anew = cluster(state(birth=9), {1: broker(leader(log(0, crc=9), hw=1))})
     assert violated(committed, anew) == []
 
 
 def test_a_log_without_its_beginning_is_compared_from_where_it_starts() -> None:
-    """Retention is each broker's own business."""
+    """A log whose beginning is deleted by retention is compared from where it starts."""
     led = leader(OLD[1:], hw=3, log_start=1)
     longer = replica(OLD, hw=3)
     assert violated(cluster(state(), {1: led, 2: longer})) == []

@@ -18,7 +18,7 @@ OLD = log(0, 0, 0)
 
 
 def test_an_epoch_has_one_leader() -> None:
-    """For ever; the same broker may lead in it twice."""
+    """An epoch never has two leaders; the same broker may lead in it twice."""
     first = cluster(state(), {1: leader(OLD)})
     nobody = cluster(state(-1, 0), {})
     again = cluster(state(), {1: broker(leader(OLD), life=2)})
@@ -31,18 +31,18 @@ def test_an_epoch_has_one_leader() -> None:
     ("number", "epoch", "names"),
     [
         (1, 2, []),
-        (1, 1, []),  # a zombie
+        (1, 1, []),  # a deposed leader
         (2, 2, ["leader-as-elected"]),
         (1, 3, ["leader-as-elected"]),
     ],
 )
 def test_who_leads_was_elected(number: int, epoch: int, names: list[str]) -> None:
-    """ZooKeeper names 1 in epoch 2: nobody is ahead of it."""
+    """A broker leads only as elected; ZooKeeper names broker 1 in epoch 2."""
     assert violated(cluster(state(1, 2), {number: leader([], epoch=epoch)})) == names
 
 
 def obeyed(before: ReplicaState, now: ReplicaState, *, life: int = 1) -> list[str]:
-    """By broker 1 while ZooKeeper names broker 2 in epoch 5."""
+    """Broker 1 goes from one state to another while ZooKeeper names broker 2 in epoch 5."""
     elected = state(2, 5)
     return violated(
         cluster(elected, {1: broker(before)}), cluster(elected, {1: broker(now, life=life)})
@@ -50,7 +50,8 @@ def obeyed(before: ReplicaState, now: ReplicaState, *, life: int = 1) -> list[st
 
 
 def test_no_replica_goes_back_to_an_earlier_epoch() -> None:
-    """Whether it leads or follows; in its next life a broker may hear the older order first."""
+    """No leader or follower goes back to an earlier epoch, except across a restart of its
+    broker."""
     newer, older = replica(OLD, leader_epoch=4), replica(OLD, leader_epoch=3)
     assert obeyed(newer, older) == ["leader-epoch-monotone"]
     assert obeyed(leader(OLD, epoch=4), older) == ["leader-epoch-monotone"]
@@ -60,12 +61,12 @@ def test_no_replica_goes_back_to_an_earlier_epoch() -> None:
 
 
 def marks(*pairs: ReplicaState, **rules: Any) -> list[str]:
-    """Of snapshots of broker 1 alone."""
+    """Violations in snapshots of broker 1 alone."""
     return violated(*(cluster(state(), {1: pair}) for pair in pairs), **rules)
 
 
 def test_a_leaders_watermark_rises_within_its_epoch() -> None:
-    """R7: the next epoch, or the next life, may know less."""
+    """A leader's watermark never goes back within an epoch and between two starts (R7)."""
     assert marks(leader(OLD, hw=2), leader(OLD, hw=1)) == ["leader-hw-monotone"]
     assert marks(leader(OLD, hw=2), leader(OLD, hw=3)) == []
     newer = cluster(state(1, 1), {1: leader(OLD, hw=1, epoch=1)})
@@ -75,7 +76,8 @@ def test_a_leaders_watermark_rises_within_its_epoch() -> None:
 
 
 def test_the_watermark_stands_still_below_min_isr() -> None:
-    """KIP-966, where brokers promise it; not when the ISR may have been another in between."""
+    """The watermark does not move below min.insync.replicas (KIP-966), unless the ISR may have
+    changed."""
     alone: dict[str, Any] = {"isr": (1,), "maximal_isr": (1,)}
 
     def moved(before: ReplicaState, after: ReplicaState, isr_min: int | None = 2) -> list[str]:
@@ -97,7 +99,8 @@ def test_the_watermark_stands_still_below_min_isr() -> None:
 
 
 def test_a_leader_counts_all_that_stand_in_the_isr() -> None:
-    """KIP-497: more than those, never fewer; a deposed one may have missed a change."""
+    """A leader counts at least the ISR in ZooKeeper (KIP-497); a deposed one may have missed a
+    change."""
     fewer = leader(OLD, isr=(1, 2), maximal_isr=(1, 2))
     assert violated(cluster(state(isr=(1, 2, 3)), {1: fewer})) == ["isr-superset"]
     assert violated(cluster(state(isr=(1, 2)), {1: leader(OLD, isr=(1, 2))})) == []
@@ -105,7 +108,7 @@ def test_a_leader_counts_all_that_stand_in_the_isr() -> None:
 
 
 def test_the_end_that_clients_were_told_never_goes_back() -> None:
-    """KIP-207: neither in a later epoch, nor by a deposed leader that tells more, later."""
+    """The end that ListOffsets returns is never lower in a later epoch (KIP-207)."""
     told = cluster(state(), {1: leader(OLD, exposed=3, hw=3)})
     later = leader([*OLD, *log(0, 0, 0, 1)[3:]], hw=3, epoch=1, exposed=3)
     assert violated(told, cluster(state(2, 1, (2, 3)), {2: later})) == []
@@ -116,7 +119,8 @@ def test_the_end_that_clients_were_told_never_goes_back() -> None:
 
 
 def test_an_epochs_offset_is_one_batch() -> None:
-    """Wherever it lies; another epoch may have another there."""
+    """An offset in an epoch is one batch on all brokers; another epoch may have another batch
+    there."""
     one = cluster(state(isr=(1,)), {1: leader(log(0, 0)), 2: replica(log(0, 0, crc=1))})
     assert violated(one) == ["one-log-per-epoch"]
     other = cluster(state(isr=(1,)), {1: leader(log(0, 0)), 2: replica(log(0, 1, crc=0))})
@@ -127,7 +131,7 @@ def test_an_epochs_offset_is_one_batch() -> None:
 
 
 def test_a_leader_that_lost_power_may_write_its_epoch_anew() -> None:
-    """When no controller noticed its absence."""
+    """A leader that lost power unnoticed may lead its epoch again and write other batches."""
     isr = state(isr=(1,))
     led = cluster(isr, {1: leader(log(0, 0), isr=(1,), maximal_isr=(1,))})
     anew = broker(leader([*log(0), *log(0, 0, crc=5)[1:]], isr=(1,), maximal_isr=(1,)), life=2)

@@ -18,7 +18,7 @@ def at(
     followers: tuple[int, ...] = (2, 3),
     behind: int = 0,
 ) -> ClusterState:
-    """Broker 1 holds this; others follow, or are so many epochs behind."""
+    """Broker 1 holds this replica; the others follow, or are some epochs behind."""
     calm = None if since is None else since * S
     znode = znode or state()
     following = replica(LOG, leader_epoch=znode.leader_epoch - behind)
@@ -42,7 +42,8 @@ def at(
 def test_the_cluster_is_whole_in_time(
     held: ReplicaState | None, znode: PartitionState, names: list[str]
 ) -> None:
-    """Led by whom ZooKeeper names, all in sync, all that was committed readable."""
+    """A partition has a leader as in ZooKeeper, a full ISR and all committed records, within the
+    bound."""
     before = at(0, None, WHOLE)
     assert violated(before, at(70, 40, held, znode=znode), recovery_s=30) == names
     assert violated(before, at(69, 40, held, znode=znode), recovery_s=30) == []
@@ -55,7 +56,8 @@ def test_the_cluster_is_whole_in_time(
 def test_who_is_in_sync_is_there_and_follows(
     followers: tuple[int, ...], behind: int, names: list[str]
 ) -> None:
-    """An ISR names a broker that has died until its session is over."""
+    """Every member of the ISR runs and follows; a dead broker leaves it when its session
+    expires."""
     held = leader(LOG, hw=2, epoch=1)
     before = at(0, None, WHOLE)
     now = at(70, 40, held, state(1, 1), followers, behind)
@@ -63,14 +65,16 @@ def test_who_is_in_sync_is_there_and_follows(
 
 
 def test_only_a_calm_that_lasts_is_judged() -> None:
-    """A new fault takes the bound away; without a promise there is none."""
+    """The bound counts from the last heal, and a new fault starts it again; without a bound nothing
+    is judged."""
     assert violated(at(70, None, None), recovery_s=30) == []
     assert violated(at(70, 60, None), at(80, None, None), at(95, 80, None), recovery_s=30) == []
     assert violated(at(99, 0, None)) == []
 
 
 def test_what_is_lacking_within_the_bound_is_pending() -> None:
-    """It may come yet: not before there is calm, nor once it is there, or was judged."""
+    """What is missing within the bound is pending: not before the last heal, and not once it is
+    judged."""
     watch = Watch(Rules(recovery_s=30))
     lacking = state(isr=(1, 2), version=1)
     stream = [
@@ -88,13 +92,13 @@ def test_what_is_lacking_within_the_bound_is_pending() -> None:
 
 
 def test_each_calm_is_judged_once() -> None:
-    """What happens after the cluster has been whole is no recovery."""
+    """Each calm is judged once, at the end of its bound."""
     assert violated(at(30, 0, WHOLE), at(40, 0, None), recovery_s=30) == []
     assert violated(at(30, 0, WHOLE), at(90, 50, None), recovery_s=30) == ["stuck"]
 
 
 def test_what_a_former_topic_had_need_not_be_there() -> None:
-    """One of the same name has begun anew since."""
+    """A topic that was created again need not hold the records of its predecessor."""
     anew = leader(log(0), hw=1)
     before = at(0, None, WHOLE)
     assert violated(before, at(70, 40, anew, state(birth=2)), recovery_s=30) == []

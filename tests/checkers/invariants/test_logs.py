@@ -17,7 +17,7 @@ from tests.checkers.invariants.streams import (
 
 
 def alone(*held: ReplicaState, **other: Any) -> list[str]:
-    """Of snapshots of broker 2, which is nobody's member."""
+    """Violations in snapshots of broker 2, which is in no ISR."""
     return violated(*(cluster(state(isr=(1,)), {2: one}, **other) for one in held))
 
 
@@ -35,7 +35,8 @@ def alone(*held: ReplicaState, **other: Any) -> list[str]:
 def test_start_watermark_and_end_are_in_order(
     marks: tuple[int, int, int], role: str, names: list[str]
 ) -> None:
-    """L1; who was not told of its partition has no watermark."""
+    """Log start, high watermark and log end are in order (L1); a replica without an order has no
+    watermark."""
     start, mark, end = marks
     batches = [Batch(0, end, 0, 1)] if end else []
     held = replica(batches, mark, log_start=start, role=role, epochs=_from(start, end))
@@ -60,7 +61,7 @@ def _from(start: int, end: int) -> tuple[EpochStart, ...]:
 def test_offsets_and_epochs_rise_along_a_log(
     batches: list[Batch], end: int, names: list[str]
 ) -> None:
-    """Up to the log's end."""
+    """Offsets and leader epochs rise along a log, up to the log's end."""
     found = alone(replica(batches, log_end=end))
     assert [name for name in found if name == "log-in-order"] == names
 
@@ -81,13 +82,14 @@ def test_offsets_and_epochs_rise_along_a_log(
 def test_the_epoch_cache_agrees_with_the_log(
     entries: list[tuple[int, int]], names: list[str]
 ) -> None:
-    """E4: of records of epochs 0, 0, 1; what is deleted needs no entry."""
+    """The epoch cache agrees with a log of epochs 0, 0, 1 (E4); deleted records need no entry."""
     epochs = tuple(EpochStart(*entry) for entry in entries)
     assert alone(replica(log(0, 0, 1), epochs=epochs)) == names
 
 
 def test_the_cache_begins_with_the_log() -> None:
-    """Retention moves both; a batch that the start divides counts from there."""
+    """The epoch cache may begin with the log; a batch across the log start counts from the log
+    start."""
     batches = [Batch(0, 4, 0, 1), Batch(4, 8, 1, 2)]
     epochs = (EpochStart(0, 2), EpochStart(1, 4))
     assert alone(replica(batches, hw=2, log_start=2, epochs=epochs)) == []
@@ -95,7 +97,7 @@ def test_the_cache_begins_with_the_log() -> None:
 
 
 def test_batches_that_were_checked_are_checked_again_with_another_cache() -> None:
-    """An entry that disappears leaves old batches without one."""
+    """Old batches are checked again when the epoch cache changes."""
     first = replica(log(0, 0, 1))
     later = msgspec.structs.replace(first, epochs=first.epochs[1:])
     assert alone(first, later) == ["epoch-cache"]
@@ -118,7 +120,8 @@ LAST = [(at, at) for at in range(2, 7)]
     ],
 )
 def test_producers_are_what_the_log_tells(producers: Any, names: list[str]) -> None:
-    """P3: seven batches of producer 7, of which five are remembered."""
+    """The producer state is that of a replay (P3): of seven batches of producer 7, five are
+    remembered."""
     assert alone(replica(SENT, producers=producers)) == names
 
 
@@ -141,13 +144,14 @@ def marker(at: int, epoch: int) -> Batch:
 def test_a_marker_has_an_epoch_and_no_sequence(
     batches: list[Batch], producers: Any, names: list[str]
 ) -> None:
-    """What a coordinator appends in a producer's name is not one of its batches; in a new epoch,
-    those of the former are forgotten."""
+    """A transaction marker is not remembered as a batch; in a new epoch it removes the former
+    batches."""
     assert alone(replica(batches, producers=producers)) == names
 
 
 def test_a_log_that_begins_with_a_marker_tells_its_epoch_alone() -> None:
-    """What retention has deleted before it may be remembered, in that epoch."""
+    """A log that begins with a marker shows only its epoch; deleted batches of it may be
+    remembered."""
     start: dict[str, Any] = {"hw": 7, "log_start": 7, "epochs": (EpochStart(0, 7),)}
     for known, names in (
         (remembered(0, *LAST), []),
@@ -158,7 +162,8 @@ def test_a_log_that_begins_with_a_marker_tells_its_epoch_alone() -> None:
 
 
 def test_of_a_log_without_its_beginning_more_may_be_remembered() -> None:
-    """KIP-360; what the log still tells must agree."""
+    """If the beginning of a log is deleted, more may be remembered than the rest shows
+    (KIP-360)."""
     later = SENT[4:]
     start: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
     known = {7: remembered(0, *LAST), 8: remembered(3, (9, 1))}
@@ -168,7 +173,7 @@ def test_of_a_log_without_its_beginning_more_may_be_remembered() -> None:
 
 
 def test_a_producer_may_be_forgotten_once_it_was_silent_long_enough() -> None:
-    """Not wrongly remembered."""
+    """A producer that was silent for long enough may be forgotten, but not remembered wrongly."""
     day = {"time_ns": 86_400_000_000_000}
     assert alone(replica(SENT, producers={}), **day) == []
     assert alone(replica(SENT, producers={7: remembered(1)}), **day) == ["producer-state"]
@@ -181,21 +186,21 @@ def test_a_producer_may_be_forgotten_once_it_was_silent_long_enough() -> None:
 
 
 def test_a_new_epoch_of_a_producer_begins_anew() -> None:
-    """And sequence numbers go round at 2^31."""
+    """A new producer epoch starts with no batches, and sequence numbers wrap at 2^31."""
     bumped = [*SENT, Batch(7, 9, 0, 9, producer=7, producer_epoch=1, sequence=2**31 - 1)]
     held = remembered(1)._replace(batches=(remembered(1, (0, 8)).batches[0]._replace(records=2),))
     assert alone(replica(bumped, producers={7: held})) == []
 
 
 def test_another_life_is_folded_anew() -> None:
-    """Its batches are another list."""
+    """After a restart, a replica's log is replayed from its beginning."""
     first = cluster(state(isr=(1,)), {2: replica(SENT, producers={7: remembered(0, *LAST)})})
     short = replica(SENT[:1], producers={7: remembered(0, (0, 0))})
     assert violated(first, cluster(state(isr=(1,)), {2: broker(short, life=2)})) == []
 
 
 GONE = {8: remembered(3, (9, 1))}
-"""Somebody of whose records the log holds none any more."""
+"""A producer whose records are all deleted."""
 LATER: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
 
 
@@ -203,17 +208,18 @@ LATER: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
     ("life", "then", "names"),
     [
         (1, {}, ["producer-state"]),
-        (2, {}, ["producer-state"]),  # nothing else would tell
+        (2, {}, ["producer-state"]),  # no other check would find it
         (2, {"producers": {7: remembered(0, *LAST), **GONE}}, []),
         (1, {"cuts": (4,)}, []),
-        (2, {"cuts": (4,)}, []),  # it has begun anew
-        (1, {"log_start": 1, "epochs": (EpochStart(0, 1),)}, []),  # those are not deleted
+        (2, {"cuts": (4,)}, []),  # its log begins again
+        (1, {"log_start": 1, "epochs": (EpochStart(0, 1),)}, []),  # its records are not deleted
     ],
 )
 def test_whose_records_are_deleted_is_not_forgotten(
     life: int, then: dict[str, Any], names: list[str]
 ) -> None:
-    """In one life of a broker or the next, unless the log was cut."""
+    """A producer whose records are deleted is not forgotten, even by a restart, unless the log was
+    cut."""
     known = {7: remembered(0, *LAST), **GONE}
     first = replica(SENT[4:], **LATER, producers=known)
     next_ = replica(SENT[4:], **{**LATER, "producers": {7: remembered(0, *LAST)}, **then})
@@ -223,7 +229,8 @@ def test_whose_records_are_deleted_is_not_forgotten(
 
 
 def test_a_cut_is_not_forgotten_when_the_broker_is_started_again() -> None:
-    """Nobody had looked at producers in between."""
+    """A truncation before a restart excuses forgotten producers, even if no snapshot has had
+    producers in between."""
     first = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST), **GONE})
     cut = replica(SENT[4:], **LATER, cuts=(4,))
     again = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST)})
@@ -233,7 +240,8 @@ def test_a_cut_is_not_forgotten_when_the_broker_is_started_again() -> None:
 
 
 def test_a_replica_that_is_made_anew_knows_nobody() -> None:
-    """Its broker has given up another one of its name in the same life."""
+    """A replica that is created again remembers no producers, even if its broker did not
+    restart."""
     first = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST), **GONE})
     again = replica(SENT[4:], **LATER, producers={7: remembered(0, *LAST)})
     isr = state(isr=(1,))
@@ -246,17 +254,17 @@ def test_a_replica_that_is_made_anew_knows_nobody() -> None:
     [
         (Compaction(1, True), Compaction(2, True), 1, []),
         (Compaction(1, True), Compaction(1, False), 1, []),
-        (Compaction(1, True), Compaction(2, False), 1, []),  # it had not heard yet
+        (Compaction(1, True), Compaction(2, False), 1, []),  # it had not heard of the change
         (Compaction(1, False), Compaction(2, False), 1, ["compaction-as-configured"]),
         (None, Compaction(1, False), 1, ["compaction-as-configured"]),
         (Compaction(2, False), Compaction(1, False), 1, []),  # another log of the same name
-        (None, Compaction(1, False), 2, []),  # when that was nobody saw
+        (None, Compaction(1, False), 2, []),  # no snapshot shows when
     ],
 )
 def test_what_is_not_compacted_is_not_rewritten(
     before: Compaction | None, now: Compaction, life: int, names: list[str]
 ) -> None:
-    """Both snapshots tell that nobody asks for it."""
+    """Segments are not replaced if ``compact`` is off in both snapshots."""
     first = broker(None, compactions={KEY: before} if before else {})
     then = broker(None, life=life, compactions={KEY: now})
     assert violated(cluster(state(), {2: first}), cluster(state(), {2: then})) == names

@@ -5,7 +5,7 @@ from tests.checkers.invariants.streams import KEY, broker, cluster, state, viola
 
 
 def views(*stream: BrokerState) -> list[str]:
-    """Of snapshots of one broker that has no replica."""
+    """Violations in snapshots of one broker that has no replica."""
     return violated(*(cluster(state(epoch=9), {1: one}) for one in stream))
 
 
@@ -18,7 +18,7 @@ def telling(epoch: int | None, life: int = 1) -> BrokerState:
     [
         ((telling(3), telling(3), telling(5)), []),
         ((telling(3), telling(2)), ["metadata-epoch-monotone"]),
-        ((telling(3), telling(2, life=2)), []),  # it has forgotten, and is told anew
+        ((telling(3), telling(2, life=2)), []),  # a restarted broker has no metadata at first
         ((telling(None), telling(2)), []),
         ((telling(3), telling(None), telling(4)), []),
     ],
@@ -26,12 +26,13 @@ def telling(epoch: int | None, life: int = 1) -> BrokerState:
 def test_what_clients_are_told_never_goes_back(
     stream: tuple[BrokerState, ...], names: list[str]
 ) -> None:
-    """KAFKA-7738: in one life of a broker."""
+    """The leader epoch that a broker reports to clients never goes back between two starts
+    (KAFKA-7738)."""
     assert views(*stream) == names
 
 
 def test_another_topic_of_the_same_name_begins_anew() -> None:
-    """A topic that was ever deleted is out of sight."""
+    """A topic that was ever deleted is not checked: one of the same name begins with epoch 0."""
     again = state(epoch=0, birth=2)
     stream = (cluster(state(epoch=3), {1: telling(3)}), cluster(again, {1: telling(0)}))
     assert violated(*stream) == []

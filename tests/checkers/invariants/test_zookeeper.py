@@ -5,7 +5,7 @@ from tests.checkers.invariants.streams import KEY, broker, cluster, state, viola
 
 
 def states(*stream: PartitionState) -> list[str]:
-    """Of snapshots of ZooKeeper alone."""
+    """Violations in snapshots of ZooKeeper alone."""
     return violated(*(cluster(one, {}) for one in stream))
 
 
@@ -13,7 +13,7 @@ def states(*stream: PartitionState) -> list[str]:
     ("isr", "leader", "names"),
     [
         ((1, 2), 1, []),
-        ((2,), -1, []),  # nobody of it is alive
+        ((2,), -1, []),  # no member is alive
         ((), -1, ["isr-within-replicas"]),
         ((2, 3), 1, ["isr-within-replicas"]),
         ((1, 4), 1, ["isr-within-replicas"]),
@@ -22,7 +22,7 @@ def states(*stream: PartitionState) -> list[str]:
 def test_an_isr_holds_its_leader_and_only_replicas(
     isr: tuple[int, ...], leader: int, names: list[str]
 ) -> None:
-    """R14, KAFKA-5083."""
+    """An ISR holds its leader, and only assigned replicas (R14, KAFKA-5083)."""
     assert states(state(leader, isr=isr)) == names
 
 
@@ -40,12 +40,13 @@ def test_an_isr_holds_its_leader_and_only_replicas(
     ],
 )
 def test_a_state_changes_by_conditional_writes(after: PartitionState, names: list[str]) -> None:
-    """R14, E1: from leader 1 in epoch 3, version 8."""
+    """A partition state changes by conditional writes (R14, E1); it was leader 1 in epoch 3,
+    version 8."""
     assert states(state(1, 3, version=8), after) == names
 
 
 def controllers(*stream: tuple[int, int]) -> list[str]:
-    """Of (holder, epoch) in ZooKeeper."""
+    """Violations of these pairs of holder and epoch in ZooKeeper."""
     return violated(
         *(
             cluster(ZooKeeperState(partitions={}, controller=holder, controller_epoch=epoch), {})
@@ -55,14 +56,14 @@ def controllers(*stream: tuple[int, int]) -> list[str]:
 
 
 def test_controller_epochs_rise_and_have_one_holder() -> None:
-    """Even if the holder goes and comes."""
+    """Controller epochs rise and have one holder each, even if the holder resigns and returns."""
     assert controllers((1, 1), (-1, 1), (2, 2), (1, 3)) == []
     assert controllers((1, 1), (2, 1)) == ["one-controller-per-epoch"]
     assert controllers((1, 2), (1, 1)) == ["controller-epoch-monotone"]
 
 
 def test_two_brokers_may_take_themselves_for_the_controller_in_different_epochs_only() -> None:
-    """The earlier one has not heard yet."""
+    """Two brokers may act as the controller at once only in different epochs."""
     zookeeper = ZooKeeperState(partitions={}, controller=2, controller_epoch=2)
 
     def both(one: int, other: int) -> list[str]:
@@ -75,7 +76,8 @@ def test_two_brokers_may_take_themselves_for_the_controller_in_different_epochs_
 
 
 def test_nobody_obeys_an_epoch_that_was_not_given_out_or_is_past() -> None:
-    """E2; another life begins with none."""
+    """No broker obeys a controller epoch that is past or was not assigned (E2), except across a
+    restart."""
     zookeeper = ZooKeeperState(partitions={}, controller=2, controller_epoch=2)
 
     def obeyed(*epochs: int, lives: tuple[int, ...] = (1, 1)) -> list[str]:
@@ -93,7 +95,7 @@ def test_nobody_obeys_an_epoch_that_was_not_given_out_or_is_past() -> None:
 
 
 def test_no_state_is_of_a_controller_to_come() -> None:
-    """Its epoch comes from /controller_epoch."""
+    """No partition state has a controller epoch above /controller_epoch."""
     for epoch, names in ((2, []), (3, ["controller-epoch-monotone"])):
         zookeeper = ZooKeeperState(
             partitions={KEY: state(controller_epoch=epoch)}, controller_epoch=2

@@ -17,42 +17,45 @@ def with_fault(log: Log, from_s: int, to_s: int | None) -> Log:
 @pytest.mark.parametrize(
     ("text", "outage"),
     [
-        # b and c are asked for from 2 on and never come; d is taken at 9
+        # b and c are pending from 2 on and never acknowledged; d is acknowledged at 9
         ("s:x=a@0 s?:x=b s1?:x=c p: s2:x=d@1 s2:x=e@2", (2, 9)),
-        ("s:x=a@0 p: p: p: s:x=b@1", (0, 1)),  # nobody asked in between
+        ("s:x=a@0 p: p: p: s:x=b@1", (0, 1)),  # no write was pending in between
         (">s:x=a p: p: <s:x=a@0 s:x=b@1", (0, 5)),
         ("s?:x=a s1?:x=b", (0, 3)),
     ],
 )
 def test_the_longest_outage(histories: Any, text: str, outage: tuple[int, int]) -> None:
-    """While somebody waited for a write to be taken, and none was; polls do not matter."""
+    """An outage is a time in which writes were pending and none was acknowledged; polls do not
+    matter."""
     begin, end = outage
     assert longest_outage(histories.log(text)) == Outage("x", begin * SECOND, end * SECOND)
 
 
 def test_a_key_that_is_only_read_has_no_outage(histories: Any) -> None:
-    """Without a write asked for there is nothing to be unavailable."""
+    """A partition that is only read has no outage."""
     assert longest_outage(histories.log("p:x=a@0")) is None
 
 
 @pytest.mark.parametrize(
     ("healed_s", "expected"),
     [
-        (3, [Recovery(3, "x", 4.0)]),  # c is under way; d is taken at 7
-        (8, [Recovery(3, "x", 1.0)]),  # nobody asks before 12, and e is taken at 13
-        (13, [Recovery(3, "x", None)]),  # f is asked for and never taken
-        (15, []),  # nobody asks any more
+        (3, [Recovery(3, "x", 4.0)]),  # c is pending; d is acknowledged at 7
+        (8, [Recovery(3, "x", 1.0)]),  # no write before 12, and e is acknowledged at 13
+        (13, [Recovery(3, "x", None)]),  # f is never acknowledged
+        (15, []),  # no further write
         (None, []),
     ],
 )
 def test_recovery(histories: Any, healed_s: int | None, expected: list[Recovery]) -> None:
-    """From the heal, or the first write asked for after it, to the next acknowledgement."""
+    """Recovery takes from the heal, or from the first pending write after it, to the next
+    acknowledgement."""
     log = histories.log("s:x=a@0 >s1:x=c p: <s1?:x=c s2:x=d@1 p: p: s2:x=e@2 s2?:x=f p:")
     assert recoveries(with_fault(log, 0, healed_s)) == expected
 
 
 def test_stuck_is_a_key_that_takes_nothing_long_after_the_last_heal(histories: Any) -> None:
-    """Half a minute of attempts convicts; less, one success, or a fault that goes on does not."""
+    """A partition is stuck after half a minute of failed writes; less, one success, or an active
+    fault is no proof."""
     tries = " ".join(f"s{n}?:x={n}" for n in range(2, 18))
     log = histories.log(f"s:x=a@0 {tries}")
     (found,) = stuck(with_fault(log, 0, 2))

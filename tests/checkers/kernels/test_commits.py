@@ -23,7 +23,7 @@ def told(found: list[Found]) -> list[str]:
         ("f:x", []),
         ("k:x@5 f:x@5", []),
         ("k:x@5 k:x@9 f:x@9", []),
-        ("k:x@5 k:x@3 f:x@3", []),  # going back is allowed to whoever says so
+        ("k:x@5 k:x@3 f:x@3", []),  # a client may commit a lower offset
         ("f:x k:x@5", []),
         # regression
         ("k:x@5 k:x@9 f:x@5", ["commit-regression 5 (3, 1, 5)"]),
@@ -37,7 +37,7 @@ def told(found: list[Found]) -> list[str]:
         (">k1:x@5 f:x <k1:x@5", []),
         (">f:x k1:x@5 <f:x", []),
         ("k:y@5 f:x", []),
-        # what overlaps may be either
+        # overlapping commits may take effect in any order
         ("k1:x@5 >k2:x@9 f:x@5 f:x@9 f:x@5 <k2:x@9 f:x@9", []),
         ("k1:x@5 >k2:x@9 <k2:x@9 f:x@5", ["commit-regression 5 (3, 1, 5)"]),
         (">k1:x@5 >k2:x@9 <k1:x@5 <k2:x@9 f:x@5 f:x@9", []),
@@ -45,23 +45,23 @@ def told(found: list[Found]) -> list[str]:
         (">k1:x@5 k2:x@9 <k1:x@5 k2:x@12 f:x@5", ["commit-regression 5 (5, 3, 7)"]),
         ("k1:x@5 >f:x k2:x@9 <f:x@5", []),
         ("k1:x@5 >f:x k2:x@9 <f:x@9", []),
-        # refused, and in doubt
+        # failed, and in doubt
         ("k:x@5 k!:x@9 f:x@5", []),
         ("k:x@5 k!:x@9 f:x@9", ["commit-ahead nobody 9 (1, 3, 5)"]),
         ("k:x@5 k2?:x@9 f:x@5", []),
         ("k:x@5 k1?:x@9 f:x@9", []),
-        ("k:x@5 k1?:x@9 k:x@12 f:x@9", []),  # it may arrive late
-        ("k:x@5 k1?:x@9 f:x@9 f:x@5", ["commit-regression 5 (3, 1, 7)"]),  # it has arrived
-        ("k:x@5 k1?:x@9 k2?:x@9 f:x@9 f:x@5", []),  # one of them has: perhaps another one since
+        ("k:x@5 k1?:x@9 k:x@12 f:x@9", []),  # it may take effect late
+        ("k:x@5 k1?:x@9 f:x@9 f:x@5", ["commit-regression 5 (3, 1, 7)"]),  # it has taken effect
+        ("k:x@5 k1?:x@9 k2?:x@9 f:x@9 f:x@5", []),  # one of them has, and the other may later
         ("k:x@5 k1?:x@5 k:x@9 f:x@5", []),
-        # deleted
+        # deleted offsets
         ("k:x@5 k:x f:x", []),
         ("k:x@5 k:x f:x@5", ["commit-regression 5 (3, 1, 5)"]),
         ("k:x@5 k:x k:x@9 f:x", ["lost-commit 9 (5, 7)"]),
         ("k:x@5 k2?:x f:x", []),
         ("f:x k1?:x k:x@5 f:x@5 f:x", []),
         ("k:x@5 k!:x f:x", ["lost-commit 5 (1, 5)"]),
-        # from nowhere
+        # an offset that was never committed
         ("f:x@3", ["commit-ahead nobody 3 (1,)"]),
         ("k:x@5 f:x@3", ["commit-regression nobody 3 (1, 3)"]),
         ("k:x@5 f:x@7", ["commit-ahead nobody 7 (1, 3)"]),
@@ -69,7 +69,7 @@ def told(found: list[Found]) -> list[str]:
         # with metadata
         ("k:x@5%7 k:x@9 f:x@9", []),
         ("k:x@5%7 f:x@5%7", []),
-        ("k:x@5%7 f:x@5%8 f:x@5", ["commit-mismatch 5 (1, 3)"]),  # one of this offset
+        ("k:x@5%7 f:x@5%8 f:x@5", ["commit-mismatch 5 (1, 3)"]),  # of one offset
         ("k:x@5%7 f:x@5", ["commit-mismatch 5 (1, 3)"]),
         ("k:x@5 f:x@5%7", ["commit-mismatch 5 (1, 3)"]),
         ("k:x@5%7 f:x", ["lost-commit 5 (1, 3)"]),
@@ -80,9 +80,9 @@ def told(found: list[Found]) -> list[str]:
         ("k:x@5%7 k:y@5%8 f:x@5%8", ["commit-mismatch 5 (1, 5)"]),
         ("f:x@3%7", ["commit-ahead nobody 3 (1,)"]),
         ("k:x@5%7 k:x@9%8 f:x@5%8", ["commit-regression 5 (3, 1, 5)", "commit-mismatch 5 (1, 5)"]),
-        # other keys of one commit
+        # other partitions of one commit
         ("k:x@5,y@7 k:y@8 f:x@5,y@8", []),
-        # a client that commits alone: only that something was committed is known
+        # a client that commits automatically: only that something was committed is known
         ("m1:x#auto k:x@5 k:x@9 f:x@5 f:x@7", []),
         ("m1:x#auto k:x@5 f:x", ["lost-commit 5 (3, 5)"]),
         ("m1:x#auto k:x@5%7 f:x@5", []),
@@ -94,17 +94,17 @@ def told(found: list[Found]) -> list[str]:
     ],
 )
 def test_fetches(histories: Any, text: str, found: list[str]) -> None:
-    """What is found is what the last commit put there, whichever that may be."""
+    """A fetch finds what the last commit wrote, whichever that may be."""
     assert told(kernel(histories.log(text))) == found
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("i1:t@1.0 t1:|!x@5 f:x", []),  # its coordinator tells the group's one afterwards
+        ("i1:t@1.0 t1:|!x@5 f:x", []),  # the group's coordinator learns of the end later
         ("i1:t@1.0 t1:|!x@5 f:x@5", []),
         ("i1:t@1.0 t1:|!x@5 t1:|!x@9 f:x@9 f:x@5", []),
-        ("t1:|!x@5 t1:|!y@9 f:x", []),  # perhaps by another of its producers
+        ("t1:|!x@5 t1:|!y@9 f:x", []),  # it may have several producers
         ("i1:t@1.0 t1:|!x@5 t1:|!y@9 f:x", ["lost-commit 5 (3, 7)"]),
         ("i1:t@1.0 t1:|!x@5 t1!:|!y@9 f:x", []),
         ("i1:t@1.0 t1:|!x@5 t1:|!x@9 f:x", ["lost-commit 5 (3, 7)"]),
@@ -113,30 +113,32 @@ def test_fetches(histories: Any, text: str, found: list[str]) -> None:
         ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 f:x@9", []),
         ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 i2:t@1.1 t2:|!x@12 t2:|!x@15 f:x@9", ["-"]),
         ("i1:t@1.0 t1:|!x@5 t1?:|!x@9 t2:|!x@12 t2:|!x@15 f:x@9", []),
-        # something is committed plainly in the middle of it
+        # a plain commit in the middle of a transaction
         ("i1:t@1.0 t1:|!x@5|!!x@6 f:x@6", []),
         ("i1:t@1.0 t1:|!x@5|!!x@6 f:x@5", ["commit-regression 5 (3, 5)"]),
         ("i1:t@1.0 k:x@4 t1:|!x@5|!!x@6 f:x@4", ["commit-regression 4 (5, 3, 7)"]),
         ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x f:x@5", []),
-        ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x@5 f:x", ["lost-commit 5 (3, 7)"]),  # it has been found
+        ("i1:t@1.0 t1:|!x@5,y@5|!!y@6 f:x@5 f:x", ["lost-commit 5 (3, 7)"]),  # a fetch has found it
         ("i1:t@1.0 >t1:|!x@5|!!x@6 f:x@6 f:x@5 f:x <t1:|!x@5|!!x@6", []),
         ("i1:t@1.0 t1?:|!x@5|!!x@6 f:x@6 f:x@5", []),
         ("i1:t@1.0 t1!:|!x@5|!!x@6 f:x@6", ["commit-ahead nobody 6 (3, 5)"]),
-        ("i1:t@1.0 t1:|!x@5|!!x@6 k:x f:x@5 f:x", []),  # the commit may come to count now
+        ("i1:t@1.0 t1:|!x@5|!!x@6 k:x f:x@5 f:x", []),  # now the commit may take effect
         ("i1:t@1.0 t1:|!x@5|!!x@6 t1:|!x@7 f:x@6 f:x@7", []),
     ],
 )
 def test_commits_of_transactions(histories: Any, text: str, found: list[str]) -> None:
-    """They take effect after they were acknowledged, and before the next one has."""
+    """Commits of a transaction take effect after its end is acknowledged, and before that of the
+    next."""
     results = told(kernel(histories.log(text)))
     assert results == found or (found == ["-"] and results)
 
 
 def test_a_commit_in_doubt_ends_with_its_generation(histories: Any) -> None:
-    """Once another member was given the key it is refused; before that it may be on its way.
+    """A commit in doubt is settled by the next acknowledged one of another member.
 
-    Its record may be in the log although its coordinator did not wait for it: the next one reads
-    it, up to the next commit that is acknowledged.
+    The coordinator rejects it once another member was assigned the partition. But its record may be
+    in the log, although its coordinator did not wait for it: the next coordinator reads it, up to
+    the next commit that is acknowledged.
     """
     before = "m1:x m2:x p1:^x@0#1| k1:x@5 k1?:x@9 "
     given = before + "p2: p2:^x@5#2| "
@@ -165,7 +167,8 @@ def test_a_listener_commits_in_doubt_as_its_poll_ends(
 
 
 def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
-    """While it may take effect, no offset is wrong; but it is no deletion."""
+    """A commit of an unknown offset explains any fetched offset while it may take effect, but no
+    absence."""
     text = "i1:t@1.0 m1:x p1:^x@0#1| k2:x@5 t1?:|!? f:x@77 f:x@5%7"
     assert kernel(histories.log(text)) == []
     (lost,) = kernel(histories.log(text + " f:x"))
@@ -184,7 +187,7 @@ def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
     ],
 )
 def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None:
-    """Who was cut off may not know that another one is the coordinator by now."""
+    """A coordinator that was cut off may not know that it was replaced, and answers from memory."""
     log: Log = histories.log("k1:x@5 k1:x@9 f:x@5")
     (found,) = kernel(dataclasses.replace(log, faults=(band,)))
     assert found.variant == variant
@@ -202,7 +205,7 @@ def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None
         ("k1:x@5 z:60 k1:x@9 f:x@5", [Band(1, 60 * SECOND, None)], ["stale"]),
         ("k1:x@5 z:60 f:x", [Band(1, 60 * SECOND, None)], [""]),
         ("z:60 k1:x@5 f:x", [Band(1, 60 * SECOND, None)], ["stale"]),
-        # one fault misleads into the next
+        # one fault follows another
         (
             "k1:x@5 k1:x@9 z:60 f:x@5",
             [Band(1, 0, 50 * SECOND), Band(2, 60 * SECOND, None)],
@@ -214,13 +217,13 @@ def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None
 def test_memory_goes_back_to_the_fault(
     histories: Any, text: str, bands: list[Band], variants: list[str]
 ) -> None:
-    """Who is misled was the coordinator until about then: he knows what was committed before."""
+    """A former coordinator knows what was committed until about the beginning of the fault."""
     log: Log = dataclasses.replace(histories.log(text), faults=tuple(bands))
     assert [f.variant for f in kernel(log)] == variants
 
 
 STALE = Band(1, 0, None, nodes=frozenset({"a"}))
-"""A fault of one broker, which is never healed."""
+"""A fault of one broker that is never healed."""
 OTHER = Band(2, 0, None, misleads=False, nodes=frozenset({"b"}))
 
 
@@ -228,13 +231,13 @@ OTHER = Band(2, 0, None, misleads=False, nodes=frozenset({"b"}))
     ("text", "bands", "variant"),
     [
         ("k1:x@5 k1:x@9 f:x@5", [STALE], "stale"),
-        # the same answer tells what was committed later
+        # the same answer shows a later commit
         ("k1:x@5,y@5 k1:x@9 k1:y@6 f:x@5,y@6", [STALE], ""),
         ("k1:x@5,y@5 k1:y@6 k1:x@9 f:x@5,y@6", [STALE], "stale"),
         ("k1:x@5,y@5 k1:x@9 k1:y@6 f:x@5,y@5", [STALE], "stale"),
         ("k1:x@5,y@6 k1:x@9 k1:y@6 f:x@5,y@6", [STALE], "stale"),  # it may be the first of both
         ("k1:x@5,y@5 k1:x@9 k1?:y@6 f:x@5,y@6", [STALE], ""),
-        # its process was answered by the successor before
+        # the successor had answered its process before
         ("k1:x@5 k1:x@9 f2:x@9 f2:x@5", [STALE], ""),
         ("k1:x@5 k1:x@9 f2:x@9 f3:x@5", [STALE], "stale"),
         ("k1:x@5 f2:x@5 k1:x@9 f2:x@5", [STALE], "stale"),
@@ -243,7 +246,7 @@ OTHER = Band(2, 0, None, misleads=False, nodes=frozenset({"b"}))
         ("k1:x@5 k1:x@9 k1:y@6 f2:y@6 f3:x@5", [STALE], "stale"),
         ("k1:x@5 k1:x@9 k2:y@6 f2:x@5", [STALE], ""),
         ("k1:x@5 k1:x@9 k2!:y@6 f2:x@5", [STALE], "stale"),
-        # a fault of another broker may have taken its process away from the successor
+        # a fault of another broker may have moved its process away from the successor
         ("k1:x@5 k1:x@9 f2:x@9 f2:x@5", [STALE, OTHER], "stale"),
         ("k1:x@5 k1:x@9 k1:y@6 f2:y@6 f2:x@5", [STALE, OTHER], "stale"),
     ],
@@ -255,7 +258,7 @@ def test_a_memory_is_one_state(histories: Any, text: str, bands: list[Band], var
 
 
 def test_a_commit_after_the_fault_is_not_remembered(histories: Any) -> None:
-    """A coordinator that took it was in office, and nothing has replaced it since."""
+    """A former coordinator does not know a commit that came after the fault."""
     cut_off = (Band(1, 0, 1 * SECOND),)
     for text, variant in (("k1:x@5 k1:x@9 f:x@5", "stale"), ("z:4 k1:x@5 k1:x@9 f:x@5", "")):
         (found,) = kernel(dataclasses.replace(histories.log(text), faults=cut_off))
@@ -263,14 +266,14 @@ def test_a_commit_after_the_fault_is_not_remembered(histories: Any) -> None:
 
 
 def test_how_long_it_has_not_heard_is_told(histories: Any) -> None:
-    """In whole seconds without a fault, for the contract to judge; of several, the longest."""
+    """A stale answer reports the longest time without a fault, in whole seconds."""
     log: Log = histories.log("k1:x@5 k1:x@9 f:x@5 f:x@5")
     (found,) = kernel(dataclasses.replace(log, faults=(Band(1, 0, 2 * SECOND),)))
     assert (found.also, found.folded) == ((4,), 1)
 
 
 def test_groups_have_registers_of_their_own(histories: Any) -> None:
-    """The same key, another group."""
+    """Each group has registers of its own."""
     ops = histories.events("k:x@5 k1:x@9 f:x@9")
     other = [["commit", "other", {"x": 9}, "sync"]]
     changed = [
@@ -288,7 +291,7 @@ def test_groups_have_registers_of_their_own(histories: Any) -> None:
 
 
 class Access(NamedTuple):
-    """A commit of an offset, or (None) a fetch, between two events."""
+    """A commit of an offset, or (``None``) a fetch, between two events."""
 
     process: int
     kind: str
@@ -298,7 +301,8 @@ class Access(NamedTuple):
 
 
 def accesses(rng: random.Random, count: int) -> tuple[list[Op], list[Access]]:
-    """Of three processes that commit and fetch one register, whose answers are often wrong."""
+    """Random commits and fetches of one register by three processes; the answers are often
+    wrong."""
     ops: list[Op] = []
     found: list[Access] = []
     under_way: dict[int, tuple[str, int | None, int]] = {}
@@ -338,8 +342,8 @@ def accesses(rng: random.Random, count: int) -> tuple[list[Op], list[Access]]:
 
 
 def explained(fetch: Access, commits: list[Access], *, certain: set[Access]) -> bool:
-    """By the definition: some commit of this offset, or none at all, and no other one that
-    certainly lies between it and the fetch."""
+    """Whether a fetch is explained, by the definition: some commit wrote this offset, or there is
+    none, and no other commit is certainly between it and the fetch."""
     before = [c for c in commits if c in certain and c.end < fetch.begin]
     if fetch.offset is None:
         return not before
@@ -354,13 +358,13 @@ def explained(fetch: Access, commits: list[Access], *, certain: set[Access]) -> 
 @settings(max_examples=300)
 @given(st.integers(0, 2**32), st.integers(2, 40))
 def test_as_the_definition_has_it(histories: Any, seed: int, count: int) -> None:
-    """Which commits are contradicted by which fetches, found the slow way."""
+    """The kernel contradicts the same commits by the same fetches as the slow definition."""
     ops, found = accesses(random.Random(seed), count)
     commits = [a for a in found if a.kind == "commit"]
     fetches = [a for a in found if a.kind == "committed"]
     offsets = [c.offset for c in commits]
     certain: set[Access] = set()
-    for n, c in enumerate(commits):  # what was found has happened, if only one can have been it
+    for n, c in enumerate(commits):  # a commit that was found happened, if it is the only one
         if c.end == 10**9 and offsets.count(c.offset) == 1:
             seen = [f.end for f in fetches if f.offset == c.offset and f.end > c.begin]
             commits[n] = c = c._replace(end=min([*seen, c.end]))

@@ -1,5 +1,7 @@
-"""Records that a later one of their key may have replaced. ``a7`` is the seventh record, of key a;
-``A7`` a tombstone."""
+"""Records that a later one of their record key may have replaced.
+
+``a7`` is the seventh record, of key a; ``A7`` is a tombstone of that key.
+"""
 
 import dataclasses
 import re
@@ -37,18 +39,18 @@ def told(value: int) -> str:
     ("text", "lost"),
     [
         ("s:x=a1@0 s:x=a2@1 p:x=a2@1 c:x@2", []),
-        ("s:x=a1@0 s:x=b2@1 p:x=b2@1 c:x@2", ["a1"]),  # another key replaces nothing
-        ("s:x=a1@0 s:x=a2@1 p:x=a1@0 c:x@2", ["a2"]),  # what is last stays
-        ("s:x=a1@0 s:x=a2@1 p: c:x@2", ["a2"]),  # and only that is missing
-        ("s:x=a1@0 s!:x=a2@1 s1:x=b3@2 p:x=b3@2 c:x@3", ["a1"]),  # refused: nothing came of it
-        ("s:x=a1@0 t!:+x=a2|abort s1:x=b3@4 p:x=b3@4 c:x@5", ["a1"]),  # nor of what was aborted
-        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=b3@2 c:x@3", ["a1"]),  # where is it that replaces a1?
-        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=b3@2", []),  # perhaps nobody has come as far
+        ("s:x=a1@0 s:x=b2@1 p:x=b2@1 c:x@2", ["a1"]),  # another record key replaces nothing
+        ("s:x=a1@0 s:x=a2@1 p:x=a1@0 c:x@2", ["a2"]),  # the last record stays
+        ("s:x=a1@0 s:x=a2@1 p: c:x@2", ["a2"]),  # only the last is lost
+        ("s:x=a1@0 s!:x=a2@1 s1:x=b3@2 p:x=b3@2 c:x@3", ["a1"]),  # a2 certainly failed
+        ("s:x=a1@0 t!:+x=a2|abort s1:x=b3@4 p:x=b3@4 c:x@5", ["a1"]),  # a2 was aborted
+        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=b3@2 c:x@3", ["a1"]),  # a2 has no known place
+        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=b3@2", []),  # the reads may end before a2
         ("s:x=a1@0 s?:x=a2 s1:x=a3@2 p:x=a3@2 c:x@3", []),
         ("s:x=a1@0 s:x=A2@1 p:x=A2@1 c:x@2", []),
         ("s:x=a1@0 s:x=A2@1 p: c:x@2", ["A2 deleted"]),
         ("s:x=a1@0 s?:x=A2 p: c:x@2", ["a1 deleted"]),
-        ("s:x=a1@0 s:x=a2 p:x=a1@0 c:x@2", ["a2"]),  # acknowledged, nobody knows where
+        ("s:x=a1@0 s:x=a2 p:x=a1@0 c:x@2", ["a2"]),  # a2 has no known place
         ("s:x=a1 s:x=a2@1 p:x=a2@1 c:x@2", []),
         ("s:x=a1@0 s:x=a2 p:x=a1@0 s:x=b3@2 c:x@3", ["b3", "a2"]),
     ],
@@ -56,7 +58,8 @@ def told(value: int) -> str:
 def test_only_what_is_last_of_its_key_can_be_lost(
     histories: Any, text: str, lost: list[str]
 ) -> None:
-    """A later record of a key excuses all before it, if it is there."""
+    """Only the last record of a record key can be lost; a later one excuses those before it, if it
+    is there."""
     found = lost_writes(log_of(histories, text))
     assert sorted(f"{told(f.value or 0)} {f.variant}".strip() for f in found) == sorted(lost)
 
@@ -64,38 +67,38 @@ def test_only_what_is_last_of_its_key_can_be_lost(
 @pytest.mark.parametrize(
     ("text", "stale"),
     [
-        # a reader came past a2 before anybody wrote a again
+        # a reader passed a2 before any later write of a began
         ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0,x=b3@2", ["stale-key a2"]),
         ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=b3@2", ["stale-key a2"]),
         ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a2@1,x=b3@2", []),
         ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0 s:x=a4@3 p:x=b3@2,x=a4@3", []),  # a4 replaced it
         ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0,x=b3@2 s:x=a4@3 p:x=a4@3", ["stale-key a2"]),
-        ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0 s1?:x=a4 p:x=b3@2", []),  # it may have
-        ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0 s1!:x=a4 p:x=b3@2", ["stale-key a2"]),  # it has not
-        ("s:x=a1@0 s:x=a2@1 p:x=a1@0", []),  # nobody has come as far as a2
+        ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0 s1?:x=a4 p:x=b3@2", []),  # a4 may have replaced it
+        ("s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0 s1!:x=a4 p:x=b3@2", ["stale-key a2"]),  # a4 failed
+        ("s:x=a1@0 s:x=a2@1 p:x=a1@0", []),  # no reader came as far as a2
         ("s:x=a1@0 s:x=a2@1 p:x=a1@0 c:x@2", ["stale-key a2"]),
-        ("s:x=a1@0 s:x=a2@1 p:x=a1@0 a:y a:x s:x=b3@2 p:x=a2@1,x=b3@2", []),  # read anew
-        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=a1@0,x=b3@2", []),  # in doubt: it may not be there …
-        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=a2@1 p2:x=a1@0,x=b3@2", ["stale-key a2"]),  # … it is
+        ("s:x=a1@0 s:x=a2@1 p:x=a1@0 a:y a:x s:x=b3@2 p:x=a2@1,x=b3@2", []),  # read again
+        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=a1@0,x=b3@2", []),  # a2 may not be there …
+        ("s:x=a1@0 s?:x=a2 s1:x=b3@2 p:x=a2@1 p2:x=a1@0,x=b3@2", ["stale-key a2"]),  # … a2 is there
         # tombstones
         ("s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=a1@0,x=b3@2", ["resurrected-key A2"]),
-        ("s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=b3@2", []),  # it holds nothing, as is right
+        ("s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=b3@2", []),  # correctly, it holds nothing
         ("s:x=A1@0 s:x=A2@1 s:x=b3@2 p:x=A1@0,x=b3@2", []),
         ("s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=a1@0,x=A2@1,x=b3@2", []),
         ("s:x=a1@0 s:x=A2@1 s:x=b3@2 s:x=a4@3 p:x=a1@0,x=b3@2", []),
         ("s:x=a1@0 s:x=A2@1 p2:x=A2@1 p:x=a1@0 c:x@2", ["resurrected-key A2"]),
-        # who reads in transactions goes back
+        # a reader within transactions goes back
         ("s:x=a1@0 s:x=a2@1 s:x=b3@2 t:x=a1@0,x=b3@2", []),
     ],
 )
 def test_readers_get_to_know_what_is_last(histories: Any, text: str, stale: list[str]) -> None:
-    """Whoever comes past a record is given it, or one that replaces it."""
+    """A reader that passes a record has received it, or one that replaces it."""
     found = stale_keys(log_of(histories, text))
     assert [f"{f.anomaly} {told(f.value or 0)}" for f in found] == stale
 
 
 def test_what_has_no_key_is_replaced_by_nothing(histories: Any) -> None:
-    """If it is taken at all, it is to be there."""
+    """A record without a record key is replaced by none, so it has to be delivered."""
     one, two = (keyed.value_of(n, keyed.NO_KEY, deletes=False) for n in (1, 2))
     log = histories.log(f"s:x={one}@0 s:x={two}@1 p:x={two}@1 c:x@2")
     (lost,) = lost_writes(dataclasses.replace(log, is_compacted=True))
@@ -105,13 +108,14 @@ def test_what_has_no_key_is_replaced_by_nothing(histories: Any) -> None:
 
 
 def test_other_logs_are_not_looked_at(histories: Any) -> None:
-    """There every record stays, and has no key."""
+    """In a log that is not compacted every record stays, and none is checked for a record key."""
     log = log_of(histories, "s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0,x=b3@2")
     assert stale_keys(dataclasses.replace(log, is_compacted=False)) == []
 
 
 def test_a_tombstone_tells_its_age(histories: Any) -> None:
-    """From when it was sent to when the reader was past it, and to the end of all reading."""
+    """The age of a tombstone counts from its send to the reader's passing, or to the end of all
+    reads."""
     log = log_of(histories, "s:x=a1@0 s:x=A2@1 p:x=a1@0 z:100 c:x@2")
     (found,) = stale_keys(log)
     assert found.also == (105_000,)
@@ -120,20 +124,20 @@ def test_a_tombstone_tells_its_age(histories: Any) -> None:
 
 
 def test_a_hole_is_no_skip(histories: Any) -> None:
-    """But what was read stays in order."""
+    """A gap in a compacted log is no skip, but what is read is in order."""
     log = log_of(histories, "s:x=a1@0 s:x=b2@1 s:x=a3@2 p:x=a1@0,x=a3@2 p2:x=a3@2 p2:x=b2@1")
     assert [f.anomaly for f in poll_order(log)] == ["nonmonotonic-poll"]
 
 
 def test_a_record_that_nobody_has_is_one_finding(histories: Any) -> None:
-    """Lost, and the reader that was not given it is folded under that."""
+    """A lost record and the reader that did not receive it are one finding."""
     log = log_of(histories, "s:x=a1@0 s:x=a2@1 s:x=b3@2 p:x=a1@0,x=b3@2 c:x@3")
     (found,) = judge(log).found
     assert (found.anomaly, told(found.value or 0), found.folded) == ("lost-write", "a2", 1)
 
 
 def test_many_readers_are_one_finding(histories: Any) -> None:
-    """Told of the first that was not given the record."""
+    """Many readers that miss one record are one finding, with the first of them."""
     text = "s:x=a1@0 s:x=a2@1 s:x=b3@2 p2:x=a1@0,x=b3@2 p3:x=a1@0,x=b3@2 p4:x=a1@0,x=a2@1"
     (found,) = stale_keys(log_of(histories, text))
     assert (found.ops, found.folded) == ((3, 7), 1)
@@ -145,7 +149,7 @@ def test_many_readers_are_one_finding(histories: Any) -> None:
 
 
 def test_a_history_tells_which_topics_are_compacted(histories: Any) -> None:
-    """By how they were asked for."""
+    """The creation of a topic says whether it is compacted."""
     create = [["create-compacted", "x", 1]], [["create-topic", "y", 1]]
     ops = histories.events("s:x-0=1000@0,y-0=1@0")
     made = [
@@ -162,6 +166,6 @@ def test_a_history_tells_which_topics_are_compacted(histories: Any) -> None:
 
 
 def test_what_a_lost_record_has_replaced_is_not_missed(histories: Any) -> None:
-    """It may be gone, even if its successor may not."""
+    """A record that a lost record replaced is not missed."""
     log = log_of(histories, "s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=b3@2 c:x@3")
     assert [(f.anomaly, told(f.value or 0)) for f in judge(log).found] == [("lost-write", "A2")]

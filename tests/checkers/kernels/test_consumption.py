@@ -10,7 +10,7 @@ from checkers.kernels.consumption import NOTHING, Unseen, consumption, merged
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("s:x=a@0 p:x=a@0", None),  # a reader that has just begun
+        ("s:x=a@0 p:x=a@0", None),  # the reader has just begun
         ("s:x=a@0 p:x=a@0 s:x=b@1 p:x=b@1", 2),  # acknowledged at 5 s, delivered at 7 s
         ("s:x=a@0 p:x=a@0 s:x=b@1 z:60 p:x=b@1", 62),
         ("s:x=a@0 p:x=a@0 s?:x=b p8:x=b@1 z:60 p:x=b@1", 62),  # another reader showed it
@@ -19,7 +19,8 @@ from checkers.kernels.consumption import NOTHING, Unseen, consumption, merged
     ],
 )
 def test_the_worst_lag(histories: Any, text: str, seconds: int | None) -> None:
-    """From the first event that shows a record to its delivery to a reader that reads on."""
+    """Lag is from the first event that shows a record to its delivery to a reader that has begun
+    before."""
     lag = consumption(histories.log(text)).lag
     assert (None if lag is None else lag.ns) == (None if seconds is None else seconds * 10**9)
 
@@ -34,13 +35,13 @@ def test_the_worst_lag(histories: Any, text: str, seconds: int | None) -> None:
     ],
 )
 def test_unseen_records(histories: Any, text: str, most: int, at_s: int, end: int) -> None:
-    """Acknowledged, and read by nobody."""
+    """Unseen records are those that were acknowledged and that no process has read."""
     found = consumption(histories.log(text)).unseen
     assert found == Unseen("x", most, at_s * 10**9, end)
 
 
 def test_nothing_acknowledged_is_never_unseen(histories: Any) -> None:
-    """Doubt is no promise."""
+    """A record in doubt is never unseen."""
     assert consumption(histories.log("s?:x=a")).unseen is None
 
 
@@ -59,13 +60,14 @@ def test_unseen_over_time(histories: Any, text: str, changes: dict[int, int]) ->
 
 
 def test_consume_counts(histories: Any) -> None:
-    """Pairs of a process and a record, by how often one was given the other."""
+    """Consume counts are the pairs of a process and a record, by how often the process received the
+    record."""
     text = "s:x=a@0,x=b@1 p:x=a@0,x=b@1 p:x=a@0 p8:x=a@0 p7?:x=b@1"
     assert consumption(histories.log(text)).counts == {1: 2, 2: 1}
 
 
 def test_keys_are_merged(histories: Any) -> None:
-    """The worst of each, and the sum of what is counted."""
+    """Partitions are merged by the worst of each, and by the sum of the counts."""
     tables = histories.tables("s:x=a@0,y=b@0,y=c@1 p:x=a@0|y=b@0,y=c@1")
     both = merged(consumption(log) for log in tables.logs())
     assert (both.unseen, both.counts) == (Unseen("y", 2, 10**9, 0), {1: 3})

@@ -16,27 +16,27 @@ from model.op import Op
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # each read what the other wrote
+        # each transaction read a record of the other
         (">t0:+x=a@0|y=b@0 t1:+y=b@0|x=a@0 <t0:+x=a@0|y=b@0", ["wr-cycle (2, 3)"]),
         ("t0:+x=a@0 t1:+y=b@0|x=a@0", []),
-        ("t0:+x=a@0|x=a@0", []),  # its own record: that is a precommitted read
+        ("t0:+x=a@0|x=a@0", []),  # a precommitted read
         # their records interleave
         ("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0", ["G0 (3, 1)"]),
         ("t0:+x=a@0,+x=c@2 t1:+x=b@1", ["G0 (3, 1)"]),
         ("t0:+x=a@0,+y=b@0 t1:+x=c@1,+y=d@1", []),
-        # one read of the other, and stands before it elsewhere
+        # one read a record of the other, and its own is before the other's elsewhere
         ("t0:+x=a@0,+y=c@2 t1:+y=b@1|x=a@0", ["G1c (1, 3)"]),
         ("t0:+x=a@0,+y=c@1 t1:+y=b@2|x=a@0", []),
-        # what certainly never happened is part of nothing, what is in doubt not before it is proven
+        # a failed transaction is in no cycle, and one in doubt only if it is proven
         ("t0:+x=a@0|y=b@0 t1!:+y=b@0|x=a@0", []),
         ("t0?:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0", []),
         ("t0?:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0 p:x=a@0", ["G0 (3, 1)"]),
-        ("t0?:+x=a,+y=b@1 t1:+x=c@1,+y=d@0 p:x=a@0", ["G0 (3, 1)"]),  # its place is read
+        ("t0?:+x=a,+y=b@1 t1:+x=c@1,+y=d@0 p:x=a@0", ["G0 (3, 1)"]),  # a read shows its place
         # plain operations are no transactions
         ("s:x=a@0,y=b@1 s1:x=c@1,y=d@0", []),
-        # through a third
+        # through a third transaction
         ("t0:+x=a@0|z=c@0 t1:+y=b@0|x=a@0 t2:+z=c@0|y=b@0", ["wr-cycle (1, 3, 5)"]),
-        # a circle of reads, and one with a write beside it
+        # a cycle of reads, and one with a write
         (
             "t0:+x=a@0,+z=c@1|y=b@0 t1:+y=b@0|x=a@0 t2:+z=d@0|x=a@0",
             ["wr-cycle (3, 1)", "G1c (1, 5)"],
@@ -44,7 +44,7 @@ from model.op import Op
     ],
 )
 def test_cycles(histories: Any, text: str, found: list[str]) -> None:
-    """Each circle has the name of its edges."""
+    """A cycle is named by the kinds of its edges."""
     told = cycles.kernel(histories.tables(text))
     assert sorted(map(spoken, told)) == sorted(turned(f) for f in found)
 
@@ -54,7 +54,7 @@ def spoken(found: Any) -> str:
 
 
 def turned(text: str) -> str:
-    """A circle has no beginning."""
+    """A cycle's text, rotated to begin with its smallest step."""
     name, _, rest = text.partition(" ")
     ops = literal_eval(rest)
     at = ops.index(min(ops))
@@ -62,7 +62,7 @@ def turned(text: str) -> str:
 
 
 def test_a_circle_argues(histories: Any) -> None:
-    """A step for each edge."""
+    """A finding describes a step for each edge of its cycle."""
     (found,) = cycles.kernel(histories.tables("t0:+x=a@0,+y=c@2 t1:+y=b@1|x=a@0"))
     assert found.key is None
     assert found.why == (
@@ -74,24 +74,24 @@ def test_a_circle_argues(histories: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # a circle of two, and a third that hangs on it
+        # a cycle of two, and a third transaction with an edge to it
         (
             "t0:+x=a@0|y=b@0|z=c@0 t1:+y=b@0|x=a@0 t2:+z=c@0|y=b@0",
             ["wr-cycle 1"],
         ),
         ("t0:+x=a@0|y=b@0 t1:+y=b@0|x=a@0 t2:+x=c@1|y=d@1 t3:+y=d@1|x=c@1", ["wr-cycle 0"] * 2),
-        # what is always legal is told once
+        # legal cycles are one finding for each kind
         ("t0:+x=a@0,+x=c@2 t1:+x=b@1 t2:+y=a@0,+y=c@2 t3:+y=b@1", ["G0 1"]),
     ],
 )
 def test_how_many(histories: Any, text: str, found: list[str]) -> None:
-    """A circle of reads stands for its component, a legal circle for all of its kind."""
+    """A cycle of reads is one finding for its component, a legal cycle one for all of its kind."""
     told = cycles.kernel(histories.tables(text))
     assert [f"{f.anomaly} {f.folded}" for f in told] == found
 
 
 def test_above_its_budget_it_gives_up(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not looked at is unknown."""
+    """Above its budget of edges the kernel gives up, and the result is unknown."""
     monkeypatch.setattr(cycles, "EDGES_MAX", 1)
     tables = histories.tables("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0")
     with pytest.raises(GaveUp, match="2 dependencies are more than 1"):
@@ -99,7 +99,8 @@ def test_above_its_budget_it_gives_up(histories: Any, monkeypatch: pytest.Monkey
 
 
 def drawn(rng: random.Random) -> list[Op]:
-    """Transactions over two keys: records at random places, polls of random records."""
+    """Random transactions over two partitions: records at random places, polls of random
+    records."""
     count = rng.randint(2, 7)
     logs: dict[str, list[int]] = {"x": [], "y": []}
     sent: list[list[tuple[str, int]]] = []
@@ -144,7 +145,7 @@ def drawn(rng: random.Random) -> list[Op]:
 
 
 def edges_by_definition(events: list[Op]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """``wr`` and ``ww``, pair by pair."""
+    """The ``wr`` and ``ww`` edges by their definitions, pair by pair."""
     done = [op for op in events if op.type == "ok"]
     writer = {(m[1], m[2][1]): op.index for op in done for m in op.value if m[0] == "send"}
     wr = {
@@ -161,7 +162,7 @@ def edges_by_definition(events: list[Op]) -> tuple[set[tuple[int, int]], set[tup
 
 
 def reaches(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The transitive closure, the slow way."""
+    """The transitive closure of some edges, computed slowly."""
     closure = set(edges)
     while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
         closure |= more
@@ -171,7 +172,7 @@ def reaches(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
 @settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_by_definition(histories: Any, seed: int) -> None:
-    """What is found is what the definitions say, and each witness is a circle of such edges."""
+    """The kernel finds what the definitions say, and each witness is a cycle of such edges."""
     events = drawn(random.Random(seed))
     history: History = histories.tables(events)
     wr, ww = edges_by_definition(events)

@@ -30,12 +30,12 @@ def standing(histories: Any, text: str) -> list[Found]:
     ],
 )
 def test_early_reads(histories: Any, text: str, anomalies: list[str]) -> None:
-    """The end of the poll comes before the beginning of the send."""
+    """A read is early if the poll ended before the send began."""
     assert [f.anomaly for f in early_reads(histories.log(text))] == anomalies
 
 
 def test_each_further_reader_is_folded(histories: Any) -> None:
-    """One record is one anomaly."""
+    """Further early readers of a record are folded into one finding."""
     (found,) = early_reads(histories.log("p:x=a@0 p8:x=a@0 s:x=a@0"))
     assert (found.ops, found.folded) == ((1, 5), 1)
 
@@ -48,7 +48,7 @@ def test_each_further_reader_is_folded(histories: Any) -> None:
     ],
 )
 def test_innocent_transactions_are_not_blamed(histories: Any, text: str) -> None:
-    """Their records lie behind one that was read too early, which is all that is wrong."""
+    """A transaction is not blamed if its record is only behind one that was read too early."""
     (found,) = standing(histories, text)
     assert (found.anomaly, found.value) == ("G1c-realtime", 2)
     assert found.folded > 0
@@ -57,13 +57,14 @@ def test_innocent_transactions_are_not_blamed(histories: Any, text: str) -> None
 @pytest.mark.parametrize(
     ("text", "anomalies"),
     [
-        # b is read, and then a is sent and lies before it
+        # b is read, and then a is sent and is before it
         ("s1?:x=b p:x=b@1 s2:x=a@0 p8:x=a@0,x=b@1", ["realtime-order"]),
         (">s2:x=a s1?:x=b p:x=b@1 <s2:x=a@0 p8:x=a@0,x=b@1", []),
     ],
 )
 def test_a_read_record_is_in_the_log(histories: Any, text: str, anomalies: list[str]) -> None:
-    """What is sent after somebody read a record lies behind it, whoever acknowledged it."""
+    """A record that is sent after another was read is behind that one, whether or not it was
+    acknowledged."""
     assert [f.anomaly for f in standing(histories, text)] == anomalies
 
 
@@ -85,5 +86,5 @@ def test_a_read_record_is_in_the_log(histories: Any, text: str, anomalies: list[
 def test_a_chain_of_readers_is_open_together(
     histories: Any, text: str, anomalies: list[str]
 ) -> None:
-    """A transaction that read another's record was open until that one had been committed."""
+    """A transaction that read another's record was open until that other one had been committed."""
     assert [f.anomaly for f in standing(histories, text)] == anomalies

@@ -8,21 +8,21 @@ from checkers.kernels import key
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # a loss explains that readers pass over it, and that its place is given away
+        # a loss explains that readers pass over it, and that its place has another record
         ("s:x=a@0 s:x=b@1 s:x=c@2 p:x=a@0,x=c@2 p2:x=a@0 p2:x=c@2", ["lost-write 2 +2"]),
         ("s:x=a@0 s1:x=b@0 p:x=b@0", ["lost-write 1 +1"]),
         ("s:x=a@5 s:x=b@4 s:x=c@6 p:x=b@4,x=c@6", ["lost-write 1 +2"]),  # and its own disorder
-        # a log that was cut off and written anew: what was read of it before, and went on after
+        # a log that was truncated and written again: what was read of it before and after
         (
             "s:x=a@0 s:x=b@1 p:x=a@0,x=b@1 s1:x=c@1 s1:x=d@2 p:x=d@2 p2:x=a@0,x=c@1,x=d@2 c2:x@3",
             ["lost-write 2 +1"],
         ),
-        # but not what happens beside it
+        # but not what happens elsewhere
         (
             "s:x=a@0 s:x=b@1 s:x=c@2 s:x=d@3 p:x=a@0 p:x=d@3 p2:x=a@0,x=c@2,x=d@3",
             ["lost-write 2 +1", "poll-skip 3"],
         ),
-        # a double explains the order that it disturbs
+        # a duplicate explains the order that it disturbs
         ("s:x=a@0 s:x=b@1 p:x=a@0,x=b@1,x=a@2 p2:x=a@0,x=b@1", ["duplicate 1"]),
         ("s:x=a@2 s:x=b@1 p:x=a@0,x=b@1,x=a@2", ["duplicate 1 +1"]),
         # a phantom explains the hole that others do not see, and the conflict about its place
@@ -44,7 +44,7 @@ from checkers.kernels import key
 def test_what_a_finding_explains_is_counted_under_it(
     histories: Any, text: str, found: list[str]
 ) -> None:
-    """What is gone once the lost, doubled or phantom record is taken out is folded."""
+    """A finding is folded if it is gone once the lost, duplicated or phantom record is removed."""
     report = key.judge(histories.log(text))
     assert not [receipt for receipt in report.receipts if receipt.crash]
     told = [

@@ -1,4 +1,5 @@
-"""Which faults explain the answer of a former leader, and how long it must not have heard."""
+"""Which faults explain the answer of a former leader, and how long it must have missed its
+successor."""
 
 import pytest
 
@@ -7,7 +8,7 @@ from checkers.kernels.rows import Band
 
 SECOND = 1_000_000_000
 LATE = 100 * SECOND
-"""When the answers are given, for a second."""
+"""When the answers are given, which takes a second."""
 
 
 def band(from_s: int, to_s: int | None, *nodes: str, restarts: bool = False) -> Band:
@@ -22,7 +23,7 @@ def band(from_s: int, to_s: int | None, *nodes: str, restarts: bool = False) -> 
 
 
 def needed_s(bands: list[Band], right_until_s: int, right_from_s: int = 0) -> int | None:
-    """Of an answer that was right between these seconds."""
+    """Seconds needed to explain an answer that was right between these two times."""
 
     def explains(spell: former.Spell) -> bool:
         from_s, to_s = spell.from_ns / SECOND, spell.to_ns / SECOND
@@ -37,7 +38,7 @@ def needed_s(bands: list[Band], right_until_s: int, right_from_s: int = 0) -> in
     [
         ([], 99, None),
         ([band(90, None)], 90, 0),
-        ([band(90, None)], 89, None),  # everybody had heard what came before the fault
+        ([band(90, None)], 89, None),  # every broker had heard before the fault
         ([band(90, 97)], 95, 3),
         ([band(70, 85)], 80, 15),
         ([band(70, 84)], 80, None),
@@ -55,11 +56,11 @@ def needed_s(bands: list[Band], right_until_s: int, right_from_s: int = 0) -> in
         ([band(60, 80, "a"), band(82, 83, "a", restarts=True), band(85, 95, "a")], 70, None),
         ([band(80, 90, "a"), band(91, 92, "a", restarts=True)], 85, None),
         ([band(80, 90, "a"), band(91, None, "a", restarts=True)], 85, 10),  # it was the controller
-        # a broker that stands still gives no answer, until it goes on
+        # a paused broker gives no answer until it continues
         ([band(80, None, "a")._replace(silences=True)], 85, None),
         ([band(80, 102, "a")._replace(silences=True)], 85, None),
         ([band(80, 99, "a")._replace(silences=True)], 85, 1),
-        # whoever keeps its connections hears soon
+        # a broker that keeps its connections hears soon
         ([band(80, 98, "a")._replace(disconnects=False)], 85, 2),
         ([band(80, 97, "a")._replace(disconnects=False)], 85, None),
         ([band(80, 97, "a")._replace(disconnects=False), band(70, 90, "a")], 85, 10),
@@ -68,18 +69,19 @@ def needed_s(bands: list[Band], right_until_s: int, right_from_s: int = 0) -> in
 def test_faults_that_explain_an_answer(
     bands: list[Band], right_until_s: int, needed: int | None
 ) -> None:
-    """A chain of faults on one broker reaches from the answer back to when it was right."""
+    """A chain of faults on one broker explains an answer, from its time back to when it was
+    right."""
     assert needed_s(bands, right_until_s) == needed
 
 
 @pytest.mark.parametrize(("right_from_s", "needed"), [(90, 5), (97, 5), (98, None), (101, None)])
 def test_what_came_after_the_fault_is_not_remembered(right_from_s: int, needed: int | None) -> None:
-    """A leader is replaced during a fault or soon after, by which time the answer was right."""
+    """A state is remembered only if it was right when a fault was active, or soon after."""
     assert needed_s([band(80, 95)], 101, right_from_s) == needed
 
 
 def test_faults_concern_partitions() -> None:
-    """What an operator moves is the leaders of the partitions that were named."""
+    """An operator's fault concerns only the partitions that it named."""
     of_x = band(0, 1)._replace(keys=frozenset({"x-0"}), coordinators=False)
     internal = band(0, 1)._replace(keys=frozenset())
     all_of_them, harmless = band(0, 1), band(0, 1)._replace(misleads=False)

@@ -14,7 +14,7 @@ def explode(log: Log) -> list[Found]:
 def test_a_checker_that_crashes_spares_the_others(
     histories: Any, monkeypatch: pytest.MonkeyPatch, kernels: dict[str, key.Kernel]
 ) -> None:
-    """Its receipt says why; what the others found is there."""
+    """A checker that crashes does not affect the others, and its receipt says why."""
     monkeypatch.setitem(kernels, "polls" if "polls" in kernels else "offsets", explode)
     report = key.judge(histories.log("s:x=a@0 s:x=b@1 p:x=b@1"))
     crashes = [receipt.crash for receipt in report.receipts if receipt.crash]
@@ -23,6 +23,7 @@ def test_a_checker_that_crashes_spares_the_others(
 
 
 def test_evidence_of_a_key(histories: Any) -> None:
-    """Acknowledged records, and distinct records read, whoever read them."""
+    """The evidence of a partition is its acknowledged records, and the distinct records that were
+    read."""
     report = key.judge(histories.log("s:x=a@0 s?:x=b s1?:x=c p:x=a@0,x=b@1 p2:x=a@0"))
     assert (report.acked, report.read) == (1, 2)

@@ -18,6 +18,6 @@ from checkers.kernels.offsets import inconsistent_offsets
     ],
 )
 def test_inconsistent_offsets(histories: Any, text: str, found: list[str]) -> None:
-    """An offset with two values is inconsistent; it matters whether two were read."""
+    """An offset with two values is inconsistent; the variant says whether two were read."""
     results = inconsistent_offsets(histories.log(text))
     assert [f"{f.offset} {f.also} {f.variant}" for f in results] == found

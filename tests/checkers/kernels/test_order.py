@@ -10,21 +10,21 @@ from checkers.kernels.order import kernel, nonmonotonic_sends, realtime_order
     [
         ("s:x=a@0 s:x=b@1", []),
         ("s:x=a@1 s:x=b@0", ["nonmonotonic-send 2@0"]),
-        ("s:x=a@1 s1:x=b@0", []),  # two processes: for real time to judge
+        ("s:x=a@1 s1:x=b@0", []),  # two processes: a case for real time
         ("s:x=a@0,x=b@1", []),
         ("s:x=a@1,x=b@0", ["int-nonmonotonic-send 2@0"]),
-        ("s:x=a@4,x=b@7", []),  # others may come between
-        ("s:x=a s:x=b p:x=b@0,x=a@1", ["nonmonotonic-send 2@0"]),  # places learnt from a poll
+        ("s:x=a@4,x=b@7", []),  # records of others may come between
+        ("s:x=a s:x=b p:x=b@0,x=a@1", ["nonmonotonic-send 2@0"]),  # a poll shows the places
         ("s:x=a@1 s!:x=b@0 s:x=c@2", []),  # what failed has no place
         ("s:x=a@1 s?:x=b@0", []),  # a place in doubt …
         ("s:x=a@1 s?:x=b@0 p:x=b@0", ["nonmonotonic-send 2@0"]),  # … that a poll confirms
-        ("s:x=c@3,x=d@4 s:x=a@1,x=b@2", ["nonmonotonic-send 1@1"]),  # the first of it tells
-        ("s:x=a@1 a0:y s:x=b@0", ["nonmonotonic-send 2@0"]),  # what it reads has no say
+        ("s:x=c@3,x=d@4 s:x=a@1,x=b@2", ["nonmonotonic-send 1@1"]),  # the first place counts
+        ("s:x=a@1 a0:y s:x=b@0", ["nonmonotonic-send 2@0"]),  # its reads do not matter
         ("s:x=a@1 s:y=b@0", []),
     ],
 )
 def test_nonmonotonic_sends(histories: Any, text: str, found: list[str]) -> None:
-    """A process's records lie in the log in the order in which it sent them."""
+    """The records of a process are in the log in the order in which it sent them."""
     results = nonmonotonic_sends(histories.log(text))
     assert [f"{f.anomaly} {f.value}@{f.offset}" for f in results] == found
 
@@ -44,12 +44,13 @@ def test_nonmonotonic_sends(histories: Any, text: str, found: list[str]) -> None
     ],
 )
 def test_realtime_order(histories: Any, text: str, found: list[str]) -> None:
-    """What was acknowledged before another began lies before it; the fewer are blamed."""
+    """A record that was acknowledged before another was sent is before it; the smaller side is
+    blamed."""
     results = realtime_order(histories.log(text))
     assert [f"{f.value}@{f.offset} against {f.also}" for f in results] == found
 
 
 def test_one_misplaced_record_is_told_once(histories: Any) -> None:
-    """What a process's own order convicts is not told again by real time."""
+    """A record that contradicts its process's order is not reported again for real time."""
     found = kernel(histories.log("s:x=a@1 s1:x=b@2 s:x=c@0"))
     assert [f.anomaly for f in found] == ["nonmonotonic-send"]

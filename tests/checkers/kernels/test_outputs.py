@@ -9,11 +9,11 @@ INPUT = "s:in-0=1@0,in-0=2@1,in-0=3@2 "
 """Two events; with the third, values 1 to 3 were acknowledged."""
 JOINED = "m1:in m2:in "
 READ = "p7:in-0=1@0,in-0=2@1,in-0=3@2 "
-"""Somebody shows that they are there."""
+"""A read that shows the inputs."""
 
 
 def txn(process: str, records: str, position: int, offset: int, attempt: int) -> str:
-    """A transaction that deals with these records: ``value@offset``."""
+    """A transaction that processes these records, each as ``value@offset``."""
     polled = [part.split("@") for part in records.split(",")]
     sends = ",".join(
         f"out-0={output(int(value), attempt)}@{offset + n}" for n, (value, _) in enumerate(polled)
@@ -33,13 +33,13 @@ def told(histories: Any, text: str) -> list[str]:
 
 
 def outputs(*made: tuple[int, int]) -> str:
-    """A reader of output shows what these attempts made of these inputs, and reads to the end."""
+    """A reader shows what these attempts made of these inputs, and reads to the end."""
     shown = ",".join(f"out-0={output(value, n)}@{at}" for at, (value, n) in enumerate(made))
     return f"a8:out-0 p8:{shown} c8:out-0@{len(made)} "
 
 
 def test_an_output_tells_its_input() -> None:
-    """And another attempt is another value."""
+    """An output's value identifies its input, and differs between attempts."""
     assert input_of(output(7, 123)) == input_of(output(7, 124)) == 7
     assert output(7, 123) != output(7, 124)
 
@@ -82,9 +82,9 @@ def test_an_output_tells_its_input() -> None:
             + outputs((1, 5), (2, 6), (3, 7)),
             [],
         ),
-        (txn("1", "2@1", 2, 0, 5) + TWO, []),  # where it began is not told
+        (txn("1", "2@1", 2, 0, 5) + TWO, []),  # where it began is unknown
         ("p1:^in-0@0#1| " + txn("1", "2@1", 2, 0, 5) + TWO, ["eos-mismatch in-0 0 (0,) (1, 13)"]),
-        ("p1:^in-0@0#1| t1?:|!? " + txn("2", "2@1", 2, 0, 5) + TWO, []),  # perhaps that one did
+        ("p1:^in-0@0#1| t1?:|!? " + txn("2", "2@1", 2, 0, 5) + TWO, []),  # that one may have
         (
             "p1:^in-0@0#1| t1?:|!? " + txn("2", "2@1", 2, 0, 5) + TWO + outputs((2, 5), (3, 6)),
             ["eos-mismatch in-0 0 (0,) (1, 15)"],  # and left nothing
@@ -96,17 +96,17 @@ def test_an_output_tells_its_input() -> None:
             + outputs((2, 5), (3, 6), (1, 7)),
             [],
         ),
-        # a transaction that does something else
+        # a transaction with other outputs
         ("t1:in-0=1@0|+out-0=77@0|!in-0@1 t2:in-0=1@0|+out-0=78@1|!in-0@1 ", []),
         ("t1:in-0=1@0|!in-0@1 t2:in-0=1@0|!in-0@1 ", []),
     ],
 )
 def test_exactly_once(histories: Any, text: str, found: list[str]) -> None:
-    """Each input is dealt with by one committed transaction."""
+    """Each input is processed by exactly one committed transaction."""
     assert told(histories, text) == found
 
 
 def test_an_input_that_was_never_acknowledged_is_none(histories: Any) -> None:
-    """Nobody must have been given it."""
+    """An input that was never acknowledged need not be processed."""
     text = "s?:in-0=1 s1:in-0=2@1 m3:in m2:in p2:^in-0@0#1| p7:in-0=1@0,in-0=2@1 "
     assert kernel(histories.tables(text + txn("2", "2@1", 2, 0, 5))) == []

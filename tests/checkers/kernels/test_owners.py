@@ -19,12 +19,12 @@ TWO = "m1:x m2:x p1:^x-0@0#1| "
     [
         (TWO + "p2:^x-1@0#1|", []),
         (TWO + "p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
-        (TWO + "p2:^x-0@0#2|", []),  # the other has not heard of it yet
+        (TWO + "p2:^x-0@0#2|", []),  # the other has not heard of it
         (TWO + "p2:^x-0@0|", []),
         (TWO + "p1:-x-0#1|^x-0@0#2| p2:^x-0@0#1|", ["double-owner 1 (5, 9)"]),
-        ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one member, come back
+        ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one static member, returned
         ("m1:x#i m2:x#j p1:^x-0@0#1| p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
-        (TWO + "p1:^x-0@0#1|", []),  # told twice
+        (TWO + "p1:^x-0@0#1|", []),  # reported twice
         # A group ends with its last offset, and the next one begins with generation 1.
         (TWO + "k:x-0 p2:^x-0@0#1|", []),
         (TWO + "k:x-1 p2:^x-0@0#1|", []),
@@ -43,7 +43,7 @@ TWO = "m1:x m2:x p1:^x-0@0#1| "
 def test_one_generation_gives_a_key_to_one_member(
     histories: Any, text: str, found: list[str]
 ) -> None:
-    """Whenever they hear of it."""
+    """One generation assigns a partition to one member, whenever the members hear of it."""
     assert told(histories, text) == found
 
 
@@ -55,27 +55,27 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
     [
         (LATER + "k1:x-0@1 p1:-x-0#1|", ["double-owner commit 1 (5, 9, 11)"]),
         (LATER + "k1:x-0@1 p1:~x-0|", ["double-owner commit 1 (5, 9, 11)"]),
-        (LATER + "k1!:x-0@1 p1:-x-0#1|", []),  # as it should be
+        (LATER + "k1!:x-0@1 p1:-x-0#1|", []),  # correctly rejected
         (LATER + "k1?:x-0@1", []),
         (LATER + "k1:x-1@1 p1:-x-0#1|", []),
-        (LATER + "k1:x-0@1", []),  # it may have joined again, and be about to say so
-        (LATER + "k1:x-0@1 p1:-x-0#1|^x-0@0#3|", []),  # perhaps it committed after this
+        (LATER + "k1:x-0@1", []),  # it may have joined again, still unreported
+        (LATER + "k1:x-0@1 p1:-x-0#1|^x-0@0#3|", []),  # it may have committed after this
         (
             LATER + "k1:x-0@1 p1:-x-0#1| p1:^x-0@0#3|",
             ["double-owner commit 1 (5, 9, 11)"],
         ),
         (LATER + "p1:-x-0#1|^x-0@0#3| k1:x-0@1 p1:-x-0#3|", []),
         (LATER + "t1:|!x-0@1 p1:-x-0#1|", []),  # a transaction may not say by which member
-        # while the other one was told
+        # the other member was assigned it meanwhile
         ("m1:x m2:x p1:^x-0@0#1| >k1:x-0@1 p2:^x-0@0#2| <k1:x-0@1 p1:-x-0#1|", []),
-        ("m1:x m2:x p2: p1:^x-0@0#2| p2:^x-0@0#1| k1:x-0@1 p1:-x-0#2|", []),  # told late
-        # the other one was given it by a former group of this name
+        ("m1:x m2:x p2: p1:^x-0@0#2| p2:^x-0@0#1| k1:x-0@1 p1:-x-0#2|", []),  # reported late
+        # the other member was assigned it by a former group of this name
         ("m1:x m2:x p2:^x-0@0#5| k:x-0 p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|", []),
         (
             "m1:x m2:x p2:^x-0@0#5| p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|",
             ["double-owner commit 1 (7, 5, 9)"],
         ),
-        # generations that nobody told
+        # generations that were not reported
         (
             "m1:x m2:x p1:^x-0@0| p2: p2:^x-0@0| k1:x-0@1 p1:-x-0|",
             ["double-owner commit 1 (5, 9, 11)"],
@@ -85,7 +85,7 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
     ],
 )
 def test_a_former_owner_is_refused(histories: Any, text: str, found: list[str]) -> None:
-    """Unless it may have become the owner again."""
+    """A commit of a former owner is rejected, unless it may have become the owner again."""
     assert told(histories, text) == found
 
 
@@ -100,18 +100,18 @@ REVOKED = " p1: p1:-x-0#1|"
         (
             OWNED + "k:x-0 k1:x-0@1 p1: p1:^x-1@0#2|",
             [],
-        ),  # it has it still, and may have had it anew
+        ),  # it still has it, or may have it again
         (OWNED + "k:x-0 k1:x-0@1 k1:x-0@2 p1: p1:~x-0|", ["subscribed-deletion 1 (3, 5, 7)"]),
-        (OWNED + "k!:x-0 k1:x-0@1" + REVOKED, []),  # as it should be
+        (OWNED + "k!:x-0 k1:x-0@1" + REVOKED, []),  # correctly rejected
         (OWNED + "k?:x-0 k1:x-0@1" + REVOKED, []),
         (OWNED + "k:x-1 k1:x-0@1" + REVOKED, []),
-        (OWNED + "k:x-0 k1!:x-0@1" + REVOKED, []),  # it may have been missed by then
+        (OWNED + "k:x-0 k1!:x-0@1" + REVOKED, []),  # the owner may have been removed by then
         (OWNED + "k:x-0" + REVOKED, []),
         (OWNED + "k1:x-0@1 k:x-0" + REVOKED, []),
         (
             OWNED + "k:x-0 k1:x-0@1 p1:-x-0#1|",
             [],
-        ),  # perhaps it had joined again before it committed
+        ),  # it may have joined again before its commit
         (OWNED + "k:x-0 k1:x-0@1", []),
         ("m1:x k:x-0 p1:^x-0@0#1| k1:x-0@1" + REVOKED, []),
         (OWNED + ">k:x-0 k1:x-0@1 <k:x-0" + REVOKED, []),
@@ -120,7 +120,7 @@ REVOKED = " p1: p1:-x-0#1|"
     ],
 )
 def test_nothing_is_deleted_that_somebody_owns(histories: Any, text: str, found: list[str]) -> None:
-    """For certain, and all the while."""
+    """A committed offset is not deleted while a member certainly owns its partition."""
     assert told(histories, text) == found
 
 
@@ -129,7 +129,7 @@ def test_nothing_is_deleted_that_somebody_owns(histories: Any, text: str, found:
     [(0, []), (3000, []), (6000, ["double-owner commit 1 (5, 10, 13)"])],
 )
 def test_a_member_that_stood_still(histories: Any, frozen_ms: int, found: list[str]) -> None:
-    """It commits when it goes on, and no sooner."""
+    """A frozen member commits only after it continues."""
     text = TWO + "p2: >k1:x-0@1 >p2: <p2:^x-0@0#2| p2: <k1:x-0@1 p1:-x-0#1|"
     freeze = ["freeze", "g", frozen_ms]
     ops = [

@@ -9,8 +9,8 @@ from checkers.kernels.phantom import aborted_reads, misrouted, phantoms
     ("text", "found"),
     [
         ("s:x=a@0 p:x=a@0", []),
-        ("s?:x=a p:x=a@0", []),  # it landed
-        (">s:x=a p:x=a@0", []),  # it landed, and nobody came to tell
+        ("s?:x=a p:x=a@0", []),  # it was written
+        (">s:x=a p:x=a@0", []),  # it was written, but not completed
         ("s!:x=a p:x=a@0", []),  # that is G1a
         ("s:x=a@0 p:x=a@0,x=z@1", ["26 at (1,)"]),
         ("s:x=a@0 p!:x=z@1", ["26 at (1,)"]),
@@ -18,7 +18,7 @@ from checkers.kernels.phantom import aborted_reads, misrouted, phantoms
     ],
 )
 def test_phantoms(histories: Any, text: str, found: list[str]) -> None:
-    """A value that nobody tried to write is a phantom."""
+    """A value that no client tried to write is a phantom."""
     assert [f"{f.value} at {f.also}" for f in phantoms(histories.log(text))] == found
 
 
@@ -26,12 +26,12 @@ def test_phantoms(histories: Any, text: str, found: list[str]) -> None:
     ("text", "anomalies"),
     [
         ("s:x=a@0 s:y=b@0 p:x=a@0,x=b@1", ["misrouted"]),
-        ("s:x=a@0 s:y=b@0 s:z=b@0 p:x=a@0,x=b@1", ["phantom"]),  # not unique: no home to name
+        ("s:x=a@0 s:y=b@0 s:z=b@0 p:x=a@0,x=b@1", ["phantom"]),  # two homes are possible
         ("s:x=a@0 s:y=b@0 p:x=a@0,x=c@1", ["phantom"]),
     ],
 )
 def test_misrouted(histories: Any, text: str, anomalies: list[str]) -> None:
-    """A phantom that was sent to one other key lies in the wrong log."""
+    """A phantom that was sent to one other partition is misrouted."""
     tables = histories.tables(text)
     found = phantoms(histories.log(text))
     named = misrouted(tables, found)
@@ -39,7 +39,7 @@ def test_misrouted(histories: Any, text: str, anomalies: list[str]) -> None:
 
 
 def test_a_misrouted_record_names_its_home(histories: Any) -> None:
-    """The send comes first among the witnesses, and the sentence ends with the key it was for."""
+    """A misrouted record names its send first, and the partition that it was for."""
     tables = histories.tables("s:y=b@0 p:x=b@1")
     found = phantoms(histories.log("s:y=b@0 p:x=b@1"))
     (named,) = misrouted(tables, found)
@@ -54,10 +54,10 @@ def test_a_misrouted_record_names_its_home(histories: Any) -> None:
         ("s!:x=a p:x=b@0", []),
         ("s?:x=a p:x=a@0", []),
         ("s!:x=a,x=b p:x=b@0", ["2 send"]),
-        ("s!:x=a p!:x=a@0", ["1 send"]),  # whoever reads it
+        ("s!:x=a p!:x=a@0", ["1 send"]),  # by a failed poll, too
     ],
 )
 def test_aborted_reads(histories: Any, text: str, found: list[str]) -> None:
-    """A send that certainly failed is never read."""
+    """A poll never returns a record whose send certainly failed."""
     results = aborted_reads(histories.log(text))
     assert [f"{f.value} {f.variant}" for f in results] == found

@@ -17,20 +17,20 @@ JOINED = "m1:x p1:^x-0@0#1|x-0=a@0 "
     [
         (SENDS + JOINED + "z:40 p1:", True),
         (SENDS + JOINED + "z:20 p1:", False),
-        (SENDS + JOINED + "z:40 p1!:", False),  # nobody was told that there is nothing
+        (SENDS + JOINED + "z:40 p1!:", False),  # the poll's result is unknown
         (SENDS + JOINED + "z:40 p1:x-0=b@1 z:40 p1:", False),
-        (SENDS + JOINED + "p1:x-0=b@1 z:40 p1:", False),  # all was given out before
-        (SENDS + JOINED + "k1:x-0@2 z:40 p1:", False),  # … or is said to have been
-        (SENDS + JOINED + "z:40 m2:x p1:", False),  # somebody has only just come
+        (SENDS + JOINED + "p1:x-0=b@1 z:40 p1:", False),  # all was delivered before
+        (SENDS + JOINED + "k1:x-0@2 z:40 p1:", False),  # … or was committed
+        (SENDS + JOINED + "z:40 m2:x p1:", False),  # a member has just joined
         (SENDS + JOINED + "z:40 m2:x z:40 p1:", True),
         (SENDS + JOINED + "m2:x z:40 l2: p1:", False),
         (SENDS + "m1:y p1:^y-0@0#1| z:40 p1:", False),  # of other topics
-        ("s:x-0=a@0,x-0=b@1 " + JOINED + "z:40 p1:", False),  # perhaps nobody can read it
+        ("s:x-0=a@0,x-0=b@1 " + JOINED + "z:40 p1:", False),  # the records may be unreadable
         (JOINED.replace("x-0=a@0", "") + "z:40 " + SENDS + "p1:", False),  # it was sent just now
     ],
 )
 def test_a_group_that_gives_nobody_anything(histories: Any, text: str, stuck: bool) -> None:
-    """Although somebody asks for long, and there is what others could read."""
+    """A group is stuck if its members poll for long and receive nothing that others could read."""
     log = histories.log(text, "x-0")
     found = stuck_groups(log)
     assert bool(found) == stuck
@@ -46,17 +46,18 @@ def test_a_group_that_gives_nobody_anything(histories: Any, text: str, stuck: bo
     [
         ("i1:t@1.0 t1!:+x=a z:20 t1!:+x=b z:20 t1!:+x=c", True),
         ("i1:t@1.0 t1!:+x=a z:10 t1!:+x=b z:10 t1!:+x=c", False),
-        ("i1:t@1.0 t1!:+x=a z:40 t1!:+x=b", False),  # it hardly tried
+        ("i1:t@1.0 t1!:+x=a z:40 t1!:+x=b", False),  # too few attempts
         ("i1:t@1.0 t1!:+x=a z:20 t1:+x=b z:20 t1!:+x=c", False),
-        ("i1:t@1.0 t1!: z:20 t1!: z:20 t1!:", False),  # the reader may be what fails
-        ("i1?:t z:20 i2?:t z:20 i3?:t", True),  # nobody gets the id
+        ("i1:t@1.0 t1!: z:20 t1!: z:20 t1!:", False),  # the read may be what fails
+        ("i1?:t z:20 i2?:t z:20 i3?:t", True),  # no process gets the id
         ("i1!:t z:20 i1!:t z:20 i1!:t", True),
         ("i1:t@1.0 i2:t@1.1 t1!:+x=a z:20 t1!:+x=b z:20 t1!:+x=c", False),  # it is fenced
-        ("t1?:+x=a z:20 t2?:+x=b z:20 t3?:+x=c", True),  # nobody tells any id
+        ("t1?:+x=a z:20 t2?:+x=b z:20 t3?:+x=c", True),  # no id is reported
     ],
 )
 def test_a_producer_that_gets_nothing_done(histories: Any, text: str, stuck: bool) -> None:
-    """Although nobody has taken its id over, and it tries for long."""
+    """A producer is stuck if it tries for long and fails although no process has taken over its
+    id."""
     found = stuck_producers(histories.tables(text))
     assert bool(found) == stuck
     if found:
@@ -64,7 +65,7 @@ def test_a_producer_that_gets_nothing_done(histories: Any, text: str, stuck: boo
 
 
 def test_a_producer_that_aborts_on_purpose_works(histories: Any) -> None:
-    """It was refused nothing."""
+    """A producer that aborts on purpose is not stuck."""
     ops = histories.events("i1:t@1.0 t1!:+x=a|abort z:20 t1!:+x=b|abort z:20 t1!:+x=c|abort")
     aborted = [
         Op(**{f: getattr(op, f) for f in op.__struct_fields__} | {"error": "aborted"})

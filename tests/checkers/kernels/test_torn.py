@@ -8,33 +8,33 @@ from checkers.kernels import key, torn
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # b of y lies below what was read of y, and nobody ever read it; a of x is there
+        # b of y is below what was read of y and was never read; a of x is there
         ("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=c@1", ["torn-transaction y=2 +1 but [1]"]),
         ("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=b@0,y=c@1", []),
-        # nobody has read as far as that
+        # no reader came as far as that
         ("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0", []),
-        # it is gone whole: lost, and not torn
+        # it is lost whole, so it is not torn
         (
             "t:+x=a@0,+y=b@0 s:y=c@1 s:x=d@1 p:x=d@1 p:y=c@1",
             ["lost-write x=1", "lost-write y=2"],
         ),
-        # in doubt, until somebody reads a part of it
+        # in doubt, until a part of it is read
         ("t5?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1", []),
         ("t5?:+x=a@0,+y=b@0 s:y=c@1 p:y=c@1 p:x=a@0", ["torn-transaction y=2 +1 but [1]"]),
-        # nobody was told where y's record is, but the log of y was read to its end
+        # the offset of y's record is unknown, but the log of y was read to its end
         (
             "t5?:+x=a,+y=b s:y=c@1 p:y=c@1 c:y@2 p:x=a@0",
             ["torn-transaction y=2 +1 but [1]"],
         ),
-        # a plain operation of several records may land in part
+        # a plain operation of several records may be written in part
         ("s?:x=a@0,y=b s1:y=c@1 p:y=c@1 c:y@2 p:x=a@0", []),
         ("s:x=a@0,y=b@0 s1:y=c@1 p:y=c@1 p:x=a@0", ["lost-write y=2"]),
-        # within one key, and with what it has folded
+        # within one partition, and with what it has folded
         ("t:+x=a@0,+x=b@1,+x=c@2 s:x=d@3 p:x=a@0,x=d@3", ["torn-transaction x=2 +3 but [1]"]),
     ],
 )
 def test_torn_transactions(histories: Any, text: str, found: list[str]) -> None:
-    """What is lost of a transaction that is not lost whole is one finding."""
+    """What is lost of a transaction that is partly there is one finding."""
     tables = histories.tables(text)
     of_keys = [f for log in tables.logs() for f in key.judge(log).found]
     told = [
@@ -47,7 +47,8 @@ def test_torn_transactions(histories: Any, text: str, found: list[str]) -> None:
 
 
 def test_a_torn_transaction_names_both_sides(histories: Any) -> None:
-    """Its writer, who read a part of it, and who went past the rest."""
+    """A torn transaction names its writer, a reader of a part of it, and a reader that passed the
+    rest."""
     tables = histories.tables("t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p3:y=c@1")
     of_keys = [f for log in tables.logs() for f in key.judge(log).found]
     (found,) = [f for f in torn.kernel(tables, of_keys) if f.anomaly == "torn-transaction"]

@@ -18,30 +18,30 @@ def told(histories: Any, text: str | list[Op]) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # the transaction reads b, which was not even sent when its own a was read
+        # the transaction reads b, which was sent after its own a was read
         (">t1:+x=a@0|y=b@0 p:x=a@0 s:y=b@0 <t1:+x=a@0|y=b@0", ["dirty-read x=1 (5, 2, 4)"]),
         # b may have been sent before a was read
         (">t1:+x=a@0|y=b@0 >s:y=b@0 p:x=a@0 <s:y=b@0 <t1:+x=a@0|y=b@0", []),
-        # its second record has b before it in the log
+        # its second record is behind b in the log
         (
             ">t1:+x=a@0,+y=c@1 p:x=a@0 s:y=b@0 <t1:+x=a@0,+y=c@1 p:y=b@0,y=c@1",
             ["dirty-read x=1 (5, 2, 4)"],
         ),
         (">t1:+x=a@0,+y=c@0 p:x=a@0 s:y=b@1 <t1:+x=a@0,+y=c@0 p:y=c@0,y=b@1", []),
-        # nobody read where they lie: an acknowledgement alone is no place
+        # the records were not read: an acknowledgement alone is no place
         (">t1:+x=a@0,+y=c@1 p:x=a@0 s:y=b@0 <t1:+x=a@0,+y=c@1", []),
-        # whoever read it, and whatever is known of its end
+        # by any reader, and whatever is known of its end
         (">t1:+x=a@0|y=b@0 p!:x=a@0 s:y=b@0 <t1?:+x=a@0|y=b@0", ["dirty-read x=1 (5, 2, 4)"]),
         (">t1:+x=a@0|y=b@0 p:x=a@0 s:y=b@0 <t1!:+x=a@0|y=b@0", []),  # that is G1a
         # it waited, and the poll was over before that can have ended
         (">t1:+x=a@0|.2500 p:x=a@0 <t1:+x=a@0|.2500", ["dirty-read x=1 (3, 2)"]),
         (">t1:+x=a@0|.2000 p:x=a@0 <t1:+x=a@0|.2000", []),
-        # a plain send is there at once
+        # a plain send is readable at once
         (">s1:x=a@0 p:x=a@0 s:y=b@0 <s1:x=a@0 p:y=b@0", []),
     ],
 )
 def test_dirty_reads(histories: Any, text: str, found: list[str]) -> None:
-    """What was read of a transaction that does something later still was not committed."""
+    """What was read of a transaction that does something later was not committed yet."""
     assert told(histories, text) == found
 
 
@@ -55,10 +55,10 @@ def test_dirty_reads(histories: Any, text: str, found: list[str]) -> None:
         (">t1:+x=a@0|.2000 w:x@0/1/1 <t1:+x=a@0|.2000", []),  # it may have been committed by then
         (">t1:+x=a@0|.2500 >w:x@0/1/1 <t1:+x=a@0|.2500 <w:x@0/1/1", []),
         (">t1:+x=a@0|y=b@0 w:x@0/1/1 s:y=b@0 <t1:+x=a@0|y=b@0", ["lso-ahead x=1 (2, 5)"]),
-        # whoever waits for too long is aborted in the meantime
+        # a transaction that waits for too long is aborted meanwhile
         (">t1:+x=a@0|.2500 w:x@0/1/1 <t1!:+x=a@0|.2500", []),
         (">t1:+x=a@0|.2500 w:x@0/1/1 <t1?:+x=a@0|.2500", []),
-        # one for each transaction
+        # one finding for each transaction
         (
             ">t1:+x=a@0,+x=b@1|.3500 w:x@0/1/1 w:x@0/2/2 <t1:+x=a@0,+x=b@1|.3500",
             ["lso-ahead x=1 (2, 5)"],
@@ -66,7 +66,7 @@ def test_dirty_reads(histories: Any, text: str, found: list[str]) -> None:
     ],
 )
 def test_stable_offsets_ahead(histories: Any, text: str, found: list[str]) -> None:
-    """Nothing is stable behind a record of a transaction that is open."""
+    """The last stable offset is never above a record of an open transaction."""
     assert told(histories, text) == found
 
 
@@ -78,14 +78,14 @@ def test_stable_offsets_ahead(histories: Any, text: str, found: list[str]) -> No
         ("i1:t@7.0 i2:t@7.1 t1!:+x=a@0", []),
         ("i1:t@7.0 i2:t@7.1 t2:+x=a@0", []),
         ("i1:t@7.0 t1:+x=a@0 i2:t@7.1", []),
-        ("i1:t@7.0 i2?:t@7.1 t1:+x=a@0", []),  # nobody knows whether it was taken over
-        # who takes over later counts
+        ("i1:t@7.0 i2?:t@7.1 t1:+x=a@0", []),  # the takeover may have failed
+        # the later takeover counts
         ("i2:t@7.0 i1:t@7.1 t1:+x=a@0", []),
-        (">i1:t@7.0 >i2:t@7.1 <i1:t@7.0 <i2:t@7.1 t1:+x=a@0", []),  # nobody knows who was later
-        # in doubt, until somebody reads it
+        (">i1:t@7.0 >i2:t@7.1 <i1:t@7.0 <i2:t@7.1 t1:+x=a@0", []),  # which was later is unknown
+        # in doubt, until its record is read
         ("i1:t@7.0 i2:t@7.1 t1?:+x=a@0", []),
         ("i1:t@7.0 i2:t@7.1 t1?:+x=a@0 p:x=a@0", ["zombie-write x=1 (3, 5)"]),
-        # it began before, and was open still
+        # it began before, and was still open
         (
             "i1:t@7.0 >t1:+x=a@1 i2:t@7.1 s:x=b@0 <t1:+x=a@1 p:x=b@0,x=a@1",
             ["zombie-write x=1 (4, 7)"],
@@ -95,31 +95,31 @@ def test_stable_offsets_ahead(histories: Any, text: str, found: list[str]) -> No
             "i1:t@7.0 >t1:+x=a@0|y=b@0 i2:t@7.1 s:y=b@0 <t1:+x=a@0|y=b@0",
             ["zombie-write x=1 (4, 7)"],
         ),
-        # it read that after it was fenced, but its record was there before, committed or not
+        # it polled that after it was fenced, but its record was there before, committed or not
         (
             "i1:t@7.0 >t1:+x=a@0|y=b@0 i2:t@7.1 s:y=b@0 <t1?:+x=a@0|y=b@0 p:x=a@0",
             [],
         ),
-        # by what it waited for
+        # by its delay
         ("i1:t@7.0 >t1:+x=a@0|.2500 i2:t@7.1 <t1:+x=a@0|.2500", ["zombie-write x=1 (4, 5)"]),
         ("i1:t@7.0 >t1:+x=a@0|.2000 i2:t@7.1 <t1:+x=a@0|.2000", []),
-        # in doubt: what it sent behind its delay was sent too late, what it sent before was not
+        # in doubt: what it sent after its delay was sent too late, what it sent before was not
         (
             "i1:t@7.0 >t1:.2500|+x=a@0 i2:t@7.1 <t1?:.2500|+x=a@0 p:x=a@0",
             ["zombie-write x=1 (4, 5)"],
         ),
         ("i1:t@7.0 >t1:+x=a@0|.2500 i2:t@7.1 <t1?:+x=a@0|.2500 p:x=a@0", []),
-        # it took its id back
+        # it took over its id again
         ("i1:t@7.0 i2:t@7.1 i1:t@7.2 t1:+x=a@0", []),
     ],
 )
 def test_zombie_writes(histories: Any, text: str, found: list[str]) -> None:
-    """Who was fenced cannot commit any more."""
+    """A fenced process cannot commit."""
     assert told(histories, text) == found
 
 
 def test_they_argue(histories: Any) -> None:
-    """With who, what and when."""
+    """A finding names processes, values and times."""
     text = ">t1:+x=a@0|y=b@0 p:x=a@0 s:y=b@0 <t1:+x=a@0|y=b@0"
     (found,) = transactions.kernel(histories.tables(text))
     assert found.why == (
@@ -137,7 +137,7 @@ def test_they_argue(histories: Any) -> None:
 
 
 def dirty_by_definition(events: list[Op]) -> set[int]:
-    """The transactions that were seen too early, record by record."""
+    """The transactions that were read too early, record by record, by the definition."""
     begun: dict[int, int] = {}
     done: list[tuple[int, Op]] = []
     for op in events:
@@ -170,7 +170,7 @@ def dirty_by_definition(events: list[Op]) -> set[int]:
     reads = [(reader, sent[key, value][1]) for key, _, value, reader in read]
     waits = [(r, w) for r, w in reads if r is not w and r.f == w.f == "txn"]
     earlier: dict[int, int] = {}
-    while earlier != until:  # a transaction waits for all that the writers it read have waited for
+    while earlier != until:  # it waits for all that the writers waited for
         earlier = dict(until)
         for reader, writer in waits:
             if earlier.get(writer.index, -1) < reader.index:
@@ -190,14 +190,14 @@ def dirty_by_definition(events: list[Op]) -> set[int]:
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_dirty_reads_by_definition(histories: Any, seed: int, steps: int) -> None:
-    """In worlds without isolation, those are found that the definition says."""
+    """The kernel finds the dirty reads of the definition, in histories without isolation."""
     events = Transactional(random.Random(seed), isolated=False).history(steps)
     found = transactions.kernel(histories.tables(events))
     assert {f.ops[0] for f in found} == dirty_by_definition(events)
 
 
 def takeovers(rng: random.Random, steps: int) -> list[Op]:
-    """Four processes of two ids: they take them over and commit records, several at a time."""
+    """Four processes take over two transactional ids and commit records, several at a time."""
     events: list[Op] = []
     pending: dict[int, tuple[str, list[Any]]] = {}
     for value in range(steps):
@@ -217,7 +217,8 @@ def takeovers(rng: random.Random, steps: int) -> list[Op]:
 
 
 def zombies_by_definition(events: list[Op]) -> set[int]:
-    """Transactions that began after somebody else had taken over the id that their process had."""
+    """Transactions that began after another process had taken over their process's id, by the
+    definition."""
     begun: dict[int, int] = {}
     inits: list[tuple[int, int, int]] = []
     found = set()
@@ -239,7 +240,8 @@ def zombies_by_definition(events: list[Op]) -> set[int]:
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 60))
 def test_zombies_by_definition(histories: Any, seed: int, steps: int) -> None:
-    """Whoever takes over, fails to, or takes back."""
+    """The kernel finds the zombies of the definition, with takeovers that succeed, fail or are
+    reversed."""
     events = takeovers(random.Random(seed), steps)
     found = transactions.kernel(histories.tables(events))
     assert {f.ops[1] for f in found} == zombies_by_definition(events)

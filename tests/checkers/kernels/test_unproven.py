@@ -8,12 +8,12 @@ from checkers.kernels import key, whole
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # a of x was read before the transaction can have been committed, and b of y is nowhere
+        # a of x was read before the transaction can have been committed, and b of y is missing
         (
             ">t1:+x=a@0,+y=b@0|.2500 p:x=a@0 <t1?:+x=a@0,+y=b@0|.2500 s:y=c@1 p:y=c@1",
             ["dirty-read 1 +1"],
         ),
-        # it was acknowledged: both are true
+        # it was acknowledged, so both findings stand
         (
             ">t1:+x=a@0,+y=b@0|.2500 p:x=a@0 <t1:+x=a@0,+y=b@0|.2500 s:y=c@1 p:y=c@1",
             ["dirty-read 1", "torn-transaction 2 +1"],
@@ -28,7 +28,8 @@ from checkers.kernels import key, whole
 def test_what_was_read_too_early_proves_nothing(
     histories: Any, text: str, found: list[str]
 ) -> None:
-    """What is missing of such a transaction was perhaps aborted."""
+    """A read of an open transaction does not prove it, so its missing records may have been
+    aborted."""
     tables = histories.tables(text)
     told = whole.judge(tables, [f for log in tables.logs() for f in key.judge(log).found])
     assert (

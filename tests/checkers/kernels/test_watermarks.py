@@ -8,7 +8,7 @@ from checkers.kernels.watermarks import kernel
 
 SECOND = 1_000_000_000
 ENDED = Band(1, 0, 0)
-"""A fault that has been over for long, after a minute."""
+"""A fault that has been over for more than a minute."""
 
 
 def told(histories: Any, text: str, *faults: Band) -> list[str]:
@@ -35,7 +35,7 @@ def told(histories: Any, text: str, *faults: Band) -> list[str]:
         ("w1:x@0/5/5 >w2:x@0/5/5 w3:x@0/7/5 <w2:x@0/5/5", []),
         (">w1:x@0/7/5 >w2:x@0/5/5 <w1:x@0/7/5 <w2:x@0/5/5", []),
         ("w!:x@0/7/5 w:x@0/5/5", []),
-        # what was acknowledged or read lies below
+        # what was acknowledged or read is below
         ("s:x=a@4 w:x@0/5/5", []),
         ("s:x=a@5 w:x@0/5/5", ["acked-above-end 5 (1, 3)"]),
         ("s?:x=a@5 w:x@0/5/5", []),
@@ -51,7 +51,7 @@ def told(histories: Any, text: str, *faults: Band) -> list[str]:
     ],
 )
 def test_ends_only_grow(histories: Any, text: str, found: list[str]) -> None:
-    """Between probes that did not overlap."""
+    """Log ends only grow between probes that did not overlap."""
     assert told(histories, text) == found
 
 
@@ -61,35 +61,36 @@ def test_ends_only_grow(histories: Any, text: str, found: list[str]) -> None:
         ("d:x@3/3 w:x@3/7/7", []),
         ("d:x@3/4 w:x@3/7/7", ["log-start-regress 3 (1, 3)"]),
         ("d:x@3/3 d:x@2/3", []),
-        ("d:x@5/5 d:x@2/3 w:x@5/7/7", []),  # another replica was away, and is back
-        ("d8?:x@3 w:x@3/7/7 w:x@0/7/7", []),  # only one leader had heard of it
+        ("d:x@5/5 d:x@2/3 w:x@5/7/7", []),  # another replica is back from a fault
+        ("d8?:x@3 w:x@3/7/7 w:x@0/7/7", []),  # only one leader may know of it
         ("w:x@3/7/7 w:x@0/7/7 d?:x@3", []),
-        ("d!:x@3 w:x@3/7/7 w:x@0/7/7", ["log-start-regress 0 (3, 5)"]),  # nobody asked for that
+        ("d!:x@3 w:x@3/7/7 w:x@0/7/7", ["log-start-regress 0 (3, 5)"]),  # that deletion failed
         (">w1:x@0/7/7 d:x@3/3 <w1:x@0/7/7", []),
-        # whoever begins to read then is not given what is gone
+        # a reader that begins later does not receive deleted records
         ("d:x@3/3 a:x p:x=a@3", []),
         ("d:x@3/3 a:x p:x=a@2", ["log-start-regress read 2 (1, 5)"]),
         ("d8?:x@3 a:x p:x=a@2", []),
         ("a:x d:x@3/3 p:x=a@2", []),
         (">a:x d1:x@3/3 <a:x p:x=a@2", []),
-        ("a:x d:x@3/3 a:x,y p:x=a@2", []),  # it keeps its place
+        ("a:x d:x@3/3 a:x,y p:x=a@2", []),  # it keeps its position
         ("a:x d:x@3/3 a:y a:x p:x=a@2", ["log-start-regress read 2 (3, 9)"]),
-        ("d:x@3/3 p:x=a@2", []),  # when did it begin?
+        ("d:x@3/3 p:x=a@2", []),  # unknown when it began
     ],
 )
 def test_what_was_deleted_stays_so(histories: Any, text: str, found: list[str]) -> None:
-    """Once all replicas are told to begin there."""
+    """Records stay deleted once a deletion was answered."""
     assert told(histories, text) == found
 
 
 def test_a_former_leader_still_has_what_was_deleted(histories: Any) -> None:
-    """Whoever reads from it is told apart."""
+    """A deleted record from a former leader has a variant of its own."""
     cut_off = Band(1, 0, None)
     assert told(histories, "d:x@3/3 a:x p:x=a@2", cut_off) == ["log-start-regress stale 2 (1, 5)"]
 
 
 def test_an_end_from_memory(histories: Any) -> None:
-    """Who was cut off may not know that it leads no longer; such an answer is told apart."""
+    """An end from a leader that was cut off, and may not know its successor, has a variant of its
+    own."""
     text = "s:x=a@6 w:x@0/7/5 w:x@0/5/5 z:60 w:x@0/6/6"
     assert told(histories, text, ENDED) == [
         "hw-regress stale 5 (3, 5)",
@@ -112,7 +113,7 @@ def test_an_end_from_memory(histories: Any) -> None:
     ],
 )
 def test_a_transaction_that_nobody_ends(histories: Any, text: str, found: list[str]) -> None:
-    """Holds the last stable offset where it began, for as long as somebody looks."""
+    """A transaction that is never ended holds the last stable offset where it began."""
     assert told(histories, text) == found
     assert told(histories, text, ENDED) == found
     assert told(histories, text, Band(1, 0, None)) == []
@@ -120,6 +121,6 @@ def test_a_transaction_that_nobody_ends(histories: Any, text: str, found: list[s
 
 
 def test_how_long_it_was_stuck_is_told(histories: Any) -> None:
-    """In whole seconds, for the contract to judge."""
+    """The time for which the last stable offset was stuck is reported in whole seconds."""
     (found,) = kernel(histories.log("w:x@0/7/5 z:40 w:x@0/7/5", "x"))
     assert found.also == (41,)

@@ -19,7 +19,8 @@ def explode(history: History, found: Sequence[Found] = ()) -> list[Found]:
 
 
 def test_what_was_found_in_keys_is_told_anew(histories: Any) -> None:
-    """Renamed or folded by those who see all keys, whose receipts tell that they looked."""
+    """Findings of partitions are renamed or folded by kernels that see all partitions, each with a
+    receipt."""
     tables = histories.tables(TORN)
     told = whole.judge(tables, of_keys(tables))
     assert [f.anomaly for f in told.found] == ["torn-transaction"]
@@ -27,7 +28,7 @@ def test_what_was_found_in_keys_is_told_anew(histories: Any) -> None:
 
 
 def test_who_crashes_leaves_what_was_found(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And spares the others."""
+    """A kernel that crashes keeps the findings so far and does not affect the others."""
     monkeypatch.setitem(whole.RETELLINGS, "torn", explode)
     monkeypatch.setitem(whole.KERNELS, "cycles", explode)
     tables = histories.tables(TORN)
@@ -38,7 +39,7 @@ def test_who_crashes_leaves_what_was_found(histories: Any, monkeypatch: pytest.M
 
 
 def test_a_budget_that_is_spent_is_told(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In words of its own: nothing has crashed."""
+    """A spent budget is reported as such, and not as a crash."""
     monkeypatch.setattr(cycles, "EDGES_MAX", 0)
     told = whole.judge(histories.tables("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0"), [])
     (crash,) = [r.crash for r in told.receipts if r.crash]
