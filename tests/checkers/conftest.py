@@ -1,4 +1,4 @@
-"""Histories small enough to read, as text; and big enough to believe, from a simulated log."""
+"""Histories in a short notation, and tables made from them."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from model import history
 from model.op import MicroOp, Op
 
 READER = 9
-"""The process of a poll or an assignment that names none; a send's is 0."""
+"""The process of a poll or an assignment that names none; that of a send is 0."""
 
 _TOKEN = re.compile(r"(?P<phase>[<>]?)(?P<f>[a-z])(?P<process>\d*)(?P<end>[!?]?):(?P<rest>.*)")
 _F = {
@@ -32,13 +32,13 @@ _F = {
     "i": "init",
 }
 GROUP = "g"
-"""The group of whoever is a member."""
+"""The group that members join."""
 _REBALANCES = {"^": "assigned", "-": "revoked", "~": "lost"}
 _TYPE = {"": "ok", "!": "fail", "?": "info"}
 
 
 def number(text: str) -> int:
-    """Values are numbers; one small letter stands for its place in the alphabet."""
+    """Convert a value: a number, or a small letter for its place in the alphabet."""
     return ord(text) - 96 if text.isalpha() else int(text)
 
 
@@ -67,7 +67,7 @@ def _txn(text: str, *, done: bool) -> list[MicroOp]:
 
 
 def _places(text: str) -> dict[str, int | list[int] | None]:
-    """Keys, each with an offset or none, perhaps with metadata."""
+    """Parse partitions, each with an offset or none, perhaps with metadata."""
     parts = (part.partition("@") for part in filter(None, text.split(",")))
     return {key: _place(place) if place else None for key, _, place in parts}
 
@@ -86,7 +86,7 @@ def _rebalance(text: str) -> MicroOp:
 
 
 def _asked(micro_ops: list[MicroOp]) -> list[MicroOp]:
-    """What the invocation of these says: polls bring what nobody knows before."""
+    """Return the micro-operations of the invocation: the result of a poll is not known before."""
     asked: list[MicroOp] = []
     for micro_op in micro_ops:
         match micro_op:
@@ -97,7 +97,7 @@ def _asked(micro_ops: list[MicroOp]) -> list[MicroOp]:
             case ["commit-plainly", *_]:
                 asked.append(micro_op)
             case _:
-                pass  # what a rebalance tells
+                pass  # a completion alone reports a rebalance
     return asked
 
 
@@ -124,35 +124,35 @@ def _poll(text: str) -> list[MicroOp]:
 
 
 def events(text: str) -> list[Op]:
-    """A history from a line of tokens, one per operation::
+    """Return the history of a line of tokens, one per operation::
 
         s:x=a@0,x=b@1   process 0 sends a and b to x, acknowledged at offsets 0 and 1
-        s3?:x=c  s3!:x=c  process 3's send ends in doubt, or fails (so for all of these)
+        s3?:x=c  s3!:x=c  process 3's send ends in doubt, or fails (so do all operations)
         p:x=a@0|x=b@1   process 9 polls twice in one operation
         t:+x=a@0|y=b@1  a transaction of process 9: it sends a to x and polls b of y
-        t!:+x=a|abort   one that is aborted
-        t:+x=a@0|.2500  one that waits for 2500 milliseconds before its end
+        t!:+x=a|abort   a transaction that is aborted
+        t:+x=a@0|.2500  a transaction that waits for 2500 milliseconds before its end
         a:x,y           process 9 is assigned x and y
         c:x@7           process 9 caught up with x at position 7
         m1:x,y          process 1 subscribes to these topics, as a member of group g;
-        m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits so;
-                        m1:x#latest … and begins at the end where nothing is committed
-        p1:^x@5#3|x=a@5 its poll tells first that generation 3 gave it x, to begin at 5
-        p1:-x#3|~y#3|   … that x is asked back, and y lost
-        k1:x@6          it commits offset 6 of x, k1:x@6%7 with metadata 7; k1:x deletes what is
-                        committed of x;
-                        f1:x@6 and f1:x ask what is committed
-        l1:             it leaves
-        t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits nobody knows what;
-        t1:!x@6|!!x@7   in the middle of it offset 7 is committed plainly
+        m1:x#i          … with the group.instance.id i; m1:x#auto, m1:x#listener … and commits in
+                        this way; m1:x#latest … and begins at the end if nothing is committed
+        p1:^x@5#3|x=a@5 its poll reports first that generation 3 assigned it x, to begin at 5
+        p1:-x#3|~y#3|   … that x is revoked, and y lost
+        k1:x@6          it commits offset 6 of x, k1:x@6%7 with metadata 7; k1:x deletes the
+                        committed offset of x; f1:x@6 and f1:x fetch the committed offset
+        l1:             it leaves the group
+        t1:x=a@5|!x@6   a transaction polls and commits offset 6 of x; !? commits unknown
+                        offsets
+        t1:!x@6|!!x@7   … and in the middle of it, offset 7 is committed plainly
         i1:t@7.2        it takes over the transactional id t, as producer 7 in epoch 2
-        w:x@0/7/5       a leader tells the start, high watermark, last stable offset of x
+        w:x@0/7/5       a leader reports the start, high watermark, last stable offset of x
         d:x@4/4         the records of x before offset 4 are deleted, and its log begins at 4
         x:t             the topic t is deleted, with all of its partitions
         z:40            40 seconds pass
         >s1:x=a  <s1:x=a@0   the invocation and the completion, with others between them
 
-    Events are a second apart.
+    There is one event per second.
     """
     found: list[Op] = []
 
@@ -233,7 +233,7 @@ def events(text: str) -> list[Op]:
 
 
 def tables_of(ops: list[Op], folder: Path) -> Tables:
-    """The tables of these events, by way of a file as in real life."""
+    """Return the tables of these events, which are written to a file and read from it."""
     path = folder / "history.jsonl"
     history.write(path, ops)
     return tables_.tables(tables_.read(path, lambda done: None))
@@ -247,7 +247,7 @@ class Histories:
 
     @property
     def file(self) -> Path:
-        """Where the last history lies."""
+        """The file of the last history."""
         return self._folder / "history.jsonl"
 
     def events(self, text: str) -> list[Op]:
@@ -257,7 +257,7 @@ class Histories:
         return tables_of(events(text) if isinstance(text, str) else text, self._folder)
 
     def log(self, text: str | list[Op], key: str = "x") -> Log:
-        """The rows of one key."""
+        """Return the log of one partition."""
         (log,) = [log for log in self.tables(text).logs() if log.key == key]
         return log
 

@@ -30,7 +30,7 @@ def of(fault: str, targets: Any, options: Any = None) -> Band:
     ],
 )
 def test_faults_that_keep_news_from_a_broker(fault: str, options: Any, misleads: bool) -> None:
-    """A broker that ended, and one that only clients do not reach, hears who leads."""
+    """A fault keeps news from a broker unless the broker ends by it or only clients are cut off."""
     assert of(fault, ["broker-1"], options).misleads == misleads
 
 
@@ -41,14 +41,14 @@ def test_faults_that_keep_news_from_a_broker(fault: str, options: Any, misleads:
         ("partition-halves", ["broker-1", "broker-2"], {"broker-1", "broker-2"}),
         ("kill", ["broker-1"], {"broker-1"}),
         ("pause-zookeeper", ["zookeeper"], None),
-        ("pause", "controller", None),  # it was never resolved
+        ("pause", "controller", None),  # its target was never resolved
         ("pause", [], None),
         ("hold-request", ["broker-1"], None),  # another message may have been caught
         ("elect-leaders", ["broker-1"], None),
     ],
 )
 def test_brokers_that_are_struck(fault: str, targets: Any, nodes: set[str] | None) -> None:
-    """Where nobody knows which, it may have been any."""
+    """A fault concerns the brokers that it struck; where these are unknown, any broker."""
     assert of(fault, targets).nodes == (None if nodes is None else frozenset(nodes))
 
 
@@ -65,7 +65,7 @@ def test_brokers_that_are_struck(fault: str, targets: Any, nodes: set[str] | Non
 def test_leaders_that_are_replaced(
     fault: str, options: Any, keys: set[str] | None, coordinators: bool
 ) -> None:
-    """An operator replaces the leaders of the partitions that the request names."""
+    """An operator's fault replaces the leaders of the partitions that it names."""
     found = of(fault, ["broker-1"], options)
     assert found.keys == (None if keys is None else frozenset(keys))
     assert found.coordinators == coordinators
@@ -86,12 +86,13 @@ def test_leaders_that_are_replaced(
 def test_what_a_fault_does_to_answers(
     fault: str, targets: Any, silences: bool, disconnects: bool
 ) -> None:
-    """A broker that stands still gives none; one that keeps its connections is right soon after."""
+    """A paused broker gives no answer; one that keeps its connections hears of a new leader
+    soon."""
     found = of(fault, targets)
     assert (found.silences, found.disconnects) == (silences, disconnects)
 
 
 def test_only_an_end_makes_a_broker_forget() -> None:
-    """It remembers nothing of what it led before."""
+    """Only the end of a broker makes it forget what it led."""
     ends = {fault: of(fault, ["broker-1"]).restarts for fault in ("kill", "restart", "pause")}
     assert ends == {"kill": True, "restart": True, "pause": False}

@@ -1,8 +1,8 @@
-"""A log that breaks only promises that nobody made: whatever the contract permits is no anomaly,
-and the strictest contract sees it.
+"""Histories that break only promises that the contract does not make are valid under it.
 
-The world is one partition: writers are acknowledged by their contract, readers get what lies below
-the high watermark, and the leader fails over to one that holds less.
+The strictest contract finds their anomalies. The simulated cluster is one partition: sends are
+acknowledged as the contract says, readers receive what is below the high watermark, and the leader
+fails over to a replica that holds less.
 """
 
 import random
@@ -21,7 +21,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 class Habits(NamedTuple):
-    """What the configuration lets happen."""
+    """What the configuration allows to happen."""
 
     acks: str = "all"
     idempotent: bool = True
@@ -54,7 +54,7 @@ WEAK = [
 
 
 class Partition:
-    """A log by its contract, and the history that its clients see."""
+    """A log as its contract allows, and the history that its clients see."""
 
     def __init__(self, habits: Habits, rng: random.Random) -> None:
         self.habits, self.rng = habits, rng
@@ -80,12 +80,12 @@ class Partition:
         weak = not self.habits.idempotent
         if (
             weak and self.habits.in_flight > 1 and self.rng.random() < 0.2
-        ):  # several requests in flight, the first one again
+        ):  # with several in flight, the first again
             self.rng.shuffle(order)
         told: dict[int, int] = {}
         for value in order:
             if self.habits.acks == "0" and self.rng.random() < 0.1:
-                continue  # nobody will know
+                continue  # it is never known
             if weak and self.habits.acks != "0" and self.rng.random() < 0.1:
                 self.log.append(value)  # its answer was lost
             told[value] = len(self.log)
@@ -98,7 +98,7 @@ class Partition:
         self.note(process, "ok", "send", done)
 
     def fail_over(self) -> None:
-        """To a replica that has everything below the high watermark, and, unclean, less."""
+        """Fail over to a replica that has everything below the high watermark; if unclean, less."""
         if self.habits.replication_factor == 1:
             return
         least = self.rng.randint(0, self.watermark) if self.habits.unclean else self.watermark
@@ -124,7 +124,7 @@ class Partition:
         self.note(reader, "ok", "catch-up", [["catch-up", "x-0", self.watermark, self.watermark]])
 
     def history(self, steps: int, *, whole: bool) -> list[Op]:
-        """``whole``: with the final reads; without them the harness was killed."""
+        """``whole`` adds the final reads; without them, the harness was killed."""
         for _ in range(steps):
             what = self.rng.random()
             if what < 0.5:
@@ -141,7 +141,7 @@ class Partition:
 
 
 def counted(histories: Any, ops: list[Op], contract: Contract) -> dict[str, int]:
-    """The illegal ones."""
+    """Count the illegal findings."""
     tables = histories.tables(ops)
     reports = inline.judge(tables, lambda done: None)
     assert not [r for report in reports.values() for r in report.receipts if r.crash]
@@ -156,7 +156,7 @@ def counted(histories: Any, ops: list[Op], contract: Contract) -> dict[str, int]
 def test_what_was_not_promised_is_no_anomaly(
     histories: Any, seed: int, habits: Habits, steps: int, whole: bool
 ) -> None:
-    """Whether or not the final reads are there."""
+    """What the contract does not promise is no anomaly, with or without final reads."""
     ops = Partition(habits, random.Random(seed)).history(steps, whole=whole)
     if ops:
         assert counted(histories, ops, habits.contract) == {}
@@ -164,8 +164,8 @@ def test_what_was_not_promised_is_no_anomaly(
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_a_place_that_was_only_acknowledged_is_no_place(histories: Any, seen: bool) -> None:
-    """With acks=1 a record may have lost its place to one that was sent later; not so one that
-    was read."""
+    """With acks=1, an acknowledged record may have lost its place to a later one, but a record that
+    was read has not."""
     unread, read = "s:x-0=a@5 s1:x-0=b@2 p:x-0=b@2", "p8:x-0=b@2,x-0=a@5"
     ops = histories.events(f"{unread} {read}" if seen else unread)
     lossy = Contract(acks="1", idempotent=False, in_flight=1)
@@ -175,6 +175,6 @@ def test_a_place_that_was_only_acknowledged_is_no_place(histories: Any, seen: bo
 
 @pytest.mark.parametrize("habits", [h for h in WEAK if h.replication_factor > 1])
 def test_the_strictest_contract_sees_it(histories: Any, habits: Habits) -> None:
-    """The near miss of the test above: the same habits under a contract that forbids them."""
+    """The strictest contract finds the anomalies that the contract of a history permits."""
     ops = Partition(habits, random.Random(3)).history(400, whole=True)
     assert counted(histories, ops, STRICT.contract)

@@ -42,7 +42,7 @@ VALUES = st.recursive(
     ],
 )
 def test_forms(text: str, values: list[Any]) -> None:
-    """What Clojure prints, as plain values."""
+    """Each form that Clojure prints becomes a plain value."""
     assert [value for _, value in edn.forms(text)] == values
 
 
@@ -61,14 +61,14 @@ def test_forms(text: str, values: list[Any]) -> None:
     ],
 )
 def test_what_is_no_edn(text: str, message: str, line: int) -> None:
-    """Is told with its line."""
+    """A text that is not EDN is rejected, with the line and the reason."""
     with pytest.raises(edn.BadEdn, match=message.replace("]", r"\]").replace(")", r"\)")) as told:
         list(edn.forms(text))
     assert told.value.line == line
 
 
 def test_a_text_may_end_too_early() -> None:
-    """The forms before the last are whole."""
+    """A text that ends within a form still yields the forms before it."""
     forms = edn.forms("{:a 1}\n{:a [")
     assert next(forms)[1] == {"a": 1}
     with pytest.raises(edn.Unfinished) as told:
@@ -77,7 +77,7 @@ def test_a_text_may_end_too_early() -> None:
 
 
 def printed(value: Any) -> str:
-    """As Clojure does it; a text of JSON is one of EDN."""
+    """Print a value as Clojure does; the values are those of JSON."""
     match value:
         case list():
             return f"[{' '.join(map(printed, value))}]"
@@ -91,6 +91,6 @@ def printed(value: Any) -> str:
 
 @given(st.lists(VALUES, max_size=4))
 def test_what_was_printed_is_read(values: list[Any]) -> None:
-    """Whatever it is made of."""
+    """A printed value is read back unchanged."""
     text = "\n".join(map(printed, values))
     assert [value for _, value in edn.forms(text)] == values

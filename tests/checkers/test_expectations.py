@@ -38,7 +38,7 @@ OF_GROUPS = {
     "log-start-regress": ("",),
     "acked-above-end": ("", "read"),
 }
-"""With their variants, but for those that say by themselves why they are permitted."""
+"""With their variants, except those that every contract permits."""
 EVERY_OF_GROUPS = {f"{name} {v}".strip() for name, all_ in OF_GROUPS.items() for v in all_}
 
 
@@ -113,12 +113,13 @@ def allowed(contract: Contract) -> set[str]:
     ],
 )
 def test_what_the_configuration_permits(settings: dict[str, str], expected: set[str]) -> None:
-    """The strictest contract permits nothing; each weaker setting just what follows from it."""
+    """The strictest contract permits nothing, and each weaker setting only what follows from it."""
     assert allowed(Contract.of(None, settings)) == expected
 
 
 def test_a_late_end_is_the_protocols_doing() -> None:
-    """With ``transaction.version`` 1, and of transactions alone (KAFKA-17754)."""
+    """With ``transaction.version`` 1, a late end is permitted, and for transactions alone
+    (KAFKA-17754)."""
     late = Contract.of(None, {"broker.transaction.version": "1"})
     assert allowed(late) == {
         "G1a txn",
@@ -134,7 +135,7 @@ def test_a_late_end_is_the_protocols_doing() -> None:
 
 
 def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
-    """Nobody waited for an answer."""
+    """With acks=0, records may be lost, duplicated and reordered."""
     permitted = allowed(Contract.of(None, {"producer.acks": "0"}))
     assert {"lost-write", "duplicate", "nonmonotonic-send", "realtime-order"} <= permitted
     never = {"phantom", "poll-skip", "lost-write read", "inconsistent-offsets read", "G1a send"}
@@ -154,7 +155,7 @@ def test_acks_0_promises_nothing_about_order_or_keeping() -> None:
     ],
 )
 def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) -> None:
-    """By who may have answered, or who commits."""
+    """A finding of a former coordinator or leader, or of automatic commits, is permitted."""
     assert Contract().allows(
         Found(anomaly=anomaly, key="x", group="g", variant=variant, also=(15,))
     )
@@ -164,7 +165,7 @@ def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) ->
     ("settings", "just_s"),
     [
         ({}, 15),
-        ({"broker.zookeeper.session.timeout.ms": "2000"}, 15),  # the other is Kafka's default
+        ({"broker.zookeeper.session.timeout.ms": "2000"}, 15),  # the other one is the default
         (
             {
                 "broker.zookeeper.session.timeout.ms": "2000",
@@ -175,7 +176,7 @@ def test_a_finding_of_a_group_that_excuses_itself(anomaly: str, variant: str) ->
     ],
 )
 def test_a_former_leader_hears_after_its_time_outs(settings: dict[str, str], just_s: int) -> None:
-    """Without a fault it answers from memory for twice as long as both time-outs together."""
+    """Without a fault, a former leader answers from memory for twice the sum of both timeouts."""
     contract = Contract.of(None, settings)
     for anomaly in ("commit-regression", "lost-commit", "hw-regress", "acked-above-end"):
         stale = [
@@ -197,7 +198,8 @@ def test_a_former_leader_hears_after_its_time_outs(settings: dict[str, str], jus
 def test_a_standstill_is_one_when_it_outlasts_its_time_outs(
     anomaly: str, setting: str, just: int
 ) -> None:
-    """By half a minute; unclean elections are no excuse."""
+    """A standstill is illegal half a minute after its timeouts; unclean elections do not excuse
+    it."""
     for unclean in ("true", "false"):
         settings = {setting: "10000", "broker.unclean.leader.election.enable": unclean}
         contract = Contract.of(None, settings)
@@ -206,13 +208,14 @@ def test_a_standstill_is_one_when_it_outlasts_its_time_outs(
 
 
 def test_what_no_contract_speaks_of_is_never_illegal() -> None:
-    """Late is not wrong, unchecked is not known, and nobody isolates writes."""
+    """Information is never illegal: late reads, unchecked records and writes that are not
+    isolated."""
     for anomaly in ("unseen-delayed", "unseen-unchecked", "G0", "G1c"):
         assert Contract().allows(Found(anomaly=anomaly, key="x"))
 
 
 def test_a_plan_and_settings_in_its_place() -> None:
-    """The plan's settings count; those of the command line come before them."""
+    """Settings of the command line replace those of the plan."""
     plan = Plan(
         producer={"acks": "1", "enable.idempotence": "false"}, options={"replication_factor": 3}
     )
@@ -223,7 +226,7 @@ def test_a_plan_and_settings_in_its_place() -> None:
 
 
 def test_a_plan_may_promise_more_than_its_settings() -> None:
-    """What a plan expects is judged by, not what its brokers are set to."""
+    """What a plan expects replaces the settings of its brokers."""
     unclean = "broker.unclean.leader.election.enable"
     plan = Plan(
         broker={"unclean.leader.election.enable": "true"}, options={"replication_factor": 3}
@@ -245,7 +248,7 @@ def test_a_plan_may_promise_more_than_its_settings() -> None:
     ],
 )
 def test_a_bad_setting_is_refused(settings: dict[str, str], message: str) -> None:
-    """With what would be right."""
+    """A bad setting is rejected, and the message says what would be valid."""
     with pytest.raises(BadSetting) as told:
         Contract.of(None, settings)
     assert message in str(told.value)
@@ -263,12 +266,14 @@ def test_a_bad_setting_is_refused(settings: dict[str, str], message: str) -> Non
     ],
 )
 def test_a_tombstone_stays_for_a_time(found: Found, legal: bool) -> None:
-    """As long as the plan has its topic's ``delete.retention.ms``; what is written stays."""
+    """A tombstone stays for ``delete.retention.ms`` of the topic; another last record stays for
+    ever."""
     assert Contract.of(Plan(options={"delete_retention_ms": 1000})).allows(found) is legal
 
 
 def test_readers_of_what_is_not_committed_may_find_it_gone() -> None:
-    """It may have been aborted; and what may be lost leaves readers with what was before."""
+    """A reader of uncommitted records may find them gone, and with acks=1 an older record of their
+    key."""
     proven = Found(anomaly="stale-key", key="x", variant="proven")
     assert Contract(read_committed=False).allows(proven)
     assert not Contract(read_committed=False).allows(Found(anomaly="stale-key", key="x"))

@@ -1,5 +1,7 @@
-"""Generated histories: a log that keeps its promises gives no finding, a planted defect just its
-own, and both executors find the same."""
+"""Generated histories: correct ones give no finding, and a planted defect gives one of its kind.
+
+Both executors find the same.
+"""
 
 import random
 from collections.abc import Callable
@@ -37,7 +39,7 @@ def world(rng: random.Random) -> World:
 
 
 def standing(tables: Tables) -> list[Found]:
-    """What the kernels find, without what no contract speaks of."""
+    """Return what the kernels find, without what every contract permits."""
     reports = inline.judge(tables, lambda done: None)
     told = whole.judge(tables, [f for report in reports.values() for f in report.found])
     receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
@@ -55,8 +57,7 @@ def illegal(tables: Tables) -> dict[str, int]:
 def test_a_log_that_keeps_its_promises_gives_no_finding(
     histories: Any, seed: int, operations: int
 ) -> None:
-    """Timeouts that landed late, in part or not at all, readers that begin anew, holes in the log:
-    nothing of it is an anomaly."""
+    """A correct log gives no finding, even with late or partial writes, new readers and gaps."""
     assert standing(histories.tables(list(world(random.Random(seed)).events(operations)))) == []
 
 
@@ -66,7 +67,8 @@ def test_a_log_that_keeps_its_promises_gives_no_finding(
 def test_planted_records_are_counted_exactly(
     histories: Any, seed: int, lost: int, doubled: int, phantom: int
 ) -> None:
-    """So many lost, doubled and phantom records, and nothing that they drag along."""
+    """Planted lost, duplicated and phantom records are counted exactly, and what follows is
+    folded."""
     made = World(
         random.Random(seed), restarts=0.05, lost=lost, doubled=doubled, phantom=phantom, span=30
     )
@@ -76,7 +78,7 @@ def test_planted_records_are_counted_exactly(
 
 
 def _records(ops: list[Op]) -> Rows:
-    """Every polled record of ok polls: event, micro-operation, key, place, offset."""
+    """Yield event, micro-operation, partition, place and offset of each record of the ok polls."""
     return [
         (at, number, key, place, record[0])
         for at, op in enumerate(ops)
@@ -88,7 +90,7 @@ def _records(ops: list[Op]) -> Rows:
 
 
 def _before_the_end(ops: list[Op]) -> Rows:
-    """Without those of the final reader, whose word counts for what the log holds."""
+    """Return the events without those of the final reader, which decides what the log holds."""
     last = max(op.process for op in ops)
     return [row for row in _records(ops) if ops[row[0]].process != last]
 
@@ -104,7 +106,7 @@ def _renumbered(ops: list[Op]) -> list[Op]:
 
 
 def _last_poll(ops: list[Op]) -> tuple[int, str, int]:
-    """The last poll that brought something, a key of it, and the end of that key's log."""
+    """Return the last poll that delivered a record, its partition, and the end of that log."""
     at, _, key, _, _ = _records(ops)[-1]
     end = max(offset for _, _, other, _, offset in _records(ops) if other == key) + 1
     return at, key, end
@@ -126,7 +128,7 @@ def plant_failed_send_read(ops: list[Op], rng: random.Random) -> list[Op] | None
 
 
 def plant_misrouted(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """A record of another key is read at the end of this one."""
+    """A record of another partition is read at the end of this one."""
     at, key, end = _last_poll(ops)
     others = [
         micro_op[2][1]
@@ -139,15 +141,14 @@ def plant_misrouted(ops: list[Op], rng: random.Random) -> list[Op] | None:
 
 
 def plant_inconsistent_offset(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """Two readers see different values at an offset, and none of them knows that it is at the end
-    of the log."""
+    """Two readers see different values at an offset at the end of the log."""
     changed = plant_vanished_record(ops, rng)
     return changed and [op for op in changed if op.f != "catch-up"]
 
 
 def plant_vanished_record(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """A reader sees a record that was sent and never landed, where the final reader sees another:
-    what was read is gone."""
+    """A reader sees a record that was sent but not written, where the final reader sees another
+    one."""
     landed = {
         v
         for op in ops
@@ -213,7 +214,7 @@ def plant_repeated_poll(ops: list[Op], rng: random.Random) -> list[Op] | None:
 
 
 def plant_swallowed_record(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """A poll leaves a record out that has records of its poll on both sides."""
+    """A poll leaves a record out between two that it delivers."""
     rows = _before_the_end(ops)
     inner = [
         b for a, b, c in zip(rows, rows[1:], rows[2:], strict=False) if a[:3] == b[:3] == c[:3]
@@ -231,7 +232,7 @@ def plant_swallowed_record(ops: list[Op], rng: random.Random) -> list[Op] | None
 
 
 def plant_swap_in_operation(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """Two neighbours of one send lie in the log the wrong way round."""
+    """Two adjacent records of one send are in the log in the wrong order."""
     choices = [
         (first, second)
         for op in ops
@@ -246,7 +247,7 @@ def plant_swap_in_operation(ops: list[Op], rng: random.Random) -> list[Op] | Non
 
 
 def _swapped(op: Op, key: str, swap: dict[tuple[int, int], tuple[int, int]]) -> Op:
-    """The event with offsets exchanged: by place in polls, by value in acknowledgements."""
+    """Return the event with offsets exchanged: by place in polls, by value in acknowledgements."""
     offsets = {old[1]: new[0] for new in swap.values() for old in swap if old[1] == new[1]}
 
     def change(micro_ops: list[MicroOp]) -> None:
@@ -275,7 +276,7 @@ def _swapped(op: Op, key: str, swap: dict[tuple[int, int], tuple[int, int]]) -> 
     ],
 )
 def test_a_single_defect_is_told_once(histories: Any, plant: Plant, anomaly: str) -> None:
-    """One defect in a correct history is one finding of its own kind, and no other."""
+    """One defect in a correct history is one finding of its kind."""
     planted = 0
     for seed in range(40):
         rng = random.Random(seed)
@@ -288,7 +289,7 @@ def test_a_single_defect_is_told_once(histories: Any, plant: Plant, anomaly: str
 
 @pytest.mark.spark
 def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path) -> None:
-    """Generated histories with and without defects: equal findings, evidence and availability."""
+    """Both executors find the same in generated histories: findings, evidence and availability."""
     from checkers import spark as spark_
 
     for seed in range(3):
@@ -316,7 +317,8 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
 
 @pytest.mark.spark
 def test_both_executors_know_what_was_deleted(histories: Any, spark: Any, tmp_path: Path) -> None:
-    """And from when on nobody may be given it."""
+    """Both executors know which records were deleted, and from when on no reader may receive
+    them."""
     from checkers import spark as spark_
 
     text = "s:x=a@0,x=b@1,x=c@2 d:x@1/1 d8?:x@2 a2:x p2:x=a@0 c2:x@3 w:x@0/3/3"
@@ -335,7 +337,7 @@ def test_both_executors_know_what_was_deleted(histories: Any, spark: Any, tmp_pa
 def test_histories_are_judged_together_as_each_by_itself(
     histories: Any, spark: Any, tmp_path: Path
 ) -> None:
-    """In one job; their keys have the same names, and one of them has no rows."""
+    """Histories that are judged in one job get the same reports as each one alone."""
     from checkers import spark as spark_
 
     many = [
@@ -360,7 +362,7 @@ def test_histories_are_judged_together_as_each_by_itself(
 
 
 def test_phantoms_are_beyond_all_values(histories: Any) -> None:
-    """The generator's phantoms are told apart from what it sends."""
+    """The values of the generator's phantoms are beyond those that it sends."""
     made = World(random.Random(1), phantom=1, span=5)
     tables = histories.tables(list(made.events(60)))
     (found,) = standing(tables)

@@ -1,4 +1,4 @@
-"""Histories of groups before all checkers."""
+"""Histories of consumer groups, judged by all checkers."""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ SOUND = (
     SENDS + "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 f:x-0@2 p2: p1:-x-0#1|^#2|"
     " p2:^x-0@2#2|x-0=c@2 k2:x-0@3 f:x-0@3 l1: l2:"
 )
-"""A key changes hands."""
+"""A partition that is reassigned from one member to another."""
 
 
 def told(tables: Tables, **settings: str) -> list[str]:
-    """Anomalies, each with what was folded into it; the permitted in brackets."""
+    """Return the anomalies, each with the number of its folded findings; permitted ones in
+    brackets."""
     reports = inline.judge(tables, lambda done: None)
     assert not [r for report in reports.values() for r in report.receipts if r.crash]
     found = whole.judge(tables, [f for report in reports.values() for f in report.found]).found
@@ -54,12 +55,12 @@ def told(tables: Tables, **settings: str) -> list[str]:
     ],
 )
 def test_one_defect_is_told_once(histories: Any, text: str, anomalies: list[str]) -> None:
-    """Of a key that changes hands, with what is done to it."""
+    """A defect in a reassignment is one finding."""
     assert told(histories.tables(text)) == anomalies
 
 
 def test_findings_name_their_group(histories: Any) -> None:
-    """Beside the partition; each contradiction counts."""
+    """A finding names its group and partition, and each contradiction counts."""
     tables = histories.tables(SENDS + "k:x-0@2 f:x-0 k1:x-0@3 f:x-0")
     reports = inline.judge(tables, lambda done: None)
     found = findings.findings(reports["x-0"].found, tables, Contract())
@@ -69,7 +70,7 @@ def test_findings_name_their_group(histories: Any) -> None:
 
 @pytest.mark.spark
 def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path) -> None:
-    """Rows of groups come to the kernels whole and in order, also of keys without records."""
+    """Both executors find the same in groups, also of partitions without records."""
     from checkers import spark as spark_
 
     text = SOUND.replace("f:x-0@3", "f:x-0 k:y-0@5%7 f:y-0@3 f:y-0@5%8 w:x-0@0/3/3").replace(

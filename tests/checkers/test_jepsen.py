@@ -37,7 +37,8 @@ def read(folder: Path, text: str) -> Tables:
 
 
 def test_a_history_is_judged(tmp_path: Path) -> None:
-    """Sends, polls, transactions, assignments and crashes; with integers for keys."""
+    """A Jepsen history with integer keys is judged: sends, polls, transactions, assignments,
+    crashes."""
     judged = check.examine(edn(tmp_path, TORN), inline=True)
     (found,) = judged.findings
     assert (found.anomaly, found.key, found.value, found.legal) == (
@@ -50,7 +51,7 @@ def test_a_history_is_judged(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_jepsens_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is its history, and stays as it was."""
+    """A folder of Jepsen's store is judged by its history, and is not changed."""
     path = edn(tmp_path, TORN)
     of_folder, of_file = (check.examine(given, inline=True) for given in (tmp_path, path))
     assert of_folder.findings == of_file.findings
@@ -63,7 +64,7 @@ def test_a_folder_of_jepsens_store(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize(("f", "legal"), [("subscribe", True), ("assign", False)])
 def test_who_subscribes_may_be_moved(tmp_path: Path, f: str, legal: bool) -> None:
-    """No plan says so, but the history itself."""
+    """Without a plan, the history itself says whether readers subscribe, and so may be moved."""
     text = f"""\
 {{:type :invoke, :process 0, :f :{f}, :value [1]}}
 {{:type :ok, :process 0, :f :{f}, :value [1]}}
@@ -79,19 +80,19 @@ def test_who_subscribes_may_be_moved(tmp_path: Path, f: str, legal: bool) -> Non
 
 
 def test_all_in_one_vector(tmp_path: Path) -> None:
-    """Some tools wrap a history."""
+    """A history that is one vector is read like one of single maps."""
     assert len(read(tmp_path, f"[{TORN}]").sends.op) == 3
 
 
 def test_operations_of_one_kind_are_transactions_too(tmp_path: Path) -> None:
-    """In a run with transactions; not in one without."""
+    """In a run with transactions, an operation of one kind is a transaction, too."""
     assert read(tmp_path, TORN).sends.txn.all()
     without = read(tmp_path, TORN.replace(":f :txn", ":f :send"))
     assert not without.sends.txn.any()
 
 
 def test_without_indices_and_times(tmp_path: Path) -> None:
-    """The place of an event is its index."""
+    """Without indices, the place of an event is its index."""
     text = (
         "{:type :invoke :process 0 :f :send :value [[:send 1 5]]}\n{:type :ok :process 0 :f :send"
     )
@@ -101,7 +102,7 @@ def test_without_indices_and_times(tmp_path: Path) -> None:
 
 
 def test_a_torn_last_event_is_left_out(tmp_path: Path) -> None:
-    """Its writer was killed."""
+    """A torn last event is left out."""
     whole = TORN.splitlines()
     tables = read(tmp_path, "\n".join(whole[:6]) + "\n{:index 5, :type")
     assert tables.operations.op.tolist() == [1, 4]
@@ -109,7 +110,7 @@ def test_a_torn_last_event_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_rebalance_gives_a_position_up(tmp_path: Path) -> None:
-    """Whoever was told of one within a poll may go back; whoever was not, may not."""
+    """A reader may go back after a rebalance that a poll reports, and not otherwise."""
     text = """\
 {:type :invoke, :process 0, :f :subscribe, :value [1]}
 {:type :ok, :process 0, :f :subscribe, :value [1]}
@@ -156,7 +157,7 @@ def test_a_rebalance_gives_a_position_up(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_such_history(tmp_path: Path, text: str, message: str) -> None:
-    """Is told with what is wrong."""
+    """A text that is no such history is rejected with the reason."""
     with pytest.raises(BadHistory) as told:
         read(tmp_path, text)
     assert message in str(told.value)

@@ -1,4 +1,4 @@
-"""What a reader ignores is mentioned, and a doubled field is not ignored."""
+"""What a reader ignores is mentioned, and a duplicate field is not ignored."""
 
 import json
 from pathlib import Path
@@ -79,7 +79,8 @@ def test_a_doubled_field_hides_behind_no_backslash(tmp_path: Path) -> None:
 
 
 def test_a_number_of_any_length_in_an_unknown_field(tmp_path: Path) -> None:
-    """Python does not read so many digits, and nothing needs them."""
+    """A number of any length in an unknown field is ignored, even if Python could not convert
+    it."""
     lines = [json.dumps(event) for event in base()]
     lines[3] = lines[3][:-1] + ', "more": ' + "7" * 5000 + "}"
     assert notes(write(tmp_path, [*lines])) == (

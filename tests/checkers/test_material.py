@@ -26,7 +26,7 @@ PLAIN = "s:x=a@0 s:x=b@1 p:x=a@0,x=b@1"
 
 
 def idle(told: Verdict) -> set[str]:
-    """The checkers that had nothing to judge."""
+    """Return the checkers that had nothing to judge."""
     return {name for name, result in told.checkers.items() if result.judged == 0}
 
 
@@ -97,7 +97,7 @@ def test_availability_needs_a_fault_that_was_healed(histories: Any) -> None:
 
 
 def test_the_count_is_written_also_when_it_is_0(histories: Any) -> None:
-    """A reader of verdict.json tells 0 from a verdict of an earlier version, which has no count."""
+    """The count is in ``verdict.json`` even if it is 0, unlike in verdicts of earlier versions."""
     told = json.loads(verdict(histories, PLAIN).to_json())
     assert told["checkers"]["torn"]["judged"] == 0
     assert told["checkers"]["torn"]["valid"] is True

@@ -37,7 +37,7 @@ def read(folder: Path, table: pa.Table) -> pa.Table:
 @pytest.mark.parametrize("name", ["index", "time_ns", "process", "type", "f"])
 @pytest.mark.parametrize("row", [0, 3])
 def test_a_null_where_none_may_be_is_refused(tmp_path: Path, name: str, row: int) -> None:
-    """No event lacks one of these."""
+    """A null is rejected in a column that every event must have."""
     table = history(tmp_path)
     values = table[name].to_pylist()
     values[row] = None
@@ -49,7 +49,7 @@ def test_a_null_where_none_may_be_is_refused(tmp_path: Path, name: str, row: int
 @pytest.mark.parametrize("name", ["index", "time_ns", "process"])
 @pytest.mark.parametrize("kind", [pa.bool_(), pa.float64(), pa.string()])
 def test_numbers_of_another_type_are_refused(tmp_path: Path, name: str, kind: pa.DataType) -> None:
-    """True is not taken for 1, nor 1.0."""
+    """Numbers of another type are rejected: neither true nor 1.0 counts as 1."""
     table = history(tmp_path)
     with pytest.raises(BadHistory, match=f"{name} is of {kind}, not whole numbers"):
         read(tmp_path, replaced(table, name, table[name].cast(kind)))
@@ -57,7 +57,7 @@ def test_numbers_of_another_type_are_refused(tmp_path: Path, name: str, kind: pa
 
 @pytest.mark.parametrize("name", ["key", "value"])
 def test_nulls_in_records_are_refused(tmp_path: Path, name: str) -> None:
-    """Another writer's schema may permit them."""
+    """Nulls in records are rejected, even if another writer's schema permits them."""
     table = history(tmp_path)
     values = table["value"].to_pylist()
     values[3][0]["records"][0][name] = None
@@ -83,14 +83,14 @@ def test_row_groups_and_plain_encoding(tmp_path: Path, size: int) -> None:
 
 
 def test_a_further_column_is_mentioned(tmp_path: Path) -> None:
-    """It holds something of every event."""
+    """A further column is mentioned, because it holds a value for every event."""
     table = history(tmp_path).append_column("node", pa.array(["n1"] * 4))
     assert left_out.fields_of(read(tmp_path, table)) == {"node": 4}
 
 
 @pytest.mark.parametrize("where", ["value.surprise", "value.records.surprise"])
 def test_a_further_field_within_a_column_is_mentioned(tmp_path: Path, where: str) -> None:
-    """Of a micro-operation, or of a record of one."""
+    """A further field of a micro-operation or of a record is mentioned."""
     fields = {"op": pa.string(), "key": pa.string(), "offset": pa.int64(), "value": pa.int64()}
     record = {name: fields[name] for name in ("key", "offset", "value")}
     more = record if where.startswith("value.records") else fields
@@ -104,7 +104,7 @@ def test_a_further_field_within_a_column_is_mentioned(tmp_path: Path, where: str
 
 @pytest.mark.parametrize("metadata", [b"\xff", b"[1]", b'{"a": "b"}', b"[" * 5000])
 def test_metadata_of_another_writer_is_ignored(tmp_path: Path, metadata: bytes) -> None:
-    """It may have any content under the names of ours."""
+    """Metadata of another writer is ignored, even under the names that this project uses."""
     table = history(tmp_path).replace_schema_metadata(
         {b"unknown fields": metadata, b"torn": b"\xff"}
     )
@@ -115,7 +115,7 @@ def test_metadata_of_another_writer_is_ignored(tmp_path: Path, metadata: bytes) 
 
 @pytest.mark.parametrize("row", [1, 3])
 def test_a_detail_of_a_plain_operation_is_refused(tmp_path: Path, row: int) -> None:
-    """Only the nemesis has one, and what a process does once: nobody would look at it."""
+    """A detail of any other operation is rejected, because no checker would read it."""
     table = history(tmp_path)
     details = pa.array(['[["init","z"]]' if n == row else None for n in range(4)], pa.string())
     with pytest.raises(BadHistory, match=f"event {row}: .* has a detail"):
@@ -123,7 +123,7 @@ def test_a_detail_of_a_plain_operation_is_refused(tmp_path: Path, row: int) -> N
 
 
 def test_micro_operations_of_the_nemesis_are_refused(tmp_path: Path) -> None:
-    """What a fault says is its detail."""
+    """Micro-operations of the nemesis are rejected: what a fault reports is its detail."""
     table = history(tmp_path)
     processes = pa.array([1, 1, -1, -1], pa.int32())
     with pytest.raises(BadHistory, match="event 2: the nemesis has micro-operations"):

@@ -1,4 +1,4 @@
-"""A history is read in pieces, and is one table as if it had been read whole."""
+"""A history that is read in pieces is the same table as one that is read whole."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ TEXT = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 m2:x s2!:x=d p8?: c:x@2 >s
 def test_pieces_of_any_size_make_the_same_table(
     histories: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
 ) -> None:
-    """Ends of lists, numbers of names, and details are of the whole history."""
+    """Pieces of any size make the same table: list ends, codes of names, and details fit
+    together."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(b"".join(map(encode, histories.events(TEXT))))
     whole = tables_.read(path, lambda done: None)
@@ -29,7 +30,7 @@ def test_pieces_of_any_size_make_the_same_table(
 
 
 def test_columns_grow_where_they_are() -> None:
-    """Whatever is added, and however much."""
+    """A column keeps all numbers while it grows."""
     column, numbers = pieces.Growing(np.int32), np.arange(100_000, dtype=np.int64)
     column.extend(numbers[:0])
     column.extend(numbers[:10])
@@ -40,7 +41,7 @@ def test_columns_grow_where_they_are() -> None:
 
 
 def test_an_operation_is_stored_once(histories: Any) -> None:
-    """Columns that all records of an operation share are made of it, and are those of its rows."""
+    """An operation is stored once, and the columns of its records are made from it."""
     tables = histories.tables(TEXT)
     for rows in (tables.sends, tables.polls):
         whole = rows.where(slice(None))

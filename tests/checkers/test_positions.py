@@ -29,8 +29,10 @@ def columns(rows: Sequence[tuple[int, ...]], count: int) -> tuple[I64, ...]:
     ),
 )
 def test_every_poll_finds_the_last_reset_before_it(rounds: Rounds, looks: Looks) -> None:
-    """The last assignment of its process before it that does not name its key; each reset is one,
-    and there is at most one for each poll."""
+    """Every poll finds the last assignment of its process before it that leaves its partition out.
+
+    Each reset is such an assignment, and there is at most one for each poll.
+    """
     when = [3 * number for number in range(len(rounds))]
     assignments = columns([(process, at) for (process, _), at in zip(rounds, when, strict=True)], 2)
     assigned = columns(
@@ -63,7 +65,8 @@ EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=20)
 def test_the_nearest_events_of_a_process(
     events: list[tuple[int, int]], asked: list[tuple[int, int]]
 ) -> None:
-    """The last reset before an event, and the first begin at it or after it; UNKNOWN without."""
+    """Lookups find the last reset before an event, and the first begin at or after it; else
+    UNKNOWN."""
     process, event = columns(events, 2)
     before = Resets(process, event).before(*columns(asked, 2))
     since = Begins(process, event).since(*columns(asked, 2))
@@ -76,8 +79,8 @@ def test_the_nearest_events_of_a_process(
 
 
 def readers(count: int, *, each: int) -> list[Op]:
-    """A reader for every few keys; it is assigned them one after the other, and reads a record of
-    each of them."""
+    """Events in which each reader is assigned a few partitions one by one, and reads a record of
+    each."""
     events: list[tuple[int, str, str, Any]] = []
     for key in range(count):
         process, name = 1 + key // each, f"t-{key}"
@@ -96,8 +99,11 @@ def readers(count: int, *, each: int) -> list[Op]:
 
 
 def test_rows_grow_with_the_history_alone(histories: Any) -> None:
-    """Not with keys times assignments: neither where every key has a reader of its own, nor where
-    one reader is assigned one key after the other."""
+    """The number of resets grows with the history, and not with partitions times assignments.
+
+    It holds if every partition has its own reader, and if one reader is assigned one partition
+    after the other.
+    """
     for each in (1, 100):
         logs = list(histories.tables(readers(100, each=each)).logs())
         assert len(logs) == 100

@@ -25,14 +25,17 @@ GIB = 1 << 30
     ],
 )
 def test_memory_follows_the_size_of_the_history(history_bytes: int, memory_bytes: int) -> None:
-    """Within bounds: a small one needs a working JVM, a huge one must leave room for others."""
+    """The heap follows the size of the history, within bounds.
+
+    A small history needs a working JVM, and a huge one must leave memory for other processes.
+    """
     assert session.memory_for(history_bytes) == memory_bytes
 
 
 def test_without_java_there_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That says what to do."""
+    """Without Java, one sentence says what to do."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(session, "_JAVA", ())
@@ -41,7 +44,7 @@ def test_without_java_there_is_one_sentence(
 
 
 def test_the_projects_own_java_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where neither JAVA_HOME nor PATH have one; its home is handed to Spark."""
+    """Without JAVA_HOME and a ``java`` on PATH, Spark gets the project's own Java."""
     java = tmp_path / "jre" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch()
@@ -54,7 +57,7 @@ def test_the_projects_own_java_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_wrong_java_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is started."""
+    """A wrong JAVA_HOME is reported before anything is started."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(session.NoSpark, match="nowhere holds no bin/java"):
         session.start(tmp_path)
@@ -62,11 +65,11 @@ def test_a_wrong_java_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.spark
 def test_a_session_stays_in_its_folder(spark: Any) -> None:
-    """Scratch, warehouse and temporary files; and it listens on the loopback address only."""
+    """A session has all its files in its folder, and listens on the loopback address only."""
     conf = spark.sparkContext.getConf()
     home = Path(conf.get("spark.local.dir")).parent
     assert home.name == ".spark"
-    warehouse = conf.get("spark.sql.warehouse.dir").removeprefix("file:")  # once it was used
+    warehouse = conf.get("spark.sql.warehouse.dir").removeprefix("file:")  # set after its first use
     assert Path(warehouse).parent == home
     java = spark.sparkContext._jvm.java.lang.System
     assert java.getProperty("java.io.tmpdir") == str(home / "tmp")
@@ -74,12 +77,12 @@ def test_a_session_stays_in_its_folder(spark: Any) -> None:
     assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert conf.get("spark.ui.enabled") == "false"
     assert spark.range(5).count() == 5
-    assert "Exception" not in (home / "log").read_text()  # what the JVM says is kept there
+    assert "Exception" not in (home / "log").read_text()  # the output of the JVM
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has no session yet; the one of other tests is remembered afterwards."""
+    """A process without a session; that of other tests is restored afterwards."""
     for kind, names in [
         (SparkContext, ("_gateway", "_jvm", "_active_spark_context")),
         (SparkSession, ("_instantiatedSession", "_activeSession")),
@@ -92,8 +95,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("alone")
 def test_a_session_outlives_our_process_group_and_not_its_own_jvm(tmp_path: Path) -> None:
-    """A signal to the group is for us alone. A JVM that has died is seen to be dead, can be stopped
-    all the same, and another takes its place."""
+    """A session survives a signal to this process group, and a JVM that has died can be replaced.
+
+    The session with a dead JVM is known to be dead and can be stopped, and another one can be
+    started.
+    """
     first = session.start(tmp_path)
     gateway: Any = first.sparkContext._gateway
     process = gateway.proc
@@ -126,7 +132,7 @@ sys.stdin.read()
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_jvm_ends_with_a_process_that_is_killed(tmp_path: Path, repository: Path) -> None:
-    """Though it is in a session of its own, and nobody is left to stop it."""
+    """A JVM ends with its process, even if that is killed and cannot stop it."""
     with subprocess.Popen(
         [sys.executable, "-c", CHILD, tmp_path],
         cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -14,11 +14,12 @@ from model.op import Op
 
 
 def silent(done: float) -> None:
-    """Nobody watches."""
+    """A progress callback that does nothing."""
 
 
 def test_operations_join_invocations_with_completions(histories: Any) -> None:
-    """Each by its process, however they interleave; what was never completed is in doubt."""
+    """Operations join each process's invocations and completions; an uncompleted one is in
+    doubt."""
     made = histories.tables(">s1:x=a >s2:x=b <s1:x=a@0 <s2!:x=b >s3:x=c p: p?:")
     operations = made.operations
     assert operations.invoked.tolist() == [0, 1, 4, 5, 7]
@@ -28,7 +29,8 @@ def test_operations_join_invocations_with_completions(histories: Any) -> None:
 
 
 def test_sends_tell_what_was_tried_and_what_came_of_it(histories: Any) -> None:
-    """Values, offsets where they were told, the outcome of their operation."""
+    """Sends have values, offsets where they were acknowledged, and the outcome of their
+    operation."""
     sends = histories.tables("s:x=a@7,x=b s1?:x=c s2!:x=d >s3:x=e").sends
     assert sends.value.tolist() == [1, 2, 3, 4, 5]
     assert sends.offset.tolist() == [7, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
@@ -37,7 +39,7 @@ def test_sends_tell_what_was_tried_and_what_came_of_it(histories: Any) -> None:
 
 
 def test_negative_offsets_are_none(histories: Any) -> None:
-    """Clients report acks=0 with numbers such as -1001."""
+    """A negative offset, such as the -1001 of a client with acks=0, is an unknown one."""
     asked, done = histories.events("s:x=a@0")
     value = [["send", "x", [-1001, 1]]]
     fields = {f: getattr(done, f) for f in done.__struct_fields__}
@@ -46,7 +48,7 @@ def test_negative_offsets_are_none(histories: Any) -> None:
 
 
 def test_a_completion_that_tells_less_than_was_asked(histories: Any) -> None:
-    """Records that only the invocation names were tried, and nobody knows what came of them."""
+    """Records that only the invocation names were tried, and their outcome is unknown."""
     ops = histories.events("s?:x=a@0,x=b@1 s1?:x=c,x=d s2:x=e@5")
     shorter = [["send", "x", [0, 1]]]
     changed = [
@@ -64,7 +66,7 @@ def test_a_completion_that_tells_less_than_was_asked(histories: Any) -> None:
 
 
 def test_polls_keep_the_order_of_delivery(histories: Any) -> None:
-    """Over keys, micro-operations and operations; empty polls have no rows."""
+    """Polls keep the order of delivery over partitions, micro-operations and operations."""
     polls = histories.tables("p:x=a@0,x=b@1|y=c@0 p: p!:x=d@2").polls
     assert polls.value.tolist() == [1, 2, 3, 4]
     assert polls.offset.tolist() == [0, 1, 0, 2]
@@ -76,14 +78,15 @@ def test_polls_keep_the_order_of_delivery(histories: Any) -> None:
     [
         ("s:x=a@0 c:x@1", {"x": 1}),
         ("c:x@0 s:x=a@0", {}),  # more was acknowledged afterwards
-        (">c:x@0 s:x=a@0 <c:x@1", {}),  # it was asked for before that
+        (">c:x@0 s:x=a@0 <c:x@1", {}),  # invoked before the acknowledgement
         ("c:x@0 s?:x=a", {"x": 0}),  # nothing was acknowledged
         ("s:x=a@0 c!:x@1", {}),
         ("s:x=a@0 c:x@1 c!:x@1", {"x": 1}),
     ],
 )
 def test_caught_up(histories: Any, text: str, caught_up: dict[str, int]) -> None:
-    """A successful catch-up that was asked for after the last acknowledgement."""
+    """A partition is caught up by a successful catch-up that was invoked after the last
+    acknowledgement."""
     made = histories.tables(text)
     found = {made.keys[key]: catch_up.position for key, catch_up in made.caught_up().items()}
     assert found == caught_up
@@ -95,7 +98,8 @@ def fault(index: int, kind: Any, id_: int, phase: str, **more: Any) -> Op:
 
 
 def test_faults_are_bands_with_their_proof(histories: Any) -> None:
-    """From being asked for until healed; one without a measured effect is not proved."""
+    """A fault lasts from its request until it is healed, and is proved only by a measured
+    effect."""
     proof = {"effect": {"proved": True, "how": "state T"}}
     made = histories.tables(
         [
@@ -118,7 +122,8 @@ def test_faults_are_bands_with_their_proof(histories: Any) -> None:
 
 
 def test_a_fault_that_is_tried_again_lasts_until_its_last_mend(histories: Any) -> None:
-    """From when it was first asked for; the effect is that of the last try."""
+    """A fault that is tried again lasts from its first request to its last heal, with the last
+    effect."""
     tries = [
         fault(0, "invoke", 1, "apply"),
         fault(1, "info", 1, "apply", effect={"proved": False, "how": "no answer"}),
@@ -140,11 +145,11 @@ def line(index: int, **changes: Any) -> bytes:
 
 @pytest.mark.parametrize("end", range(1, len(line(1))))
 def test_a_torn_last_line_is_left_out(tmp_path: Path, end: int) -> None:
-    """Cut anywhere: the writer was killed in the middle of it."""
+    """A torn last line is left out, wherever it is cut."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(line(0) + line(1)[:end])
     events = tables.read(path, silent).num_rows
-    assert events == (2 if end == len(line(1)) - 1 else 1)  # only the end of the line is missing
+    assert events == (2 if end == len(line(1)) - 1 else 1)  # only the line's end is missing
 
 
 @pytest.mark.parametrize(
@@ -174,7 +179,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, end: int) -> None:
     ],
 )
 def test_a_bad_history_is_told_in_one_sentence(tmp_path: Path, text: bytes, message: str) -> None:
-    """Where it is wrong, and how."""
+    """A bad history is reported in one sentence, with the place and the reason."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(text)
     with pytest.raises(BadHistory) as told:
@@ -184,14 +189,14 @@ def test_a_bad_history_is_told_in_one_sentence(tmp_path: Path, text: bytes, mess
 
 
 def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
-    """Also in the middle."""
+    """Blank lines are ignored."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(line(0) + b"\n" + line(1, process=1) + b"\n")
     assert tables.read(path, silent)["index"].to_pylist() == [0, 1]
 
 
 def test_chunks_end_between_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the size of a chunk and the lengths of lines fall together; progress ends at 1."""
+    """Chunks of any size end between lines, and progress ends at 1."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(b"".join(line(n, process=n) for n in range(20)))
     for size in (1, 50, 100, 1000):
@@ -206,7 +211,8 @@ def test_chunks_end_between_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_large_file_is_read_by_two_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The halves fit together, whatever names each of them has; a bad one is told as ever."""
+    """The halves of a large file fit together, whatever their names are, and a bad line is
+    reported."""
     path = tmp_path / "history.jsonl"
     lines = [line(n, process=n, value=[["send", f"x-{n}", n]], error=f"e{n}") for n in range(20)]
     path.write_bytes(b"".join(lines))
@@ -252,7 +258,7 @@ def same(a: tables.Tables, b: tables.Tables) -> bool:
 
 
 def test_parquet_holds_the_same_history(histories: Any, tmp_path: Path) -> None:
-    """Written and read again, the tables are equal."""
+    """The tables are the same after a history was written to Parquet and read again."""
     table = everything(histories, tmp_path)
     pq.write_table(table, tmp_path / "history.parquet")
     again = tables.read(tmp_path / "history.parquet", silent)
@@ -261,7 +267,8 @@ def test_parquet_holds_the_same_history(histories: Any, tmp_path: Path) -> None:
 
 
 def test_parquet_has_a_column_for_every_field(histories: Any, tmp_path: Path) -> None:
-    """Micro-operations as structs; what is none of them as JSON in ``detail``."""
+    """Parquet has a column for every field: micro-operations are structs, and other values are
+    JSON."""
     rows = everything(histories, tmp_path).to_pylist()
     assert rows[1]["value"][0] == {
         "op": "assign",
@@ -281,7 +288,7 @@ def test_parquet_has_a_column_for_every_field(histories: Any, tmp_path: Path) ->
 
 @pytest.mark.spark
 def test_other_tools_can_read_and_write_it(histories: Any, spark: Any, tmp_path: Path) -> None:
-    """Spark reads ``history.parquet``, and what it writes of it is the same history."""
+    """Spark can read ``history.parquet``, and what it writes is the same history."""
     table = everything(histories, tmp_path)
     pq.write_table(table, tmp_path / "history.parquet")
     frame = spark.read.parquet(str(tmp_path / "history.parquet"))
@@ -292,7 +299,7 @@ def test_other_tools_can_read_and_write_it(histories: Any, spark: Any, tmp_path:
 
 
 def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    """In one sentence."""
+    """A Parquet file that is no history is rejected in one sentence."""
     path = tmp_path / "history.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(BadHistory, match=r"history\.parquet is no history"):

@@ -1,5 +1,7 @@
-"""Generated transactions before all checkers: who keeps the promises gives no finding, and each
-planted defect its own."""
+"""Generated transactions, judged by all checkers.
+
+Correct histories give no finding, and each planted defect gives one of its kind.
+"""
 
 import random
 from typing import Any
@@ -31,7 +33,7 @@ def illegal(histories: Any, ops: list[Op], contract: Contract | None = None) -> 
 @settings(max_examples=100)
 @given(SEEDS, st.integers(1, 80))
 def test_isolated_transactions_give_no_finding(histories: Any, seed: int, steps: int) -> None:
-    """However they interleave, whatever is in doubt."""
+    """Isolated transactions give no finding, however they interleave and whatever is in doubt."""
     assert illegal(histories, Transactional(random.Random(seed)).history(steps)) == {}
 
 
@@ -41,13 +43,13 @@ def test_isolated_transactions_give_no_finding(histories: Any, seed: int, steps:
 def test_who_did_not_ask_for_isolation_is_not_promised_any(
     histories: Any, seed: int, steps: int
 ) -> None:
-    """The same world, whose readers are given everything, by its own contract."""
+    """Under read_uncommitted, a history without isolation gives no finding."""
     ops = Transactional(random.Random(seed), isolated=False).history(steps)
     assert illegal(histories, ops, Contract(read_committed=False)) == {}
 
 
 def test_who_asked_for_isolation_and_got_none_finds_out(histories: Any) -> None:
-    """Its near miss: by the contract of those who did."""
+    """Under read_committed, a history without isolation gives findings."""
     seen: set[str] = set()
     for seed in range(20):
         seen |= set(
@@ -60,7 +62,7 @@ def test_who_asked_for_isolation_and_got_none_finds_out(histories: Any) -> None:
 @settings(max_examples=100)
 @given(SEEDS, st.integers(1, 3))
 def test_torn_transactions_are_counted_exactly(histories: Any, seed: int, torn: int) -> None:
-    """So many are torn, and nothing else is told of them."""
+    """Torn transactions are counted exactly, and give no other finding."""
     world = Transactional(random.Random(seed), torn=torn)
     ops = world.history(80)
     count = torn - world.torn

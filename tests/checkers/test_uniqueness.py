@@ -9,7 +9,7 @@ from checkers.kernels import whole
 
 
 def found(histories: Any, text: str) -> tuple[list[str], list[str]]:
-    """Anomalies and why nothing can be said."""
+    """Return the anomalies, and why the verdict is unknown."""
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     judged = whole.judge(tables, [f for report in reports.values() for f in report.found])
@@ -25,15 +25,15 @@ def found(histories: Any, text: str) -> tuple[list[str], list[str]]:
         ("s:x=a@0,x=a@1 p:x=a@0,x=a@1", [], True),  # one operation, twice
         ("s!:x=a s1:x=a@0 p:x=a@0", [], False),  # the first write certainly failed
         ("s!:x=a s1:x=a@0 p:x=a@0,x=a@1", ["duplicate"], False),
-        ("s!:x=a s1!:x=a p:x=a@0", ["G1a"], False),  # whichever it was, it failed
-        ("s:x=a@0 s1:y=a@0 p:x=a@0|y=a@0", [], False),  # another key
+        ("s!:x=a s1!:x=a p:x=a@0", ["G1a"], False),  # both writes failed
+        ("s:x=a@0 s1:y=a@0 p:x=a@0|y=a@0", [], False),  # another partition
         ("s:x=a@0 s1:x=a@1,x=b@2 s2:x=c@3 p:x=a@0,x=a@1,x=c@3", ["lost-write"], True),
     ],
 )
 def test_values_that_were_sent_twice(
     histories: Any, text: str, anomalies: list[str], repeated: bool
 ) -> None:
-    """The others are judged as ever."""
+    """A value that may have been written twice is not judged, and all others are."""
     names, reasons = found(histories, text)
     assert ([name for name in names if name != "int-send-skip"], bool(reasons)) == (
         anomalies,

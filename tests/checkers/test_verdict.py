@@ -40,13 +40,13 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settin
     ],
 )
 def test_merge(several: list[Any], worst: Any) -> None:
-    """True < unknown < false."""
+    """The worst verdict is returned, by true < unknown < false."""
     assert merge(several) == worst
 
 
 @pytest.mark.parametrize(("valid", "status"), [(True, 0), (False, 1), ("unknown", 2)])
 def test_exit_status(valid: Any, status: int) -> None:
-    """0 valid, 1 invalid, 2 unknown."""
+    """The exit status is 0 for valid, 1 for invalid and 2 for unknown."""
     assert exit_status(Verdict(valid=valid)) == status
 
 
@@ -57,7 +57,7 @@ def test_exit_status(valid: Any, status: int) -> None:
         ("s:x=a@0 s:x=b@1 p:x=b@1", False, []),
         ("a:x", "unknown", ["nothing was acknowledged"]),
         ("s?:x=a p:", "unknown", ["nothing was acknowledged"]),
-        ("k:x@1", True, []),  # an offset needs no record, and a register is not read to its end
+        ("k:x@1", True, []),  # a committed offset is evidence, too
         ("k?:x@1", "unknown", ["nothing was acknowledged"]),
         (
             "s:x=a@0 s:x=b@1 p:x=a@0",
@@ -68,7 +68,7 @@ def test_exit_status(valid: Any, status: int) -> None:
             ],
         ),
         ("s:x=a@0 p:x=a@0 c!:x@1", "unknown", ["not read to the end: x"]),
-        (  # a broken promise stays broken, however little is known of the rest
+        (  # whatever is unknown of the rest
             "s:x=a@0 s:x=b@1 p:x=b@1 s:y=c@0",
             False,
             [
@@ -79,7 +79,8 @@ def test_exit_status(valid: Any, status: int) -> None:
     ],
 )
 def test_a_bare_history(histories: Any, text: str, valid: Any, reasons: list[str]) -> None:
-    """Valid needs evidence: something acknowledged, and all of it read or read past."""
+    """A bare history is valid only if something was acknowledged, and all of it read or read
+    past."""
     told = verdict(histories, text)
     assert (told.valid, list(told.unknown_because)) == (valid, reasons)
 
@@ -107,7 +108,7 @@ def fault_ops(at: int, *, proved: bool) -> list[Op]:
 
 
 def test_a_fault_without_effect_makes_a_run_unknown(histories: Any) -> None:
-    """It was to be survived, and it never came."""
+    """A fault without a proved effect makes a run unknown."""
     ops = histories.events("s:x=a@0 p:x=a@0")
     assert verdict(histories, ops + fault_ops(4, proved=True)).valid is True
     told = verdict(histories, ops + fault_ops(4, proved=False))
@@ -121,7 +122,7 @@ def test_a_fault_without_effect_makes_a_run_unknown(histories: Any) -> None:
 def test_a_crashed_checker_makes_it_unknown(
     histories: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has found nothing, but it has excluded nothing either."""
+    """A checker that crashes makes the verdict unknown, because it has excluded nothing."""
 
     def explode(log: Log) -> list[Found]:
         raise ZeroDivisionError("no")
@@ -135,7 +136,7 @@ def test_a_crashed_checker_makes_it_unknown(
 
 
 def test_what_is_permitted_is_counted_and_no_reason_to_fail(histories: Any) -> None:
-    """The same history, by two contracts."""
+    """What the contract permits is counted, and does not make the verdict invalid."""
     text = "s:x=a@0 s:x=b@1 s:x=c@2 p:x=c@2"
     strict, loose = verdict(histories, text), verdict(histories, text, acks="1")
     assert (strict.valid, strict.anomalies, strict.allowed) == (False, {"lost-write": 2}, {})
@@ -162,8 +163,11 @@ def test_evidence_counts_completions_and_records(histories: Any) -> None:
 
 
 def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> None:
-    """Those that were active at some time from the first witness to the last: since it was asked
-    for, as a write may have waited under a fault for the answer that came when it was healed."""
+    """A finding has the faults that were active between its first and its last witness.
+
+    A write counts from its invocation, because it may have waited during a fault for an answer that
+    came after the heal.
+    """
     ops = histories.events("s:x=a@0 s:x=b@1 p:x=b@1")
     value = {"id": 4, "phase": "apply"}
     proof = {"effect": {"proved": True, "how": ""}}
@@ -189,7 +193,7 @@ def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> No
 
 
 def test_json_is_as_the_contract_has_it(histories: Any) -> None:
-    """Every field that scripts rely on, by its name."""
+    """``verdict.json`` has every field that scripts rely on."""
     told = json.loads(verdict(histories, "s:x=a@0 p:x=a@0").to_json())
     assert told["valid"] is True
     assert told["plan"] == {"seed": 7}
@@ -198,7 +202,7 @@ def test_json_is_as_the_contract_has_it(histories: Any) -> None:
 
 
 def test_a_crash_of_judging_itself_is_unknown() -> None:
-    """With its reason, and without a word about anomalies."""
+    """A crash of judging itself is unknown, with its reason and without anomalies."""
     told = crashed("judging crashed: MemoryError: ", {})
     assert (told.valid, told.anomalies) == ("unknown", {})
     assert told.unknown_because == ("judging crashed: MemoryError: ",)
@@ -217,8 +221,7 @@ def crash(at: int, *, serves: bool = True, status: int = 1) -> Op:
 
 
 def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
-    """A broker whose disk or invariant failed broke its promise, whatever its clients saw; each
-    crash counts, and even unclean elections do not excuse it."""
+    """A node that exits by itself is a finding for each crash, even with unclean elections."""
     ops = histories.events(GOOD)
     told = verdict(histories, [*ops, *fault_ops(6, proved=True), crash(8), crash(9)], run=True)
     assert (told.valid, told.anomalies) == (False, {"crash": 2})
@@ -247,8 +250,8 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
 def test_what_happens_to_the_test_itself_makes_it_unknown(
     histories: Any, event: Op, reason: str
 ) -> None:
-    """A SIGKILL that nobody here sent, a proxy that died, a cluster that was never whole again:
-    no broker is convicted by that, and none is cleared."""
+    """What disturbs the test makes the verdict unknown: a SIGKILL from outside, a proxy that died,
+    a cluster that did not recover."""
     told = verdict(histories, [*histories.events(GOOD), event], run=True)
     assert told.valid == "unknown"
     assert reason in told.unknown_because
@@ -256,7 +259,8 @@ def test_what_happens_to_the_test_itself_makes_it_unknown(
 
 
 def test_final_reads_of_a_cluster_that_has_not_recovered_prove_nothing(histories: Any) -> None:
-    """A leader of yesterday may show an end of the log that is none: what it lacks is not lost."""
+    """Final reads of a cluster that has not recovered prove no loss, because a former leader may
+    show a lower end."""
     text = "s:x=a@0 s:x=b@1 a2:x p2:x=a@0 c2:x@1"
     ops = histories.events(text)
     assert verdict(histories, ops, run=True).anomalies == {"lost-write": 1}
@@ -270,7 +274,7 @@ def test_final_reads_of_a_cluster_that_has_not_recovered_prove_nothing(histories
 
 @pytest.mark.parametrize("proved", [True, False])
 def test_a_fault_that_is_not_healed_makes_a_run_unknown(histories: Any, proved: bool) -> None:
-    """What was read at the end was read under a fault; a later mend that is proved will do."""
+    """A fault that is not healed makes a run unknown, unless a later heal is proved."""
 
     def heal(at: int, *, proved: bool) -> Op:
         effect = {"proved": proved, "how": "1 of 2 links answer again"}
@@ -297,8 +301,10 @@ def test_a_fault_that_is_not_healed_makes_a_run_unknown(histories: Any, proved: 
 def test_a_schedule_that_ran_late_says_by_how_much(
     histories: Any, at_s: float, options: dict[str, Any], late_ms: int, words: str
 ) -> None:
-    """The largest delay of a fault behind its plan is evidence, and a reason for what is missing; a
-    fault that waits for a moment of the workload is late on purpose."""
+    """The largest delay of a fault behind its plan is evidence, and a reason for missing faults.
+
+    A fault that waits for a moment of the workload is late on purpose.
+    """
     applied = [
         msgspec.structs.replace(op, time_ns=5_000_000_000) for op in fault_ops(6, proved=True)
     ]
@@ -319,7 +325,7 @@ def test_a_schedule_that_ran_late_says_by_how_much(
 
 
 def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> None:
-    """The plan knows of it, even if the history does not."""
+    """A planned fault that is not in the history makes a run unknown."""
     tables = histories.tables([*histories.events(GOOD), *fault_ops(6, proved=True)])
     reports = inline.judge(tables, lambda done: None)
 
@@ -344,7 +350,7 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
     [("simulated", ("the brokers' state was not watched",)), ("processes", ())],
 )
 def test_a_run_in_a_world_is_watched(histories: Any, target: Any, reasons: tuple[str, ...]) -> None:
-    """Without what white-box checks left, nobody knows what they would have said."""
+    """A simulated run without the records of white-box checks is unknown."""
     tables = histories.tables("s:x=a@0 p:x=a@0 c:x@1")
     reports = inline.judge(tables, lambda done: None)
     told = conclude(tables, reports, [], run=Plan(target=target), plan={})
@@ -368,7 +374,8 @@ def test_what_white_box_checks_saw_is_never_legal(
     anomalies: dict[str, int],
     reasons: tuple[str, ...],
 ) -> None:
-    """Clients may have noticed nothing; a watch that was cut short clears nobody."""
+    """What white-box checks saw is never legal, and a watch that was cut short makes no run
+    valid."""
     tables = histories.tables([*histories.events(GOOD), *fault_ops(6, proved=True)])
     reports = inline.judge(tables, lambda done: None)
     violations = tuple(

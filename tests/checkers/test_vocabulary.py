@@ -1,4 +1,4 @@
-"""Micro-operations of a known name have its shape."""
+"""Micro-operations with a known name have its shape."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ SHAPES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("case", SHAPES)
 def test_a_micro_operation_has_its_shape(tmp_path: Path, case: str) -> None:
-    """What only resembles it is neither converted nor overlooked."""
+    """A known micro-operation with another shape is rejected."""
     lines = added(event(8, 9, "invoke", "txn", [SHAPES[case]]))
     with pytest.raises(BadHistory, match=r"line 9: .* does not have the shape"):
         tables.read(write(tmp_path, lines), lambda done: None)
@@ -63,7 +63,8 @@ ONCE: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("case", ONCE)
 def test_what_a_process_does_once_has_its_shape(tmp_path: Path, case: str) -> None:
-    """It is kept as JSON, which can hold anything."""
+    """A ``subscribe``, ``init`` or ``leave`` with another shape is rejected, though it is kept as
+    JSON."""
     lines = added(event(8, 9, "invoke", ONCE[case][0], [ONCE[case]]))
     path = write(tmp_path, lines)
     with pytest.raises(BadHistory, match=r"line 9: .* does not have the shape"):
@@ -71,7 +72,7 @@ def test_what_a_process_does_once_has_its_shape(tmp_path: Path, case: str) -> No
 
 
 def test_a_subscription_may_have_null_for_options(tmp_path: Path) -> None:
-    """It says nothing of how its member commits."""
+    """A subscription may have null for its options."""
     value = [["subscribe", "g", ["x"], None]]
     lines = added(
         event(8, 9, "invoke", "subscribe", value),

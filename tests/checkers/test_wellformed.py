@@ -1,4 +1,4 @@
-"""Histories that contradict themselves are refused with their line; near misses are judged."""
+"""Histories that contradict themselves are rejected with their line; near misses are judged."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ Event = dict[str, Any]
 
 
 def event(index: int, process: int, kind: str, f: str, value: Any, **more: Any) -> Event:
-    """An event at ``index`` milliseconds."""
+    """Return an event at ``index`` milliseconds."""
     return {
         "index": index,
         "time_ns": index * 1_000_000,
@@ -27,7 +27,7 @@ def event(index: int, process: int, kind: str, f: str, value: Any, **more: Any) 
 
 
 def base() -> list[Event]:
-    """Two records are sent, one by each process, and read."""
+    """Return a history in which each of two processes sends a record, and both are read."""
     return [
         event(0, 1, "invoke", "send", [["send", "x-0", 1]]),
         event(1, 1, "ok", "send", [["send", "x-0", [0, 1]]]),
@@ -52,7 +52,7 @@ def judged(path: Path) -> bool | str:
 
 
 def test_the_history_itself_is_valid(tmp_path: Path) -> None:
-    """Every case below differs from it in one place."""
+    """The history that every case below changes in one place is valid."""
     assert judged(write(tmp_path, [*base()])) is True
 
 
@@ -315,7 +315,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_contradicts_itself_is_refused(tmp_path: Path, case: str) -> None:
-    """One sentence names the line and the reason."""
+    """A contradiction is rejected, and one sentence names the line and the reason."""
     lines, line, message = WRONG[case]
     with pytest.raises(BadHistory) as refused:
         judged(write(tmp_path, lines))
@@ -392,12 +392,13 @@ FINE: dict[str, list[Event | str]] = {
 
 @pytest.mark.parametrize("case", FINE)
 def test_a_near_miss_is_read(tmp_path: Path, case: str) -> None:
-    """What only resembles a contradiction is a history like any other."""
+    """A near miss of a contradiction is read like any other history."""
     tables.tables(tables.read(write(tmp_path, FINE[case]), lambda done: None))
 
 
 def test_an_acknowledgement_of_another_value_is_doubted(tmp_path: Path) -> None:
-    """The completion is believed, as Jepsen does, but no such history is valid."""
+    """An acknowledgement of another value is believed, as by Jepsen, but makes the verdict
+    unknown."""
     events = changed(1, value=[["send", "x-0", [0, 70]]])
     verdict = check.examine(write(tmp_path, events), inline=True).verdict
     assert verdict.valid is not True
@@ -408,7 +409,7 @@ def test_an_acknowledgement_of_another_value_is_doubted(tmp_path: Path) -> None:
 
 
 def test_doubted_acknowledgements_are_counted(tmp_path: Path) -> None:
-    """The first is named, with the number of the others."""
+    """Doubted acknowledgements are one reason, with the first one and the number of the others."""
     events: list[Event | str] = [
         event(number, 50 + number // 2, kind, "send", [["send", "x-0", value]])
         for number, (kind, value) in enumerate(
@@ -424,7 +425,7 @@ def test_doubted_acknowledgements_are_counted(tmp_path: Path) -> None:
 
 
 def test_what_no_checker_knows_is_counted(tmp_path: Path) -> None:
-    """An unknown operation is ignored with all it holds, an unknown micro-operation alone."""
+    """An unknown operation is ignored with all that it holds, an unknown micro-operation alone."""
     path = write(
         tmp_path,
         added(
@@ -443,7 +444,7 @@ def test_what_no_checker_knows_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_no_checker_knows_is_counted_in_edn_too(tmp_path: Path) -> None:
-    """The rule is the same for every kind of file."""
+    """Unknown operations are counted in EDN, too."""
     path = tmp_path / "history.edn"
     path.write_text(
         "{:type :invoke, :process 0, :f :send, :value [[:send 1 5]]}\n"
@@ -461,7 +462,7 @@ def test_what_no_checker_knows_is_counted_in_edn_too(tmp_path: Path) -> None:
 
 
 def test_a_torn_end_is_mentioned(tmp_path: Path) -> None:
-    """The reader of a verdict learns that an event was left out."""
+    """A torn end is mentioned in the verdict."""
     path = write(tmp_path, [*base()])
     with path.open("a") as file:
         file.write('{"index": 8, "ti')
@@ -471,7 +472,7 @@ def test_a_torn_end_is_mentioned(tmp_path: Path) -> None:
 
 
 def test_a_file_of_one_torn_line_is_refused(tmp_path: Path) -> None:
-    """It holds no event."""
+    """A file of one torn line is rejected, because it holds no event."""
     path = tmp_path / "history.jsonl"
     path.write_text('{"index": 0, "ti')
     with pytest.raises(BadHistory, match="line 1"):
@@ -479,7 +480,8 @@ def test_a_file_of_one_torn_line_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_position_above_the_high_watermark_proves_nothing(tmp_path: Path) -> None:
-    """The leader that stated the watermark does not know the end of the log."""
+    """A position above the high watermark proves nothing: that leader does not know the log's
+    end."""
     verdict = check.examine(
         write(tmp_path, changed(7, value=[["catch-up", "x-0", 3, 2]])), inline=True
     ).verdict

@@ -1,4 +1,4 @@
-"""A world of transactions: two partitions with markers, and readers who are given what they may."""
+"""Generated histories of transactions: two partitions with markers, and their readers."""
 
 import random
 from typing import Any, NamedTuple
@@ -9,18 +9,19 @@ KEYS = ("x", "y")
 
 
 class Record(NamedTuple):
-    """``value`` is ``None`` for a marker; ``sender`` is the operation that appended it."""
+    """A record in a log; ``value`` is ``None`` for a marker, and ``sender`` is the operation that
+    appended it."""
 
     value: int | None
     sender: int
 
 
 class Transactional:
-    """Transactions act step by step, each a process of its own; plain sends and polls stand between
-    them. Some end in doubt, after they were committed or aborted.
+    """Generates transactions that act step by step, each a process of its own.
 
-    ``isolated``: readers are given what is committed. ``torn``: so many transactions are committed
-    in one partition and aborted in the other.
+    Plain sends and polls are in between. Some transactions end in doubt, after they were committed
+    or aborted. ``isolated``: readers receive only what is committed. ``torn``: the number of
+    transactions that are committed in one partition and aborted in the other.
     """
 
     def __init__(self, rng: random.Random, *, isolated: bool = True, torn: int = 0) -> None:
@@ -34,7 +35,8 @@ class Transactional:
         self.positions: dict[int, dict[str, int]] = {}
 
     def history(self, steps: int) -> list[Op]:
-        """So many steps, then the end of all transactions, and everything is read."""
+        """Return the history of some steps, then of the end of all transactions and of the final
+        reads."""
         for process in range(steps):
             what = self.rng.random()
             if what < 0.3:
@@ -70,7 +72,7 @@ class Transactional:
         return ["send", key, [len(self.logs[key]) - 1, self.next_value]]
 
     def poll(self, process: int) -> list[Any]:
-        """All that the process is given from where it has come to."""
+        """Poll all that a process receives from its position on."""
         places = self.positions.setdefault(process, dict.fromkeys(KEYS, 0))
         return ["poll", {key: found for key in KEYS if (found := self.read(key, places))}]
 
@@ -96,7 +98,7 @@ class Transactional:
             self.end(process)
 
     def end(self, process: int) -> None:
-        """A commit or an abort, with a marker in each partition; perhaps nobody is told."""
+        """Commit or abort, with a marker in each partition; the client may receive no answer."""
         self.open.discard(process)
         micro_ops = self.running.pop(process)
         keys = {m[1] for m in micro_ops if m[0] == "send"}
@@ -108,7 +110,7 @@ class Transactional:
             self.aborted.add((self.rng.choice(sorted(keys)), process))
         for key in sorted(keys):
             self.logs[key].append(Record(None, -1))
-        if self.rng.random() < 0.2:  # not even of what was sent
+        if self.rng.random() < 0.2:  # not even the sends are reported
             micro_ops = [m if m[0] == "poll" else ["send", m[1], m[2][1]] for m in micro_ops]
             kind = "info" if kind == "ok" else kind
         self.note(process, kind, "txn", micro_ops)
