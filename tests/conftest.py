@@ -1,4 +1,4 @@
-"""What this machine cannot run is skipped, and the end of the output says so, a line per reason."""
+"""Skips tests that this machine cannot run, and lists the reasons at the end of the output."""
 
 import os
 import shutil
@@ -13,14 +13,14 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")  # a busy machine may stop a process for longer than any deadline
+settings.load_profile("untimed")  # a busy machine may stop a process for long
 
 GROUND_TRUTH = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 
 @cache
 def docker_answers() -> bool:
-    """Is there a container engine behind the docker client?"""
+    """Return whether a container engine answers the docker client."""
     docker = shutil.which("docker")
     if docker is None:
         return False
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def skipped_lines(reasons: Iterable[str]) -> list[str]:
-    """One line per reason, with how many tests it kept from running."""
+    """Return a line for each reason, with the number of tests that were skipped for it."""
     return [f"{count:4} skipped: {reason}" for reason, count in sorted(Counter(reasons).items())]
 
 
@@ -70,7 +70,7 @@ def repository() -> Path:
 
 @pytest.fixture
 def project_environment(repository: Path) -> dict[str, str]:
-    """The environment of a person who has the project's programs on PATH."""
+    """The environment of a user who has the project's programs on PATH."""
     path = [str(repository / ".venv" / "bin"), str(repository / ".tools" / "bin")]
     return {**os.environ, "PATH": os.pathsep.join([*path, os.environ.get("PATH", os.defpath)])}
 

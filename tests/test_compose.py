@@ -1,4 +1,4 @@
-"""docker-compose.yml: what it says, that it agrees with itself, and that a client can use it."""
+"""docker-compose.yml: its content is consistent, and a client can use its cluster."""
 
 import http.server
 import json
@@ -36,7 +36,7 @@ BROKERS = [1, 2, 3, 4, 5]
 
 
 def settings(broker: int) -> config.BrokerConfig:
-    """What a broker makes of its variables."""
+    """Return the settings that a broker makes of its variables."""
     variables = SERVICES[f"broker-{broker}"]["environment"]
     given = from_environment({k: str(v) for k, v in variables.items()})
     assert config.notes(given) == [], "each variable has an effect"
@@ -44,14 +44,15 @@ def settings(broker: int) -> config.BrokerConfig:
 
 
 def upstream(port: int) -> str:
-    """Where Toxiproxy leads from one of its ports."""
+    """Return the address to which Toxiproxy forwards one of its ports."""
     (link,) = [link for link in LINKS.values() if link["listen"] == f"0.0.0.0:{port}"]
     assert link["enabled"]
     return str(link["upstream"])
 
 
 def test_every_link_has_its_name_and_port() -> None:
-    """Each ordered pair of brokers, each broker to ZooKeeper, the clients to each broker."""
+    """There is a link for each ordered pair of brokers, each broker to ZooKeeper, and clients to
+    each broker."""
     pairs = [f"broker-{a}.broker-{b}" for a in BROKERS for b in BROKERS if a != b]
     singles = [name for b in BROKERS for name in (f"clients.broker-{b}", f"broker-{b}.zookeeper")]
     assert sorted(LINKS) == sorted(pairs + singles)
@@ -60,7 +61,7 @@ def test_every_link_has_its_name_and_port() -> None:
 
 @pytest.mark.parametrize("broker", BROKERS)
 def test_a_broker_reaches_all_through_toxiproxy(broker: int) -> None:
-    """Its settings are accepted, and each address in them is the link that bears its name."""
+    """A broker's settings are accepted, and each address in them is the link of that name."""
     mine = settings(broker)
     assert (mine.broker_id, mine.log_dirs) == (broker, "/data")
     host, port = config.parse_address(mine.zookeeper_connect, "zookeeper.connect")
@@ -75,7 +76,7 @@ def test_a_broker_reaches_all_through_toxiproxy(broker: int) -> None:
 
 @pytest.mark.parametrize("broker", BROKERS)
 def test_a_client_of_the_host_has_two_ways_to_a_broker(broker: int) -> None:
-    """What a broker advertises is published on this host: one through Toxiproxy, one past it."""
+    """A client on the host reaches each broker in two ways: through Toxiproxy, and past it."""
     mine = settings(broker)
     listens = {endpoint.name: endpoint.port for endpoint in mine.endpoints()}
     told = {endpoint.name: endpoint for endpoint in mine.advertised()}
@@ -94,7 +95,7 @@ def test_a_client_of_the_host_has_two_ways_to_a_broker(broker: int) -> None:
 
 
 def test_racks_and_profile() -> None:
-    """Three racks of the first three brokers; the other two come with a profile."""
+    """The first three brokers are in three racks, and the other two have a profile."""
     assert len({settings(broker).broker_rack for broker in (1, 2, 3)}) == 3
     profiles = {name: service.get("profiles") for name, service in SERVICES.items()}
     assert {name for name, profile in profiles.items() if profile} == {"broker-4", "broker-5"}
@@ -103,7 +104,7 @@ def test_racks_and_profile() -> None:
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_each_container_is_bound(name: str) -> None:
-    """No privilege, limits that every docker-compose obeys, published to this machine alone."""
+    """Each container has no privileges, has limits, and is published to this machine alone."""
     service = SERVICES[name]
     assert "privileged" not in service
     assert "cap_add" not in service
@@ -116,8 +117,7 @@ def test_each_container_is_bound(name: str) -> None:
 
 
 def test_nothing_of_this_host_is_seen_inside() -> None:
-    """A file of the checkout may be its owner's alone, or be labelled for nobody (SELinux): what
-    containers read is in their images."""
+    """Containers mount no file of the host, since it may be unreadable for them (mode, SELinux)."""
     mounted = [volume for service in SERVICES.values() for volume in service.get("volumes", ())]
     assert mounted
     assert all(re.match(r"[a-z]", volume) for volume in mounted)
@@ -125,7 +125,7 @@ def test_nothing_of_this_host_is_seen_inside() -> None:
 
 @pytest.mark.parametrize(("proxies", "status"), [({}, 1), ({"clients.broker-1": {}}, 0)])
 def test_a_proxy_without_links_is_not_healthy(proxies: dict[str, Any], status: int) -> None:
-    """Brokers would wait behind it for nothing."""
+    """A proxy without links is not healthy, so that brokers do not start behind it."""
 
     class Answers(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -134,7 +134,7 @@ def test_a_proxy_without_links_is_not_healthy(proxies: dict[str, Any], status: i
             self.wfile.write(json.dumps(proxies).encode())
 
         def log_message(self, *_: Any) -> None:
-            """Nobody reads it."""
+            """Suppress the log."""
 
     kind, *command = SERVICES["toxiproxy"]["healthcheck"]["test"]
     assert kind == "CMD"
@@ -158,7 +158,8 @@ def test_the_defaults_of_a_build_are_the_dockerfiles() -> None:
 
 @cache
 def compose() -> list[str] | None:
-    """The command, in the newer form or the older; ``None`` where neither is installed."""
+    """The docker-compose command, in the newer form or the older; ``None`` if neither is
+    installed."""
     for command in (["docker", "compose"], ["docker-compose"]):
         if shutil.which(command[0]):
             answer = subprocess.run([*command, "version"], capture_output=True, check=False)
@@ -175,7 +176,7 @@ def needs_compose() -> list[str]:
 
 
 def test_compose_takes_the_file() -> None:
-    """Where there is a docker-compose, it finds nothing to complain about."""
+    """docker-compose accepts the file, where it is installed."""
     done = subprocess.run(
         [*needs_compose(), "-f", str(ROOT / "docker-compose.yml"), "config", "--quiet"],
         capture_output=True,
@@ -186,14 +187,14 @@ def test_compose_takes_the_file() -> None:
 
 
 def free(port: int) -> bool:
-    """Does nobody listen there?"""
+    """Return whether no process listens on a port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.fixture
 def cluster() -> Iterator[None]:
-    """The file's cluster under a name of its own, and nothing left of it afterwards."""
+    """The file's cluster under a name of its own; all of it is removed afterwards."""
     command = [*needs_compose(), "-f", str(ROOT / "docker-compose.yml")]
     command += ["-p", f"faultline-test-{os.getpid()}"]
     taken = [port for port in (8474, 9092, 19092) if not free(port)]
@@ -220,7 +221,7 @@ def cluster() -> Iterator[None]:
 
 
 def curls(page: Path) -> list[tuple[str, bytes]]:
-    """The address and body of each ``curl`` that a page shows."""
+    """Return the address and the body of each ``curl`` that a page shows."""
     lines = re.findall(r"^\$ (curl .*)$", page.read_text(), re.M)
     words = [shlex.split(line, comments=True) for line in lines]
     return [(f"http://{line[3]}", line[5].encode()) for line in words if "-X" in line]
@@ -232,7 +233,8 @@ def curls(page: Path) -> list[tuple[str, bytes]]:
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("cluster")
 def test_a_client_writes_and_reads_and_a_person_cuts() -> None:
-    """100,000 records through Toxiproxy; then docs/containers.md's cut is felt, and its mending."""
+    """100,000 records go through Toxiproxy, and the cut of docs/containers.md and its heal have
+    effect."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples/06_compose.py"), "127.0.0.1:9092"],
         capture_output=True,

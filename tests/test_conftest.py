@@ -9,7 +9,7 @@ CONFTEST = Path(__file__).with_name("conftest.py")
 def test_what_cannot_run_is_told_in_one_line(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests for an engine that is not there are skipped in one visible line, before the last."""
+    """Tests for a missing engine are skipped with one visible line, before the last."""
     monkeypatch.setenv("PATH", "")
     pytester.makeini(
         "[pytest]\nasyncio_default_fixture_loop_scope = function\n"

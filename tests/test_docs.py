@@ -1,4 +1,4 @@
-"""The documents name what there is: tables of names are held to the code's own tables."""
+"""The documents name what exists: their tables are compared with those of the code."""
 
 import re
 from pathlib import Path
@@ -15,13 +15,13 @@ PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"]
 
 
 def pages(repository: Path) -> list[Path]:
-    """Every Markdown page that a reader may come to."""
+    """Every Markdown page for readers."""
     found = [repository / name for name in PAGES]
     return [page for each in found for page in (each.rglob("*.md") if each.is_dir() else [each])]
 
 
 def test_links_lead_somewhere(repository: Path) -> None:
-    """No page links to a file that is not there."""
+    """No page links to a missing file."""
     dead = [
         f"{page.relative_to(repository)}: {target}"
         for page in pages(repository)
@@ -40,7 +40,7 @@ def test_links_lead_somewhere(repository: Path) -> None:
     ],
 )
 def test_readme_lists_all_names(option: str, names: list[str], repository: Path) -> None:
-    """The names in README are those that the command line knows."""
+    """README lists all names that the command line accepts."""
     (row,) = re.findall(
         rf"^\| `--{option}` \| (.*) \|$", (repository / "README.md").read_text(), re.M
     )
@@ -48,7 +48,7 @@ def test_readme_lists_all_names(option: str, names: list[str], repository: Path)
 
 
 def test_every_anomaly_is_explained(repository: Path) -> None:
-    """What a checker can report has a row in docs/anomalies.md and a sentence in the report."""
+    """Every anomaly has a row in docs/anomalies.md and a sentence in the report."""
     text = (repository / "docs" / "anomalies.md").read_text()
     explained = set(re.findall(r"^\| `([\w-]+)` \|", text, re.M))
     kernels = Path(expectations.__file__).parent / "kernels"
@@ -62,7 +62,7 @@ def test_every_anomaly_is_explained(repository: Path) -> None:
 
 
 def test_served_versions_are_those_of_the_table(repository: Path) -> None:
-    """docs/not-implemented.md tells each API's versions as the broker serves them."""
+    """docs/not-implemented.md lists each API's versions as the broker serves them."""
     text = (repository / "docs" / "not-implemented.md").read_text()
     told: dict[int, str] = {}
     for names, versions in re.findall(r"^\| ([^|]*\(\d+\)[^|]*) \| ([^|]*) \|", text, re.M):
@@ -77,8 +77,7 @@ def test_served_versions_are_those_of_the_table(repository: Path) -> None:
 
 
 def test_every_invariant_is_explained(repository: Path) -> None:
-    """What white-box checks can report has a row in docs/anomalies.md and a sentence in the
-    report."""
+    """Every invariant has a row in docs/anomalies.md and a sentence in the report."""
     text = (repository / "docs" / "anomalies.md").read_text()
     explained = set(re.findall(r"^\| `invariant:([\w-]+)` \|", text, re.M))
     folder = Path(invariants.__file__).parent

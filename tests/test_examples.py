@@ -1,4 +1,4 @@
-"""The examples run, and print what a reader of them expects."""
+"""The examples run, and print what their readers expect."""
 
 import subprocess
 import sys
@@ -19,11 +19,11 @@ PRINTED = {
 
 
 ELSEWHERE = {"06_compose.py": "tests/test_compose.py"}
-"""Run by a test that has what they need."""
+"""Examples that another test runs, which has what they need."""
 
 
 def test_each_is_known() -> None:
-    """No example is left out of this test, and each is short enough to be read."""
+    """Every example is in this test, and is short enough to be read."""
     assert sorted([*PRINTED, *ELSEWHERE]) == sorted(path.name for path in EXAMPLES.glob("*.py"))
     for name in [*PRINTED, *ELSEWHERE]:
         assert len((EXAMPLES / name).read_text().splitlines()) <= LINES_MAX, name
@@ -32,7 +32,7 @@ def test_each_is_known() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_it_prints_what_it_promises(name: str, tmp_path: Path) -> None:
-    """Whoever types ``python examples/…`` sees it work."""
+    """``python examples/…`` prints what the example promises."""
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],
         cwd=tmp_path,

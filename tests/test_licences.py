@@ -1,4 +1,4 @@
-"""What we depend on must be free to ship with: no copyleft outside the development group."""
+"""Dependencies are free to ship with: none outside the development group is under copyleft."""
 
 import re
 import tomllib
@@ -35,7 +35,7 @@ def runtime_names() -> list[str]:
 
 
 def licence(name: str) -> str:
-    """What an installed distribution's metadata says of its licence."""
+    """Return what an installed distribution's metadata says about its licence."""
     facts = metadata(name).json
     classifiers = [
         line.removeprefix("License :: ")
@@ -52,7 +52,7 @@ def licence(name: str) -> str:
         ("MIT", False),
         ("Apache-2.0", False),
         ("BSD-3-Clause | OSI Approved :: BSD License", False),
-        ("OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)", False),  # by file, not by program
+        ("OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)", False),  # binds single files only
         ("LGPL-2.1-or-later", True),
         ("GPLv3", True),
         ("AGPL-3.0-only", True),
@@ -60,7 +60,7 @@ def licence(name: str) -> str:
     ],
 )
 def test_copyleft_is_recognised(text: str, copyleft: bool) -> None:
-    """The pattern tells licences that bind the whole program from those that do not."""
+    """The pattern matches licences that bind the whole program, and no others."""
     assert bool(COPYLEFT.search(text)) is copyleft
 
 
@@ -84,7 +84,7 @@ def test_the_copyleft_oracle_stays_a_development_dependency() -> None:
 
 
 def test_lock_file_names_public_hosts_only() -> None:
-    """Nobody's mirror is in the lock file."""
+    """The lock file names public hosts only, and no private mirror."""
     text = (ROOT / "uv.lock").read_text()
     hosts = {urlsplit(url).hostname for url in re.findall(r'https?://[^"]+', text)}
     assert hosts == {"pypi.org", "files.pythonhosted.org"}

@@ -46,7 +46,7 @@ def verbs(found: list[Block]) -> list[str]:
 
 
 def test_blocks_are_told_apart() -> None:
-    """Only a block right behind the comment is run, and only its ``$`` lines are commands."""
+    """Only a block right after the comment is run, and only its ``$`` lines are commands."""
     text = (
         "<!-- run -->\n```console\n$ echo 'a b'  # note\na b\n```\n"
         "text\n```console\n$ faultline run --seed 7\n```\n"
@@ -58,7 +58,7 @@ def test_blocks_are_told_apart() -> None:
 
 @pytest.mark.slow
 def test_runnable_examples_run(tmp_path: Path, project_environment: dict[str, str]) -> None:
-    """Whoever types what README shows as runnable gets exit status 0."""
+    """Each command that README shows as runnable has exit status 0."""
     runnable = [block for block in blocks(README.read_text()) if block.runs]
     for command in [command for block in runnable for command in commands(block)]:
         done = subprocess.run(

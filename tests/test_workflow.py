@@ -1,4 +1,4 @@
-"""The workflow for GitHub: what it calls exists, and it keeps to the manners of a CI job."""
+"""The GitHub workflow calls what exists, and follows the rules of a CI job."""
 
 import re
 import shlex
@@ -30,7 +30,7 @@ def steps(workflow: dict[Any, Any]) -> list[dict[str, Any]]:
 
 
 def test_its_commands_exist(workflow: dict[Any, Any], repository: Path) -> None:
-    """Each is the set-up, or a verb of the command line with options that it has."""
+    """Each command is the set-up, or a verb of the command line with options that it has."""
     commands = [step["run"] for step in steps(workflow) if "run" in step]
     called = []
     for line in commands:
@@ -49,7 +49,7 @@ def test_its_commands_exist(workflow: dict[Any, Any], repository: Path) -> None:
 
 
 def test_its_suites_exist(workflow: dict[Any, Any], text: str, repository: Path) -> None:
-    """Those to choose from by hand, and those that events choose."""
+    """Each suite exists, both those to choose by hand and those that events choose."""
     chosen = workflow[True]["workflow_dispatch"]["inputs"]["suite"]["options"]  # YAML's "on"
     assert workflow[True]["schedule"]
     assert "pull_request" in workflow[True]
@@ -60,7 +60,8 @@ def test_its_suites_exist(workflow: dict[Any, Any], text: str, repository: Path)
 
 
 def test_its_actions_are_pinned_and_its_rights_few(workflow: dict[Any, Any], text: str) -> None:
-    """A tag can be moved, a commit cannot; a gate reads the repository and nothing else."""
+    """Actions are pinned by commit, because a tag can be moved; a gate may only read the
+    repository."""
     used = [step["uses"] for step in steps(workflow) if "uses" in step]
     assert used
     assert all(PINNED.fullmatch(action) for action in used)
@@ -70,7 +71,7 @@ def test_its_actions_are_pinned_and_its_rights_few(workflow: dict[Any, Any], tex
 
 
 def test_the_report_is_kept_when_the_gate_is_red(workflow: dict[Any, Any]) -> None:
-    """That is when somebody wants it."""
+    """The report is kept if the gate is red."""
     after = [
         step for step in steps(workflow) if step.get("name") in ("Report", "This gate, for trends")
     ]

@@ -1,4 +1,4 @@
-"""Random correct histories have no anomaly; corrupted ones have one."""
+"""A random correct history has no anomaly, and a corrupted one has one."""
 
 import random
 from pathlib import Path
@@ -20,8 +20,8 @@ def judged(ops: list[Op], folder: Path) -> Valid:
 
 @pytest.mark.parametrize("first", range(0, 80, 20))
 def test_a_correct_history_is_valid(tmp_path: Path, first: int) -> None:
-    """Interleaved transactions, doubt, holes, deletions and readers that begin again prove
-    nothing."""
+    """Correct histories are valid, with interleaved transactions, operations in doubt, gaps,
+    deletions and readers that begin again."""
     for seed in range(first, first + 20):
         made = broker_model.history(random.Random(seed))
         assert judged(made.events, tmp_path) is True, f"seed {seed}"
@@ -29,7 +29,7 @@ def test_a_correct_history_is_valid(tmp_path: Path, first: int) -> None:
 
 @pytest.mark.parametrize("kind", corruptions.CORRUPTIONS, ids=lambda kind: kind.__name__)
 def test_each_corruption_is_found(tmp_path: Path, kind: corruptions.Corruption) -> None:
-    """Three histories that have a place for it."""
+    """Each kind of corruption is found in three histories that have a place for it."""
     found = 0
     for seed in range(300):
         rng = random.Random(seed)
@@ -43,7 +43,7 @@ def test_each_corruption_is_found(tmp_path: Path, kind: corruptions.Corruption) 
 
 
 def test_a_seed_makes_the_same_history_again() -> None:
-    """A miss can be looked at."""
+    """A seed makes the same history again, so that a miss can be examined."""
     once, again = (
         corruptions.corrupt(broker_model.history(random.Random(7)), random.Random(8), 3)
         for _ in range(2)

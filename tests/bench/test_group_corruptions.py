@@ -16,7 +16,7 @@ SECOND = 1_000_000_000
 
 
 class World:
-    """A group of correct members, one operation after the other; a broker is paused meanwhile."""
+    """A group of correct members that act one after the other; one broker is paused for a while."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -50,7 +50,8 @@ class World:
         self.did(READER, "committed", asked, [["committed", GROUP, told]])
 
     def rebalance(self) -> None:
-        """A new member for each key; the former ones commit too late, and then hear of it."""
+        """Assign each partition to a new member; the former ones commit too late, and then hear of
+        it."""
         formers, positions, self.generation = self.owners, self.positions, self.generation + 1
         self.owners = {
             key: FIRST_MEMBER + 2 * self.generation + place for place, key in enumerate(KEYS)
@@ -92,7 +93,7 @@ class World:
 
 
 def correct(seed: int) -> list[dict[str, Any]]:
-    """The history of such a group."""
+    """Return a history of correct members."""
     world = World(seed)
     for _ in range(8):
         world.send()
@@ -111,7 +112,7 @@ def source(seed: int) -> Source:
 
 
 def test_every_kind_is_found() -> None:
-    """Nothing is wrong with the histories themselves, and each thing that is planted is found."""
+    """Every planted corruption is found, and the histories themselves are correct."""
     sources = [source(seed) for seed in range(3)]
     scores = measure(sources, each=2, seed=1, say=lambda line: None)
     assert {kind: score.missed for kind, score in scores.items() if score.missed} == {}
@@ -122,12 +123,12 @@ def test_every_kind_is_found() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_correct_history_is_valid(seed: int, tmp_path: Path) -> None:
-    """So that whatever is found comes of what was planted."""
+    """A history without a corruption is valid."""
     assert illegal(correct(seed), None, tmp_path) == []
 
 
 def test_one_observation_is_changed() -> None:
-    """The history stays as it is; the copy differs in a few events."""
+    """A corruption changes a few events in a copy, and the original stays as it is."""
     origin = source(1)
     before = [repr(event) for event in origin.history.events]
     for plant in KINDS.values():
@@ -140,7 +141,8 @@ def test_one_observation_is_changed() -> None:
 
 
 def test_a_former_coordinator_excuses_what_it_knew() -> None:
-    """By the brokers' logs: only what was committed when the leader changed, and not for ever."""
+    """A former coordinator may return what was committed when the leader changed, for a limited
+    time."""
     value = [["commit", GROUP, {"x-0": 5}, "sync"]]
     world = World(0)
     world.did(1, "commit", value, value)
@@ -156,7 +158,7 @@ def test_a_former_coordinator_excuses_what_it_knew() -> None:
         (15, 9, 90, False),
         (15, None, 90, False),
         (22, 5, 90, False),
-        (15, 5, 200, False),  # it has heard by then
+        (15, 5, 200, False),  # by then it has heard
     ):
         brokers = Brokers()
         brokers.changes[tp].append(Change(time_s * SECOND, 1))
@@ -165,5 +167,5 @@ def test_a_former_coordinator_excuses_what_it_knew() -> None:
 
 
 def test_the_coordinator_is_found_by_the_groups_name() -> None:
-    """As Java hashes it."""
+    """A group's name is mapped to its coordinator's partition as Java hashes it."""
     assert coordinating_partition("group0", 50) == "__consumer_offsets-41"

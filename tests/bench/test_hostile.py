@@ -1,4 +1,4 @@
-"""Hostile inputs are answered by the rules, and answers that break a rule are noticed."""
+"""Hostile inputs are answered by the rules, and an answer that breaks a rule is noticed."""
 
 import random
 from pathlib import Path
@@ -15,13 +15,15 @@ IN_PROCESS = tuple(kind for kind in inputs.KINDS if kind != "processes")
 
 @pytest.mark.parametrize("kind", IN_PROCESS)
 def test_a_sample_is_answered_by_the_rules(kind: str) -> None:
-    """No traceback, no status 1 without an anomaly, nothing accepted silently."""
+    """A hostile input causes no traceback, no status 1 without an anomaly, and no silent
+    acceptance."""
     for case in inputs.sample(SEED, 3, [kind]):
         assert complaints(case, runner.answer(case)) == [], case.name
 
 
 def test_a_sample_has_all_kinds_and_follows_from_its_seed() -> None:
-    """Small kinds are there as a whole; a complaint can be looked at again."""
+    """A sample has inputs of all kinds, and follows from its seed so that a complaint can be
+    examined."""
     kinds = ("special", "suites", "doubled")
     names = [case.name for case in inputs.sample(SEED, 30, kinds)]
     assert names == [case.name for case in inputs.sample(SEED, 30, kinds)]
@@ -60,7 +62,7 @@ CASE = check("refused", b"{")
     ],
 )
 def test_what_breaks_a_rule_is_noticed(case: Case, answer: Answer, complaint: str) -> None:
-    """Each rule has an answer that breaks it."""
+    """For each rule, an answer that breaks it is noticed."""
     assert any(found.startswith(complaint) for found in complaints(case, answer))
 
 
@@ -74,18 +76,19 @@ def test_what_breaks_a_rule_is_noticed(case: Case, answer: Answer, complaint: st
     ],
 )
 def test_what_follows_the_rules_is_no_complaint(case: Case, answer: Answer) -> None:
-    """Also with the progress before a refusal."""
+    """An answer that follows the rules is no complaint, even with progress before a refusal."""
     assert complaints(case, answer) == []
 
 
 def test_the_history_that_is_changed_is_valid() -> None:
-    """Otherwise a refusal of a change would prove nothing."""
+    """The history is valid before it is changed, so that a refusal is due to the change."""
     answer = runner.answer(check("unchanged", TEXT))
     assert (answer.status, answer.out[:5]) == (0, "VALID")
 
 
 def test_an_input_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    """What it writes is gone afterwards, and the working folder is the same."""
+    """An input is run in a folder of its own, which is removed, and the working folder stays the
+    same."""
     here = Path.cwd()
     prepare = file("plan.toml", "workload = 7\n")
     case = Case("a plan", ("run", "plan.toml", "--results", str(tmp_path)), prepare)

@@ -1,4 +1,4 @@
-"""What is judged for its cost is correct, and what it takes is told."""
+"""The histories that are judged for their cost are correct, and the cost is reported."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from model import history
 
 
 def test_the_history_of_many_keys_is_complete(tmp_path: Path) -> None:
-    """Each key is written, read by a process of its own, and read to its end."""
+    """Each partition is written, read by a process of its own, and read to its end."""
     path = tmp_path / "history.jsonl"
     history.write(path, judging.with_readers(5))
     tables = tables_.tables(tables_.read(path, lambda done: None))
@@ -17,6 +17,6 @@ def test_the_history_of_many_keys_is_complete(tmp_path: Path) -> None:
 
 
 def test_a_process_tells_what_it_took(tmp_path: Path) -> None:
-    """CPU seconds and memory, of a history that is valid."""
+    """A process reports the CPU seconds and the memory that judging a valid history took."""
     assert judging.cpu_s(tmp_path, 3) > 0
     assert list(tmp_path.iterdir()) == []

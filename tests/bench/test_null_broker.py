@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_it_answers_like_a_broker_and_is_gone_afterwards(tmp_path: Path) -> None:
-    """Each produce is acknowledged; leaving the block ends the process."""
+    """The null broker acknowledges each produce, and leaving the block ends its process."""
     with Nodes(tmp_path) as nodes:
         null = nodes.null_broker(["t"])
         took = raw.produce_alone(null.address, "t", value_bytes=10, count=3)

@@ -1,4 +1,4 @@
-"""What the benchmark promises, from figures that are given."""
+"""What the benchmark promises, computed from given figures."""
 
 from bench.suite import bars
 from bench.table import Series
@@ -25,7 +25,7 @@ FIGURES = {
 
 
 def test_bars_are_ratios_and_absolutes_of_the_figures() -> None:
-    """Rates are compared within the run; records a second follow from bytes a second."""
+    """Rates are compared within the run, and records per second follow from bytes per second."""
     found = bars([Series(what, "", (value,)) for what, value in FIGURES.items()])
     figures = {bar.what: bar.figure for bar in found}
     assert figures["produce 1 KB: share of the null broker's rate"] == 50.0
@@ -40,7 +40,7 @@ def test_bars_are_ratios_and_absolutes_of_the_figures() -> None:
 
 
 def test_a_share_is_taken_within_each_round() -> None:
-    """A round in which the machine was busy slows both sides of a ratio, and must not bend it."""
+    """A share is taken within each round, since a busy machine slows both sides of a ratio."""
     rounds = {what: [value] * 3 for what, value in FIGURES.items()}
     rounds["produce 1 KB, null broker"] = [1000.0, 100.0, 1000.0]
     rounds["produce 1 KB, broker"] = [700.0, 70.0, 600.0]

@@ -10,12 +10,12 @@ from bench.table import Bar, Result, Series, shown
     [(99.0, False, False), (100.0, False, True), (100.0, True, True), (101.0, True, False)],
 )
 def test_a_bar_is_met_at_its_limit(figure: float, at_most: bool, met: bool) -> None:
-    """Reaching the limit exactly is enough, from either side."""
+    """A figure that is exactly at its limit meets its bar, from either side."""
     assert Bar("speed", "MB/s", figure, 100, at_most=at_most).is_met is met
 
 
 def test_typical_is_the_median() -> None:
-    """One round that was disturbed does not move the figure."""
+    """The typical figure is the median, so one disturbed round does not move it."""
     assert Series("speed", "MB/s", (300.0, 310.0, 2.0, 305.0, 9000.0)).typical == 305.0
 
 
@@ -24,12 +24,12 @@ def test_typical_is_the_median() -> None:
     [(1234567.0, "1,234,567"), (100.4, "100"), (99.96, "100"), (12.345, "12.3"), (0.2504, "0.25")],
 )
 def test_numbers_are_shown_with_what_can_be_known(number: float, text: str) -> None:
-    """Large ones without a fraction, small ones with three digits."""
+    """Large numbers are shown without a fraction, small ones with three digits."""
     assert shown(number) == text
 
 
 def test_the_page_tells_where_it_comes_from_and_what_was_missed() -> None:
-    """Facts, bars, figures with their spread and CPU, and the method are all on it."""
+    """The page has facts, bars, figures with their spread and CPU, and the method."""
     result = Result(
         facts=(("machine", "two cores"),),
         method=("Medians.",),

@@ -1,4 +1,4 @@
-"""Histories that were judged wrongly once, with what a correct judge says of them."""
+"""Histories that were once judged wrongly, with their correct judgement."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_history_that_was_judged_wrongly(pytestconfig: pytest.Config, name: str) -> None:
-    """It is refused in one line, left undecided, or has just the anomalies that it shows."""
+    """Each history is rejected in one line, left undecided, or has exactly its known anomalies."""
     path = pytestconfig.rootpath / FOUND / name
     if EXPECTED[name] == REFUSED:
         with pytest.raises(BadHistory) as refused:

@@ -1,6 +1,7 @@
-"""Histories whose verdicts somebody else has published: those of Jepsen's Kafka checker.
+"""Histories with published verdicts: those of Jepsen's Kafka checker.
 
-Where we differ on purpose, ``DIFFERENCES`` says why, and a test of its own what we say instead.
+``DIFFERENCES`` says where these checkers differ on purpose and why, and each difference has a test
+of its own.
 """
 
 import json
@@ -60,12 +61,12 @@ def cases(pytestconfig: pytest.Config) -> dict[str, Any]:
 
 
 class Names(dict[Any, int]):
-    """Numbers for values that are words there; numbers stay."""
+    """Numbers for values that are words in Jepsen's tests; numbers stay."""
 
     _unnamed = 5000
 
     def __missing__(self, word: Any) -> int:
-        if word is None:  # values are unique, also where they do not matter
+        if word is None:  # values are unique, even where they do not matter
             self._unnamed += 1
             return self._unnamed
         self[word] = word if isinstance(word, int) else 1000 + len(self)
@@ -76,7 +77,7 @@ class Names(dict[Any, int]):
 
 
 def ours(history: list[dict[str, Any]], names: Names) -> list[Op]:
-    """A published history as events of ours."""
+    """Convert a published history to events of this project."""
 
     def record(pair: list[Any]) -> list[Any]:
         return [pair[0], names[pair[1]]]
@@ -98,8 +99,8 @@ def ours(history: list[dict[str, Any]], names: Names) -> list[Op]:
     retired: Counter[int] = Counter()
     found = []
     for n, op in enumerate(history):
-        # Jepsen's own tests let a process go on after info, which no run of Jepsen does: it is
-        # another process here.
+        # In Jepsen's own tests a process continues after info, which it never does in a run of
+        # Jepsen. Here it becomes another process.
         process = op["process"] + 100 * retired[op["process"]]
         retired[op["process"]] += op["type"] == "info"
         found.append(
@@ -116,7 +117,7 @@ def ours(history: list[dict[str, Any]], names: Names) -> list[Op]:
 
 
 def found_in(tables: Tables) -> list[Found]:
-    """Asked of the kernels before folding, because Jepsen folds nothing."""
+    """Return what the kernels find before folding, because Jepsen folds nothing."""
     of_keys = [
         f
         for log in tables.logs()
@@ -128,7 +129,7 @@ def found_in(tables: Tables) -> list[Found]:
 
 
 def as_jepsen(f: Found, words: dict[int, Any]) -> dict[str, Any]:
-    """What Jepsen's entry says of it, as far as ours says so, too."""
+    """Convert a finding to Jepsen's entry, as far as it has the same parts."""
     value = words.get(f.value) if f.value is not None else None
     also = [words.get(number) for number in f.also]
     match f.anomaly:
@@ -153,7 +154,7 @@ def as_jepsen(f: Found, words: dict[int, Any]) -> dict[str, Any]:
 
 
 def comparable(entry: dict[str, Any]) -> dict[str, Any]:
-    """Jepsen's entry, with the parts of it that ours have by themselves."""
+    """Return Jepsen's entry with those parts only that a finding has by itself."""
     if "cycle" in entry:
         return {"cycle": Counter(entry["cycle"][1:])}
     return entry | {"last value": entry["values"][-1] if "values" in entry else None}
@@ -161,8 +162,8 @@ def comparable(entry: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", PLAIN)
 def test_as_published(histories: Any, cases: dict[str, Any], case: str) -> None:
-    """The anomalies that Jepsen's own tests assert are found, each with its witnesses, and where
-    they assert that one is absent, it is."""
+    """The anomalies that Jepsen's own tests assert are found with each witness, and absent ones are
+    not."""
     names = Names()
     found = found_in(histories.tables(ours(cases[case]["history"], names)))
     words = names.words()
@@ -182,7 +183,7 @@ def test_as_published(histories: Any, cases: dict[str, Any], case: str) -> None:
 def test_as_published_in_edn(
     histories: Any, cases: dict[str, Any], case: str, tmp_path: Path
 ) -> None:
-    """The same is found when Jepsen's own way of writing is read."""
+    """The same anomalies are found when the histories are read from EDN as Jepsen writes it."""
     ops = ours(cases[case]["history"], Names())
     path = tmp_path / "history.edn"
     path.write_text("\n".join(printed(msgspec.to_builtins(op)) for op in ops))
@@ -191,7 +192,7 @@ def test_as_published_in_edn(
 
 
 def printed(value: Any) -> str:
-    """As Clojure does it."""
+    """Print a value as Clojure does."""
     match value:
         case dict():
             named = "type" in value
@@ -208,14 +209,14 @@ def printed(value: Any) -> str:
 
 
 def test_every_case_is_here(cases: dict[str, Any]) -> None:
-    """As it was published, or with the reason why not."""
+    """Every published case is here, or has a reason why not."""
     assert sorted(cases) == sorted((*PLAIN, *DIFFERENCES))
 
 
 def test_what_a_process_reads_has_no_say_in_what_it_writes(
     histories: Any, cases: dict[str, Any]
 ) -> None:
-    """``nonmonotonic-send-subscribe-away``: the same as without the subscription."""
+    """``nonmonotonic-send-subscribe-away``: a subscription does not change how sends are judged."""
     names = Names()
     tables = histories.tables(ours(cases["nonmonotonic-send-subscribe-away"]["history"], names))
     (found,) = found_in(tables)
@@ -229,7 +230,7 @@ def test_what_a_process_reads_has_no_say_in_what_it_writes(
 def test_plain_sends_are_no_transaction(
     histories: Any, cases: dict[str, Any], f: str, expected: list[Any]
 ) -> None:
-    """``g0``: as a transaction it is what Jepsen says."""
+    """``g0``: only as a transaction, a send has the anomaly that Jepsen reports."""
     history = [op | {"f": f} for op in cases["g0"]["history"]]
     words = (names := Names()).words()
     found = found_in(histories.tables(ours(history, names)))
@@ -239,7 +240,7 @@ def test_plain_sends_are_no_transaction(
 
 
 def test_a_circle_of_reads_has_a_name_of_its_own(histories: Any, cases: dict[str, Any]) -> None:
-    """``g1c-pure-wr``: the same circle as Jepsen's G1c."""
+    """``g1c-pure-wr``: a cycle of reads is Jepsen's G1c cycle, and is called ``wr-cycle``."""
     names = Names()
     (found,) = found_in(histories.tables(ours(cases["g1c-pure-wr"]["history"], names)))
     (entry,) = cases["g1c-pure-wr"]["checks"][0]["expected"]["errors"]["G1c"]
@@ -248,9 +249,9 @@ def test_a_circle_of_reads_has_a_name_of_its_own(histories: Any, cases: dict[str
 
 
 def test_max_offsets(histories: Any, cases: dict[str, Any]) -> None:
-    """``max-offsets``: the largest in our columns."""
+    """``max-offsets``: the largest offset of each partition is as Jepsen computes it."""
     case = cases["max-offsets"]
-    (done,) = case["history"]  # which Jepsen's helper takes without an invocation
+    (done,) = case["history"]  # Jepsen's helper takes it without an invocation
     asked = done | {"type": "invoke", "value": [], "index": 0, "time": 0}
     tables = histories.tables(ours([asked, done | {"index": 1}], Names()))
     told = {
@@ -261,7 +262,7 @@ def test_max_offsets(histories: Any, cases: dict[str, Any]) -> None:
 
 
 def test_log_last_index(histories: Any, cases: dict[str, Any]) -> None:
-    """``log-last-index``: the ranks of each value's last offset."""
+    """``log-last-index``: the rank of each value's last offset is as Jepsen computes it."""
     (published,) = cases["log-last-index"]["checks"]
     names = Names()
     records = [
@@ -285,7 +286,7 @@ def test_log_last_index(histories: Any, cases: dict[str, Any]) -> None:
 
 
 def test_unseen(histories: Any, cases: dict[str, Any]) -> None:
-    """``unseen``: as many as Jepsen counts, at whichever event the history ends."""
+    """``unseen``: there are as many unread records as Jepsen counts, wherever the history ends."""
     history = cases["unseen"]["history"]
     for entry in cases["unseen"]["checks"][0]["expected"]:
         tables = histories.tables(ours(history[: entry["time"] + 1], Names()))
@@ -297,7 +298,7 @@ def test_unseen(histories: Any, cases: dict[str, Any]) -> None:
 
 
 def test_empty_history(cases: dict[str, Any], tmp_path: Path) -> None:
-    """``empty-history``: not valid."""
+    """``empty-history``: an empty history is not valid."""
     case = cases["empty-history"]
     history_.write(tmp_path / "history.jsonl", ours(case["history"], Names()))
     verdict = check.judge(tmp_path / "history.jsonl", inline=True)

@@ -1,4 +1,4 @@
-"""Generators: what comes next, as a pure function of what came before."""
+"""Generators: the next operation, as a pure function of the operations before it."""
 
 import math
 import random
@@ -23,7 +23,7 @@ from model.op import Op
 
 
 class Idle:
-    """Nothing to do before an event that never comes."""
+    """Has no operation until an event that never comes."""
 
     def op(self, ctx: Context) -> Answer:
         return PENDING, self
@@ -37,7 +37,7 @@ def at(now_s: float, free: tuple[int, ...] = (0, 1, 2), seed: int = 1) -> Contex
 
 
 class Once:
-    """One operation at a given time, then nothing."""
+    """Has one operation at a given time, and then ends."""
 
     def __init__(self, f: str, at_s: float = 0.0) -> None:
         self.f, self.at_s = f, at_s
@@ -63,7 +63,7 @@ EVENT = Op(index=0, time_ns=0, process=0, type="ok", f="seen")
 
 
 def test_repeat_waits_for_a_free_process() -> None:
-    """Without a free process there is nothing to do yet; with some, one of them does it."""
+    """Repeat has no operation without a free process, and otherwise one for a free process."""
     assert Repeat("x").op(at(0, free=()))[0] == PENDING
     answer, later = Repeat("x", [1]).op(at(0, free=(4,)))
     assert answer == Invocation(process=4, f="x", value=[1])
@@ -71,7 +71,8 @@ def test_repeat_waits_for_a_free_process() -> None:
 
 
 def test_stagger_spreads_operations() -> None:
-    """Over many operations the mean gap is the one asked for, and no gap is twice as long."""
+    """Over many operations the mean gap is the requested one, and no gap is more than twice as
+    long."""
     rng = random.Random(3)
     generator: Generator = Stagger(0.5, Repeat("x"))
     now, gaps = 0.0, []
@@ -85,7 +86,7 @@ def test_stagger_spreads_operations() -> None:
 
 
 def test_stagger_does_not_make_up_for_lost_time() -> None:
-    """After a long wait one operation is due, not a burst of those that were missed."""
+    """After a long wait one operation is due, and not all that were missed."""
     _, generator = Stagger(1.0, Repeat("x")).op(at(0))
     first, generator = generator.op(at(100))
     second, _ = generator.op(at(100, seed=2))
@@ -105,7 +106,7 @@ def test_stagger_does_not_make_up_for_lost_time() -> None:
     ],
 )
 def test_until(now_s: float, of: Generator, answer: object) -> None:
-    """Nothing is asked at or after the end, and waiting for more ends there too."""
+    """Until ends at its time, and does not wait beyond it."""
     assert Until(5.0, of).op(at(now_s))[0] == answer
     assert Until(5.0, Repeat("x")).op(at(4.0, free=()))[0] == Wait(5.0)
 
@@ -115,20 +116,20 @@ def test_until(now_s: float, of: Generator, answer: object) -> None:
     [
         (5.0, 30.0, Once("x", at_s=5.2), Invocation(process=0, f="x", at_s=5.2)),
         (4.9, 30.0, Once("x", at_s=5.2), Wait(5.0)),  # it may not be needed
-        (6.0, 30.0, Once("x", at_s=9.0), Wait(6.5)),  # nor for so long
+        (6.0, 30.0, Once("x", at_s=9.0), Wait(6.5)),  # it may not be needed for so long
         (6.0, 30.0, Idle(), Wait(6.5)),
         (6.0, 0.0, Repeat("x"), None),
         (35.0, 30.0, Repeat("x"), None),
     ],
 )
 def test_overtime(now_s: float, overtime_s: float, of: Generator, answer: object) -> None:
-    """Work goes on beyond its end while there is a need, and looks often whether there still is."""
+    """Work continues beyond its end while it is needed, and often checks whether it still is."""
     ctx = msgspec.structs.replace(at(now_s), overtime_s=overtime_s)
     assert Until(5.0, of).op(ctx)[0] == answer
 
 
 def test_any_of_takes_the_soonest_and_keeps_the_others() -> None:
-    """Only the part whose answer is taken moves on; ties go to the first."""
+    """Only the part whose operation is taken moves on; ties go to the first."""
     generator: Generator = AnyOf((Once("late", 9.0), Once("soon", 2.0), Once("too", 2.0)))
     order = []
     for _ in range(3):
@@ -140,21 +141,21 @@ def test_any_of_takes_the_soonest_and_keeps_the_others() -> None:
 
 
 def test_any_of_waits_as_long_as_somebody_might_act() -> None:
-    """It has ended when all parts have; else it waits for the part that waits least."""
+    """AnyOf ends when all of its parts have ended, and otherwise waits for the earliest of them."""
     assert AnyOf((Nothing(), Repeat("x"))).op(at(0, free=()))[0] == Wait(math.inf)
     busy = Until(7.0, Repeat("x"))
     assert AnyOf((busy, Repeat("y"))).op(at(0, free=()))[0] == Wait(7.0)
 
 
 def test_reserve_gives_each_part_its_threads() -> None:
-    """A part is offered the processes of its own threads only, whatever their process ids."""
+    """A part gets only the processes of its own threads, whatever their process ids."""
     generator = Reserve(((1, Repeat("a")), (2, Repeat("b"))))
     assert generator.op(at(0, free=(4, 5)))[0] == Invocation(process=4, f="b")
     assert generator.op(at(0, free=(3, 5)))[0] == Invocation(process=3, f="a")
 
 
 def test_every_part_hears_of_every_event() -> None:
-    """What one part does the others may react to."""
+    """Every part receives every event, so that it may react to the other parts."""
     both = Reserve(((1, AnyOf((Once("a"),))), (2, Until(9, Stagger(1.0, Once("b"))))))
     updated = both.update(EVENT)
     assert updated.op(at(0, free=(0,)))[0] == Invocation(process=0, f="a+seen")

@@ -1,10 +1,10 @@
-"""Names of a topic's lives."""
+"""The names of a topic's incarnations."""
 
 from model import lives
 
 
 def test_each_life_has_a_name_of_its_own() -> None:
-    """The first is called as the topic is."""
+    """Each incarnation of a topic has a name of its own, and the first has the topic's name."""
     names = ["topic0"]
     for _ in range(10):
         names.append(lives.next_of(names[-1]))

@@ -82,12 +82,12 @@ def of_librdkafka(folder: Path) -> list[str]:
 
 
 def test_every_setting_of_the_installed_librdkafka_is_sorted(tmp_path: Path) -> None:
-    """Of all settings that librdkafka lists exactly those that name something are refused."""
+    """Of all settings that librdkafka lists, exactly those that name something are rejected."""
     names = of_librdkafka(tmp_path)
     assert len(names) > 150
     refused = {name for name in names if plan_settings.refusal({"consumer": {name: "1"}})}
     oauth = {name for name in names if name.startswith("sasl.oauthbearer.")}
-    mechanisms = {"sasl.mechanism", "sasl.mechanisms"}  # 1 is none
+    mechanisms = {"sasl.mechanism", "sasl.mechanisms"}  # "1" is no mechanism
     assert refused == {*LIBRDKAFKA, *oauth, *mechanisms}
 
 
@@ -102,7 +102,7 @@ def test_a_setting_that_names_something_is_refused_by_name(name: str) -> None:
 
 
 def test_what_the_brokers_obey_may_be_set() -> None:
-    """Of our broker's settings only those are refused that the run lays out itself."""
+    """Of the broker's settings, only those are rejected that the run defines itself."""
     refused = {name for name in SETTINGS if plan_settings.refusal({"broker": {name: "1"}})}
     assert refused == {
         *("broker.id", "listeners", "advertised.listeners", "listener.security.protocol.map"),
@@ -111,13 +111,14 @@ def test_what_the_brokers_obey_may_be_set() -> None:
 
 
 def test_what_aiokafka_is_given_may_be_set() -> None:
-    """No setting that our aiokafka clients translate is refused."""
+    """No setting that the aiokafka clients translate is rejected."""
     for names in (aio_settings.PRODUCER, aio_settings.CONSUMER):
         assert plan_settings.refusal({"producer": dict.fromkeys(names, "1")}) is None
 
 
 def test_a_fixed_choice_of_classes_may_be_set() -> None:
-    """replica.selector.class has three values here, none of which is loaded; others are refused."""
+    """replica.selector.class has three values here, none of which is loaded; others are
+    rejected."""
     name, selector = "replica.selector.class", SETTINGS["replica.selector.class"]
     assert selector.one_of is not None
     for value in selector.one_of:
@@ -146,7 +147,7 @@ def test_a_fixed_choice_of_classes_may_be_set() -> None:
     ],
 )
 def test_a_value_that_names_something_is_refused(value: str) -> None:
-    """Whatever the setting is called; text that nothing interprets may be anything."""
+    """A value that names something is rejected for every setting that does not take plain text."""
     assert plan_settings.refusal({"producer": {"some.new.setting": value}}) is not None
     for free in ("client.id", "sasl.password", "ssl.key.pem", "topic.blacklist"):
         assert plan_settings.refusal({"producer": {free: value}}) is None
@@ -171,7 +172,7 @@ def test_a_value_that_names_something_is_refused(value: str) -> None:
     ],
 )
 def test_plain_values_may_be_set(name: str, value: str) -> None:
-    """Numbers, flags and words are data."""
+    """Numbers, flags and words are accepted."""
     assert plan_settings.refusal({"consumer": {name: value}}) is None
 
 
@@ -186,7 +187,8 @@ def test_plain_values_may_be_set(name: str, value: str) -> None:
     ],
 )
 def test_no_mechanism_runs_kinit(table: dict[str, str]) -> None:
-    """librdkafka's default mechanism is GSSAPI, for which it runs a command by a shell."""
+    """A mechanism is rejected if it makes librdkafka run ``kinit`` in a shell; GSSAPI is the
+    default."""
     assert plan_settings.refusal({"producer": table}) is not None
     right = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN"}
     assert plan_settings.refusal({"producer": right}) is None
@@ -200,7 +202,8 @@ def test_no_mechanism_runs_kinit(table: dict[str, str]) -> None:
 def test_a_word_rules_a_setting_out_in_every_spelling(
     words: list[str], last: str, joint: str
 ) -> None:
-    """Dots, dashes, underscores, capitals and camel case make no difference."""
+    """A word rejects a setting in every spelling: dots, dashes, underscores, capitals, camel
+    case."""
     parts = [*words, last]
     camel = parts[0] + "".join(part.capitalize() for part in parts[1:])
     for name in (joint.join(parts), joint.join(parts).upper(), camel):

@@ -19,21 +19,21 @@ END = Watched(snapshots=9, until_ns=11)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Line by line."""
+    """A record is read as it was written, line by line."""
     path = tmp_path / violation.FILE
     path.write_bytes(violation.encode(BROKEN) + violation.encode(END))
     assert violation.read(path) == Record((BROKEN,), END)
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
-    """Its writer was killed: what came before counts, and there is no end."""
+    """A torn last line is left out: the lines before it count, and there is no end."""
     path = tmp_path / violation.FILE
     path.write_bytes(violation.encode(BROKEN) + violation.encode(END)[:-9])
     assert violation.read(path) == Record((BROKEN,), None)
 
 
 def test_a_line_that_means_nothing_is_refused(tmp_path: Path) -> None:
-    """With its number."""
+    """A line that is no record is rejected with its number."""
     path = tmp_path / violation.FILE
     path.write_bytes(violation.encode(BROKEN) + b'{"type":"rumour"}\n')
     with pytest.raises(BadHistory, match=r"invariants.jsonl, line 2"):

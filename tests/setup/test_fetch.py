@@ -49,7 +49,7 @@ def test_index_url(environment: dict[str, str], url: str) -> None:
 
 
 def test_another_checksum_is_refused() -> None:
-    """Data is handed on only when it is what was pinned."""
+    """Data with another checksum than the pinned one is rejected."""
     pin = Pin("tool", hashlib.sha256(b"good").hexdigest())
     assert fetch.verified(b"good", pin) == b"good"
     with pytest.raises(fetch.NotFetched, match="tool has SHA-256"):
@@ -57,7 +57,7 @@ def test_another_checksum_is_refused() -> None:
 
 
 def test_a_file_that_does_not_come_is_told(tmp_path: Path) -> None:
-    """Whatever goes wrong on the way is one kind of failure."""
+    """Every failure to fetch a file is reported as one kind of error."""
     with pytest.raises(fetch.NotFetched, match="did not give it"):
         fetch.get((tmp_path / "absent").as_uri())
 
@@ -102,7 +102,7 @@ def test_a_wheel_is_fetched_by_its_index_page(
     ],
 )
 def test_pin_for_machine(system: str, machine: str, found: str | None) -> None:
-    """Processors go by several names; what nothing is pinned for has no file."""
+    """A processor's several names have the same pin, and a machine without a pin has none."""
     pins = {"x86_64": Pin("intel", ""), "aarch64": Pin("arm", "")}
     pin = for_machine(pins, system, machine)
     assert (pin.filename if pin else None) == found

@@ -26,12 +26,12 @@ openjdk version "17.0.15" 2025-04-15
     ],
 )
 def test_described(settings: str, found: java.Java | None) -> None:
-    """Java tells its home and its version, before 9 with a leading 1."""
+    """Java reports its home and its version, before version 9 with a leading 1."""
     assert java.described(settings) == found
 
 
 def test_what_is_not_java_is_none(tmp_path: Path) -> None:
-    """A program that is absent, or that is something else, is not taken for Java."""
+    """A program that is absent, or is not Java, is not used as Java."""
     assert java.ask(tmp_path / "java") is None
     assert java.ask(Path("/bin/true")) is None
 

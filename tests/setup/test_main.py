@@ -28,7 +28,7 @@ def test_what_is_missing_ends_in_one_sentence(
 def test_the_command_runs_in_the_environment_that_was_set_up(
     repository: Path, tmp_path: Path
 ) -> None:
-    """After a set-up the command takes the place of the set-up, its exit status included."""
+    """After the set-up, the command replaces its process, so that its exit status is the result."""
     for name in ("bin/java", "toxiproxy-server", "project/.venv/bin/python"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch(mode=0o755)

@@ -29,7 +29,7 @@ def keep(root: Path) -> dict[str, str]:
 
 
 def load(root: Path) -> dict[str, str] | None:
-    """What a next set-up would find."""
+    """Return the state that the next set-up would find."""
     return state.load(root / ".tools" / "env.json", state.stamp(root))
 
 
@@ -41,7 +41,7 @@ def test_kept_while_nothing_changes(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["uv.lock", "pyproject.toml", "setup/main.py"])
 def test_dropped_when_a_project_file_changes(root: Path, name: str) -> None:
-    """Whatever decides the set-up is part of the stamp."""
+    """The state is dropped when a file changes that decides the set-up."""
     keep(root)
     (root / name).write_text("changed")
     assert load(root) is None
@@ -49,20 +49,21 @@ def test_dropped_when_a_project_file_changes(root: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [".venv/bin/python", "jre/bin/java", "toxiproxy-server"])
 def test_dropped_when_a_thing_is_gone(root: Path, name: str) -> None:
-    """Somebody removed what was installed: install it again."""
+    """The state is dropped when something that was installed is removed."""
     keep(root)
     (root / name).unlink()
     assert load(root) is None
 
 
 def test_dropped_when_torn(root: Path) -> None:
-    """A state file that cannot be read is none."""
+    """A state file that cannot be read counts as no state."""
     keep(root)
     (root / ".tools" / "env.json").write_text('{"stamp": ')
     assert load(root) is None
 
 
 def test_complete() -> None:
-    """A command sees our programs first, and the rest of its surroundings as they were."""
+    """A command has the project's programs first on PATH, and the rest of its environment
+    unchanged."""
     done = state.complete({"PATH": "/bin", "HOME": "/h"}, {"JAVA_HOME": "/j"}, Path("/p"))
     assert done == {"PATH": "/p/.venv/bin:/p/.tools/bin:/bin", "HOME": "/h", "JAVA_HOME": "/j"}

@@ -17,13 +17,14 @@ def program(path: Path, says: str) -> Path:
 
 
 def test_build_information_tells_the_version() -> None:
-    """A binary that calls itself "git" is known by what Go wrote into it, another module is not."""
+    """A binary whose version is "git" is identified by Go's build information, unless it is another
+    module."""
     assert toxiproxy.built_from(BUILD % b"github.com/Shopify/toxiproxy/v2") == "2.12.0"
     assert toxiproxy.built_from(BUILD % b"github.com/else/toxiproxy/v2") is None
 
 
 def test_version(tmp_path: Path) -> None:
-    """The program's own word comes first, then its build information, then nothing."""
+    """The version is what the program prints, or what its build information says, or none."""
     server = program(tmp_path / "server", "toxiproxy-server version 2.9.0")
     assert toxiproxy.version(server) == "2.9.0"
     program(server, "toxiproxy-server version git")
@@ -37,7 +38,7 @@ def test_version(tmp_path: Path) -> None:
 def test_only_the_pinned_version_on_path_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another version on PATH is passed over, the pinned one is taken as it is."""
+    """Only the pinned version on PATH is used; another version is ignored."""
     tools = tmp_path / "tools"
     ours = program(tools / "bin" / "toxiproxy-server", "version 2.12.0")
     other = program(tmp_path / "path" / "toxiproxy-server", "version 2.11.0")
@@ -48,7 +49,7 @@ def test_only_the_pinned_version_on_path_is_taken(
 
 
 def test_the_release_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Go the released binary is fetched; the wrong bytes end in a sentence with advice."""
+    """Without Go the released binary is fetched, and wrong bytes end in a sentence with advice."""
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(fetch, "get", lambda url: b"not it: " + url.encode())
     monkeypatch.setattr("platform.machine", lambda: "x86_64")

@@ -1,4 +1,4 @@
-"""``faultline`` as a user calls it, each time in a process of its own, which pins itself."""
+"""``faultline`` as a user calls it, each time in a process of its own that pins its environment."""
 
 import json
 import subprocess
@@ -20,14 +20,14 @@ VALID, INVALID = 0, 1
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a command."""
+    """The result of a command."""
 
     status: int
     verdict: dict[str, Any]
     folder: Path
 
     def hash_of(self, name: str) -> str:
-        """Of a file in its folder."""
+        """The hash of a file in its folder."""
         return sha256((self.folder / name).read_bytes()).hexdigest()
 
 
@@ -36,7 +36,8 @@ Faultline = Callable[..., Told]
 
 @pytest.fixture
 def faultline(project_environment: dict[str, str], tmp_path: Path) -> Faultline:
-    """Runs a verb that makes a run's folder; ``results`` names where, below the test's own."""
+    """Runs a command that makes a run's folder; ``results`` names its parent, below the test's
+    own."""
 
     def call(
         *words: object, results: str = "results", cwd: Path = tmp_path, **environment: str
@@ -60,19 +61,19 @@ def faultline(project_environment: dict[str, str], tmp_path: Path) -> Faultline:
 
 @dataclass(frozen=True)
 class Done:
-    """A simulation that is over."""
+    """A simulation that has ended."""
 
     folder: Path
 
     @property
     def verdict(self) -> dict[str, Any]:
-        """What ``verdict.json`` holds."""
+        """The content of ``verdict.json``."""
         verdict: dict[str, Any] = json.loads((self.folder / "verdict.json").read_text())
         return verdict
 
     @property
     def schedule(self) -> list[dict[str, Any]]:
-        """A row for each fault, in the order of their ends."""
+        """The row of each fault, in the order of their ends."""
         lines = (self.folder / "schedule.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
@@ -82,7 +83,8 @@ Simulate = Callable[[Plan], Done]
 
 @pytest.fixture(scope="session")
 def simulator() -> Iterator[subprocess.Popen[str]]:
-    """A process that simulates (``simulator.py``): pinned, so that a test always sees the same."""
+    """A pinned process that simulates (``simulator.py``), so that a test always has the same
+    result."""
     here = Path(__file__).resolve().parent
     with subprocess.Popen(
         [sys.executable, str(here / "simulator.py")],
@@ -96,7 +98,7 @@ def simulator() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def simulate(simulator: subprocess.Popen[str], tmp_path: Path) -> Simulate:
-    """Simulates a plan as it was asked for, in a folder below the test's own, and judges it."""
+    """Simulates a plan as requested, in a folder below the test's own, and judges it."""
     count = 0
 
     def call(asked: Plan) -> Done:

@@ -31,11 +31,11 @@ TIME_LIMIT_S = 15.0
 PLANTED = 20
 
 Case = tuple[str, Callable[[], Any]]
-"""A name, and what makes the plan."""
+"""A name, and a function that makes the plan."""
 
 
 def cases() -> Iterator[Case]:
-    """Ten seeds of every workload, and twenty planted bugs, the same ones each time."""
+    """Ten seeds of every workload, and twenty mutants, always the same."""
     from harness.app import catalogue
 
     for workload in sorted(catalogue.WORKLOADS):
@@ -63,7 +63,7 @@ def _of_bug(path: Path) -> Any:
 
 
 def hashes(plan: Any, folder: Path) -> dict[str, Any]:
-    """What a plan's simulation records, and what is found in it."""
+    """Hash what a plan's simulation records, and what is found in it."""
     import pyarrow.parquet as pq
 
     from harness.app.search import one
@@ -80,7 +80,7 @@ def hashes(plan: Any, folder: Path) -> dict[str, Any]:
 
 
 def all_hashes(scratch: Path, jobs: int) -> dict[str, Any]:
-    """Of every case, by its name; a process of its own simulates each."""
+    """Hash every case, each simulated by a process of its own."""
     import pandas as _pandas  # noqa: F401 - pyarrow imports it: here, once for all processes
 
     from harness.app.search import one as _one  # noqa: F401 - the same
@@ -115,7 +115,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Compare, or renew."""
+    """Compare the hashes with those in the file, or write them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

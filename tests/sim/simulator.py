@@ -16,7 +16,7 @@ DONE = "done"
 
 
 def simulate(path: Path, folder: Path) -> None:
-    """Carry out the plan in a new folder, and judge it; it draws no page."""
+    """Simulate the plan in a new folder, and judge it; no page is written."""
     import msgspec
 
     from harness.app.search import one
@@ -29,7 +29,7 @@ def simulate(path: Path, folder: Path) -> None:
 
 
 def in_a_copy(path: Path, folder: Path) -> str:
-    """Simulate in a child; what failed, or :data:`DONE`."""
+    """Simulate in a child process; return what failed, or :data:`DONE`."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -49,7 +49,7 @@ def in_a_copy(path: Path, folder: Path) -> str:
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Answer each line until the input ends."""
     from harness.app.search import one as _one  # noqa: F401 - children have it already
 
     for line in sys.stdin:

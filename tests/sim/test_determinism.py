@@ -11,7 +11,8 @@ RUN = ("run", "--target", "simulated", "--time-limit", 20)
 
 @pytest.mark.timeout(300)
 def test_a_replay_is_the_same_run(faultline: Faultline, tmp_path: Path) -> None:
-    """In another directory, with another home, time zone and a larger environment; byte by byte."""
+    """A replay is byte for byte the same run, in another directory, home, time zone and
+    environment."""
     first = faultline(*RUN, "--seed", 7)
     assert first.status == VALID
     assert first.verdict["evidence"]["faults_effective"] >= 1
@@ -34,7 +35,7 @@ def test_a_replay_is_the_same_run(faultline: Faultline, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_another_seed_is_another_run(faultline: Faultline) -> None:
-    """Also with the same faults: none."""
+    """Another seed is another run, even without faults."""
     quiet = ("run", "--target", "simulated", "--time-limit", 3, "--nemesis", "none")
     hashes = [
         faultline(*quiet, "--seed", seed, results=str(seed)).hash_of("history.jsonl")

@@ -1,4 +1,4 @@
-"""Faults that only simulated machines have: each bites, is mended, and a broker survives it."""
+"""Faults that only simulated nodes have: each has an effect, is healed, and breaks no promise."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ def carried_out(
     time_limit_s: float = 10.0,
     **plan: Any,
 ) -> tuple[Done, list[dict[str, Any]]]:
-    """A simulated run, and the rows of its schedule; faults are drawn when none is given."""
+    """Simulate some faults, or drawn ones if there are none, and return the rows of the
+    schedule."""
     schedule = tuple(
         msgspec.convert({"id": number, **fault}, ScheduledFault)
         for number, fault in enumerate(faults, start=1)
@@ -84,7 +85,7 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
 def test_it_bites_and_is_mended(
     simulate: Simulate, nemesis: str, asked: dict[str, Any], how: str
 ) -> None:
-    """It is proved by what is measured, so is its end, and no promise is broken."""
+    """A fault's effect and its heal are proved by measurement, and no promise is broken."""
     done, [row] = carried_out(simulate, nemesis, asked)
     assert row["effect"]["proved"]
     assert how in row["effect"]["how"]
@@ -109,7 +110,7 @@ def test_a_point_orders_two_paths(simulate: Simulate) -> None:
 
 
 def test_a_flipped_bit_is_found_and_flipped_back(simulate: Simulate) -> None:
-    """On every replica, each in a batch of its own."""
+    """On every replica, a flipped bit is found in a batch of its own, and is flipped back."""
     asked = fault("bit-flip", ["broker-1", "broker-2", "broker-3"], key="topic0-0")
     done, [row] = carried_out(simulate, "bit-flip", asked)
     assert row["effect"]["how"].count("does not match its CRC") == 3
@@ -120,7 +121,10 @@ def test_a_flipped_bit_is_found_and_flipped_back(simulate: Simulate) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_controller_without_power_comes_back_as_a_follower(simulate: Simulate, seed: int) -> None:
-    """Its successor finds it registered anew, perhaps: if it led on, what it has lost were gone."""
+    """A controller that loses power returns as a follower.
+
+    Its successor may find it registered again. If it still led, its unsynced records would be lost.
+    """
     strike = fault("power-loss", "controller", 0.3)
     done, [row] = carried_out(simulate, "power", strike, seed=seed)
     assert row["effect"]["proved"]
@@ -142,7 +146,7 @@ INHERENT = [
     ("late-commit-hits-next-txn", "G1a", {"broker.transaction.version": "2"}),
     ("late-abort-hits-next-txn", "torn-transaction", {"broker.transaction.version": "2"}),
 ]
-"""Plans whose course is nobody's fault, what it is called, and who would not permit it."""
+"""Plans whose loss is no bug, the anomaly, and a setting under which it would be illegal."""
 
 
 @pytest.mark.slow
@@ -150,7 +154,7 @@ INHERENT = [
 def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
     simulate: Simulate, name: str, anomaly: str, strict: dict[str, str]
 ) -> None:
-    """And illegal by the strict contract: the same history, judged twice."""
+    """An inherent loss is permitted by its plan's contract, and illegal by the strict one."""
     plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
     done = simulate(plan)
     assert done.verdict["valid"] is True
@@ -162,7 +166,8 @@ def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
 
 @pytest.mark.parametrize("name", ["late-commit-hits-next-txn", "late-abort-hits-next-txn"])
 def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(simulate: Simulate, name: str) -> None:
-    """By default nobody acts again whose commit or abort may still be under way."""
+    """By default, a producer does not act again while its commit or abort may still be under
+    way."""
     plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
     options = {**plan.options, "doubt_ends": True}
     done = simulate(msgspec.structs.replace(plan, options=options))
@@ -177,7 +182,7 @@ def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(simulate: Simulate, 
 def test_a_correct_broker_survives_what_is_drawn(
     simulate: Simulate, nemesis: str, seed: int
 ) -> None:
-    """Nothing of it is inherent: what is drawn by itself breaks no promise."""
+    """A correct broker survives drawn faults without an anomaly."""
     done, rows = carried_out(simulate, nemesis, time_limit_s=40.0, seed=seed)
     assert rows
     assert done.verdict["valid"] is True

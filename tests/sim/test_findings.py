@@ -1,4 +1,4 @@
-"""Plans that once showed a bug of the broker's own (docs/findings), and show nothing any more."""
+"""Plans that once showed a bug of the broker (docs/findings), and show none any more."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ PLANS = sorted((Path(__file__).parent / "findings").glob("*.toml"))
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 def test_it_stays_mended(path: Path, simulate: Simulate) -> None:
-    """With every fault of it proved."""
+    """A plan of a fixed bug is valid, with all of its faults proved."""
     verdict = simulate(request.plan_of(request.from_toml(path))).verdict
     assert verdict["valid"] is True, verdict
     assert verdict["evidence"]["faults_effective"] == verdict["evidence"]["faults"] > 0

@@ -1,4 +1,4 @@
-"""A planted bug is found on virtual time, and nothing without it."""
+"""A mutant's bug is found on virtual time, and no anomaly without it."""
 
 from pathlib import Path
 
@@ -9,8 +9,10 @@ from tests.sim.conftest import INVALID, VALID, Faultline
 
 @pytest.mark.timeout(300)
 def test_ack_on_local_append(faultline: Faultline, repository: Path) -> None:
-    """A leader that acknowledges alone loses writes when it is cut off: by the plan that shows it
-    on processes, too."""
+    """A leader that acknowledges on its own append loses writes when it is cut off.
+
+    The plan is the one that shows it on processes.
+    """
     plan = repository / "examples" / "plans" / "ack-on-local-append.toml"
     words = ("run", plan, "--target", "simulated", "--rate", 20, "--time-limit", 18)
     correct = faultline(*words, results="correct")

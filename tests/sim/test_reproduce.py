@@ -1,4 +1,4 @@
-"""A red run that was recorded on processes, simulated and shrunk by the commands that it prints."""
+"""A red run on processes is simulated and shrunk by the commands that it prints."""
 
 import json
 import shlex
@@ -19,8 +19,11 @@ BUG = "ack-on-local-append"
 def test_from_processes_to_a_test_case(
     project_environment: dict[str, str], repository: Path, tmp_path: Path
 ) -> None:
-    """The plan of a red run on processes shows the same anomaly in a simulation, whose folder
-    ``shrink`` takes by the command that is printed; a second time the answer is the same."""
+    """A red run on processes becomes a small test case.
+
+    Its plan shows the same anomaly in a simulation, and ``shrink`` accepts the folder of that by
+    the command that is printed; a second time, the answer is the same.
+    """
     fields = request.from_toml(repository / "examples" / "plans" / f"{BUG}.toml")
     plan = request.resolve(request.plan_of(fields | {"mutants": (BUG,)}))
     assert plan.target == "processes"

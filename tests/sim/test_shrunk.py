@@ -1,5 +1,4 @@
-"""What is left of a failure when it has been shrunk is worth keeping: it is small, and the same in
-every checkout."""
+"""A shrunk failure is small, and the same in every checkout."""
 
 import json
 import os
@@ -32,7 +31,7 @@ def _python(*words: object, cwd: Path, env: Mapping[str, str]) -> Done:
 
 @pytest.fixture
 def shrunk(faultline: Faultline, repository: Path, tmp_path: Path) -> Told:
-    """A lost write, from a plan in which there is more than it takes."""
+    """A lost write, shrunk from a plan that has more faults than it needs."""
     plan = repository / "examples" / "plans" / "ack-on-local-append.toml"
     options = ("--target", "simulated", "--rate", 20, "--time-limit", 18)
     failure = faultline("run", plan, *options, "--mutant", "ack-on-local-append", results="found")
@@ -51,8 +50,11 @@ def shrunk(faultline: Faultline, repository: Path, tmp_path: Path) -> Told:
 def test_a_shrunk_failure_is_the_same_in_another_checkout(
     shrunk: Told, repository: Path, tmp_path: Path
 ) -> None:
-    """Byte by byte; also with another home, time zone, size of the environment, and directory.
-    Its test case passes there, too."""
+    """A shrunk failure is byte for byte the same in another checkout.
+
+    Its test case passes there. The other checkout has another home, time zone, size of the
+    environment, and directory.
+    """
     checkout, elsewhere = tmp_path / "another" / "check out", tmp_path / "elsewhere"
     for package in PACKAGES:
         shutil.copytree(

@@ -1,4 +1,4 @@
-"""The pages on cutting logs at the watermark: their schedules do what they say."""
+"""The schedules in the documents about truncation to the watermark do what the text says."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings"
 def test_the_page_tells_the_truth(
     story: str, mutant: str, told: set[str], tmp_path: Path, simulate: Simulate
 ) -> None:
-    """Red with the bug as it says there, valid without it."""
+    """The schedule has the anomalies of the text with the mutant, and is valid without it."""
     [plan] = re.findall(
         r"^```toml\n(.*?)^```$", (FINDINGS / f"{story}.md").read_text(), re.MULTILINE | re.DOTALL
     )

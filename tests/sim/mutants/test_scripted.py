@@ -1,6 +1,7 @@
-"""Each planted bug has a schedule that shows it every time; the correct broker passes it.
+"""Each mutant has a plan that shows its bug every time, and that the correct broker passes.
 
-A new one is a registration (``broker_impl/mutants``) and a plan of its name: no line here.
+A new mutant is a registration (``broker_impl/mutants``) and a plan of its name; this file stays as
+it is.
 """
 
 from pathlib import Path
@@ -17,7 +18,7 @@ PLANS = {plan.stem: plan for plan in sorted((ROOT / "examples" / "mutants").glob
 
 
 def test_every_mutant_has_a_plan() -> None:
-    """No planted bug goes unseen, and no plan is for none."""
+    """Every mutant has a plan, and every plan has a mutant."""
     assert sorted(PLANS) == [
         name for name in mutants.names() if mutants.get(name).kind not in ("control", "protocol")
     ]
@@ -26,8 +27,8 @@ def test_every_mutant_has_a_plan() -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", PLANS)
 def test_red_with_it_and_green_without(name: str, simulate: Simulate) -> None:
-    """Its plan is red with the bug, by the anomaly that its story names, and valid without it,
-    all faults in effect."""
+    """A mutant's plan has the expected anomaly with the mutant, and is valid without it, all faults
+    proved."""
     asked = request.plan_of(request.from_toml(PLANS[name]))
     without = simulate(asked).verdict
     assert without["valid"] is True, without
