@@ -1,5 +1,4 @@
-"""Turns what kernels found into findings: legal or not by the contract, with the faults at the
-time."""
+"""Turns what kernels found into findings: legal or not, with the faults that were active."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,7 @@ import pyarrow as pa
 
 
 def release() -> None:
-    """Return freed memory to the system. The C library and Arrow keep it otherwise, and it counts
-    as memory of this process."""
+    """Release what the C library and Arrow have freed but keep, as it counts as this process's."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
     if trim is not None:

@@ -96,8 +96,8 @@ def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
 
 
 class Growing:
-    """A column in memory of its own, which the system moves when it grows, and gets back when it
-    ends."""
+    """A column in a memory mapping of its own: it grows without a copy, and the system gets the
+    memory back."""
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self._dtype = np.dtype(dtype)

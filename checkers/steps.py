@@ -189,7 +189,8 @@ def steps(
 
 
 def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> I64:
-    """Return for each fetch the latest beginning of a commit that its answer shows, as an event.
+    """Return for each fetch the latest event at or after which a commit began that its answer
+    shows.
 
     One coordinator gives an answer, from one state, so this holds for all offsets of the answer.
     Groups of clients that commit automatically are left out, because such a client may have
@@ -343,7 +344,7 @@ def _begun(ops: Ops) -> I64:
 
 def _ends_badly(ops: Ops) -> I64:
     """Return for each operation the first one of its process from there on that polled and did not
-    end well. What that one delivered, and to which position, is not all known."""
+    end well. From then on, what it received and its position are not fully known."""
     bad = ops.polls & (ops.outcome != OK)
     found = np.full(len(ops.op), FOREVER)
     next_bad: dict[int, int] = {}

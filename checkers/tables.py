@@ -189,8 +189,8 @@ class Tables(History):
         return operations.event_ns[np.searchsorted(operations.event_index, events)]
 
     def began(self, events: list[int]) -> I64:
-        """Return when the operations began that these events end; an event that ends none counts
-        itself."""
+        """Return when the operations began that these events complete; for any other event, its
+        own time."""
         ended = self.operations.op
         if not len(ended):
             return self.when(events)
@@ -234,13 +234,15 @@ def columns(history: pa.Table, source: Path | None = None) -> Columns:
 
 
 def tables(history: pa.Table, source: Path | None = None) -> Tables:
-    """The tables of a history. Raises :class:`BadHistory` as :func:`columns` does."""
+    """Return the tables of a history. Raises :class:`BadHistory` as :func:`columns` does."""
     return tables_of(columns(history, source))
 
 
 def tables_of(columns: Columns) -> Tables:
-    """Return the tables of a history, and take its columns apart: unless the caller keeps the
-    history, memory that is read only once is freed at once."""
+    """Return the tables of a history, and drop its columns on the way.
+
+    Unless the caller keeps the history, each column is freed after its last use.
+    """
     operations = _operations(columns)
     memory.release()
     first, last, outcome = operations.first, operations.last, operations.outcome

@@ -108,7 +108,7 @@ def is_complete(verdict: Verdict) -> bool:
 
 
 def replaces(later: Verdict, earlier: Verdict) -> bool:
-    """Return whether a later judgement of a history replaces an earlier one under its contract.
+    """Return whether a later verdict on a history replaces an earlier one by the same contract.
 
     A weaker one never does (valid < unknown < invalid), nor one that did not finish: without Java
     nothing is known, whatever was known before.

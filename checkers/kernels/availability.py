@@ -6,7 +6,7 @@ import numpy as np
 from checkers.kernels.rows import I64, OK, Found, Log, at
 
 STUCK_NS = 30_000_000_000
-"""A partition is stuck if it gets writes this long after the last heal, and takes none."""
+"""A partition is stuck if it acknowledges no write for this long after the last heal."""
 
 
 class Outage(msgspec.Struct, frozen=True):

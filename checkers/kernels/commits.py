@@ -201,7 +201,7 @@ def _ends(commits: Steps, steps: Steps) -> I64:
 
 
 def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
-    """Return which commits a fetch has found and no other operation can have made.
+    """Return which commits a fetch has found that no other operation can have made.
 
     They have taken effect by then, even if they are in doubt or of a transaction. Their ``end`` is
     set. A fetch that found nothing proves no deletion.
@@ -318,9 +318,9 @@ class _Fetch:
 
 
 def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
-    """Return for how long a former coordinator must have missed, without a fault, that it was
-    replaced, to answer so (:func:`~checkers.kernels.former.idle_ns`); ``None`` if faults do not
-    explain it."""
+    """Return for how long, while no fault was active, a former coordinator must have missed its
+    successor to give this answer (:func:`~checkers.kernels.former.idle_ns`); ``None`` if faults do
+    not explain it."""
     steps = register.steps
     seen = _seen(register, fetch)
 
@@ -361,8 +361,8 @@ def _seen(register: Register, fetch: _Fetch) -> tuple[int, int] | None:
 
 def _is_moved(log: Log, from_ns: int, to_ns: int, former_broker: str) -> bool:
     """Return whether a process may have been sent to a former coordinator between two times. It
-    stays with the one that it knows, unless a fault strikes that one: another broker than the
-    former one."""
+    stays with the successor that it knows, unless a fault strikes another broker than the former
+    one."""
     return any(
         band.nodes != frozenset({former_broker})
         and band.from_ns <= to_ns

@@ -57,8 +57,8 @@ def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False
 def excused(log: Log, rows: I64, offset: I64) -> Bools:
     """Return which of these rows of ``log.sends``, at these offsets, may have been compacted away.
 
-    For a row without a known place, any other record of its record key counts that was not answered
-    before it was sent.
+    A row without a known place may have been replaced by any other record of its record key that
+    was not answered before it was sent.
     """
     sends = log.sends.where(rows)
     finally_read = log.caught_up is not None

@@ -14,8 +14,8 @@ from checkers.kernels.rows import I64, OK, Log, Polls
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How much later than it was certainly in the log a record was delivered to a reader that had
-    read of its partition before."""
+    """The time from when a record was certainly in the log to its delivery to a reader that had
+    begun before."""
 
     key: str
     process: int
@@ -42,8 +42,8 @@ class Consumption(msgspec.Struct, frozen=True):
     lag: Lag | None
     unseen: Unseen | None
     counts: dict[int, int]
-    """By number of deliveries: how many pairs of a process and a record have it. Only polls that
-    ended well count."""
+    """The number of pairs of a process and a record, by how often the process received the record.
+    Only polls that ended well count."""
     unseen_changes: dict[int, int] = {}
     """By second of the run: by how much the number of acknowledged records that no process had read
     yet rose (above 0) or fell (below 0). The running sum is the number over time."""

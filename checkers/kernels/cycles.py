@@ -1,9 +1,9 @@
-"""Cycles: transactions that depend on each other in a circle, by Adya's names and Jepsen's.
+"""Cycles: transactions that depend on each other in a circle, by the names of Adya and Jepsen.
 
 There are two kinds of edges: ``wr`` from a transaction to each one that read a record of it, ``ww``
 from a transaction to the one whose record comes next in a partition's log. Kafka isolates reads (no
-reader receives what is not yet committed), so a cycle of ``wr`` alone cannot be. It never isolates
-writes: open transactions interleave in a log, so a cycle with a ``ww`` can be.
+reader receives what is not yet committed), so a cycle of ``wr`` alone is illegal. It never isolates
+writes: open transactions interleave in a log, so a cycle with a ``ww`` is legal.
 
 Strongly connected components show in linear time whether there is a cycle. The search for a short
 one to report runs inside one of them, where there certainly is one.
@@ -129,9 +129,9 @@ def _read_at(history: History) -> I64:
 def _inner(edges: _Edges, count: int) -> _Edges:
     """Drop most edges that are on no cycle.
 
-    They are the edges that begin where none ends or end where none begins, and those that lead over
-    a gap. Transactions are numbered in the order of their ends; a cycle leads back over each place
-    that it leads forward over, and a place that no edge leads back over is a gap.
+    They are the edges from a transaction that no edge enters, to a transaction that no edge leaves,
+    or over a gap. Transactions are numbered in the order of their ends. A cycle leads back over
+    each place that it leads forward over; a place that no edge leads back over is a gap.
     """
     enters, leaves = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     enters[edges.target] = leaves[edges.source] = True
@@ -174,7 +174,7 @@ class _Story:
     def once(
         self, anomaly: str, edges: _Edges, component: I64, through: Bools | None = None
     ) -> Iterator[Found]:
-        """Yield a cycle of one component alone, with one of the edges ``through``."""
+        """Yield a cycle of a single component, with one of the edges ``through``."""
         through = np.ones(len(edges.source), np.bool_) if through is None else through
         components = np.unique(component[edges.source[through]])
         if len(components):
@@ -203,8 +203,7 @@ class _Story:
 
 
 def _shortest(edges: _Edges, through: Sequence[int]) -> list[int]:
-    """Return the rows of a cycle with one of the edges ``through``, the shortest of those that were
-    found."""
+    """Return the rows of a short cycle with one of the edges ``through``."""
     leaving: dict[int, list[int]] = {}
     source, target = edges.source.tolist(), edges.target.tolist()
     for row, node in enumerate(source):

@@ -51,7 +51,7 @@ class _Expected(NamedTuple):
     story: str
     ops: tuple[int, ...] = ()
     variant: str = ""
-    """``start`` if it may be that nothing was committed."""
+    """``start`` if possibly nothing was committed."""
 
 
 class _Deliveries:
@@ -179,8 +179,8 @@ class _Deliveries:
     def _compared(
         self, expected: "_Expected", place: int, ops: tuple[int, ...], story: str
     ) -> Iterable[Found]:
-        """Compare with its expectation where a member begins, or the first record that it
-        receives."""
+        """Compare where a member begins, or the first record that it receives, with what is
+        expected."""
         if place < expected.low:
             yield self._found("resume-overlap", place, ops, story)
         elif place > expected.high and (count := self._skipped(expected.high, place)):

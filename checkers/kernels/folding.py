@@ -1,7 +1,7 @@
 """Folding: a finding that a more basic one explains is counted under it, and not on its own.
 
 A lost, duplicated or phantom record, one that was read uncommitted, or an offset with two values
-causes findings about order. Those count as explained that are gone once the record is removed from
+causes findings about order. A finding is explained if it is gone once the record is removed from
 the history. What is left stands on its own.
 """
 
@@ -67,8 +67,7 @@ def fold_keys(found: Sequence[Found]) -> list[Found]:
 
 
 def fold_groups(found: Sequence[Found]) -> list[Found]:
-    """Fold the findings about where members began into that of a lost commit, if they follow from
-    it: only one commit was lost."""
+    """Fold findings about where members began into the lost commit that explains them."""
     lost = {
         (f.group, f.ops[0]): n
         for n, f in enumerate(found)
@@ -81,8 +80,10 @@ def fold_groups(found: Sequence[Found]) -> list[Found]:
 
 
 def _folded(found: Sequence[Found], reason_of: Callable[[Found], int | None]) -> list[Found]:
-    """Return the findings that stand, each with the number of those that it is the reason for, by
-    index."""
+    """Return the findings that stand, each with the number of findings that it explains.
+
+    ``reason_of`` returns the index of the finding that explains another one.
+    """
     folded: Counter[int] = Counter()
     standing = []
     for n, f in enumerate(found):
@@ -134,7 +135,7 @@ def _gone(derived: Sequence[Found], left: Sequence[Found]) -> Iterable[Found]:
 
 
 def _nearest(explaining: Sequence[Found], gone: Iterable[Found]) -> Iterable[Found]:
-    """Yield for each finding that is explained the one that explains it: the nearest in the log."""
+    """Yield for each explained finding the one that explains it: the nearest in the log."""
     ordered = sorted(explaining, key=_place)
     offsets = [_place(f) for f in ordered]
     for f in gone:

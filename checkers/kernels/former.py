@@ -1,10 +1,10 @@
-"""Former leaders: until when one may have answered from memory, by the faults of a history.
+"""Former leaders: whether the faults of a history explain an answer from memory.
 
-A broker that was replaced as a leader answers as it remembers until it hears of its successor. For
-all that time, faults must keep the news from it: faults that struck this broker, or that struck the
-controller, which could not reach it. So the faults that explain one answer struck one broker, one
-after another, and between them there was no time in which every broker would have heard. A broker
-that ended meanwhile remembers nothing, and a paused one gives no answer.
+A broker that was replaced as a leader answers from its own state until it hears of its successor.
+For all that time, faults must keep the news from it: faults that struck this broker, or that struck
+the controller, which could not reach it. So the faults that explain one answer struck one broker,
+one after another, and between them there was no time in which every broker would have heard. A
+broker that ended meanwhile remembers nothing, and a paused one gives no answer.
 
 A fault also causes the election of the successor, while it is active or soon after. A former leader
 remembers no state of a later time.
@@ -58,8 +58,9 @@ def idle_ns(
 ) -> int | None:
     """Return for how long a former leader must have missed its successor while no fault was active.
 
-    This explains its answer between two times; ``None`` if no faults explain it.
-    ``explains(spell)`` says whether the answer was right when the leader may have been replaced.
+    The leader gave its answer between the two times. ``explains(spell)`` says whether the answer
+    was right when the leader may have been replaced. The result is ``None`` if no faults explain
+    it.
     """
     found = [
         next((spell.idle_ns for spell in spells if explains(spell)), None)
@@ -82,7 +83,7 @@ def _of_brokers(bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[I
 
 
 def _spells(broker: str, bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[Spell]:
-    """The spells of one broker, backwards from its answer."""
+    """Yield the spells of one broker, backwards from its answer."""
     ends = sorted(band.to_ns for band in bands if band.restarts and band.to_ns is not None)
     reach_ns, idle = begin_ns, 0
     for from_ns, to_ns, broken_ns in _pieces(bands, ends, end_ns):

@@ -1,4 +1,4 @@
-"""Runs all kernels on one partition: folds their findings, and measures their time."""
+"""Runs all kernels on one partition, folds their findings, and measures their time."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial

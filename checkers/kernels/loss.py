@@ -136,8 +136,8 @@ class _Proofs:
         )
 
     def _against(self, value: int, offset: int, *, was_read: bool) -> tuple[str, int]:
-        """Return what shows that a record is gone, and the event: another record has its place, a
-        reader went past it, or one read the whole log."""
+        """Return the evidence that a record is gone, and its event: another record is in its place,
+        a reader went past it, or one read the whole log."""
         known, end = self._log.known, self._log.caught_up
         begin, stop = np.searchsorted(known.offset, (offset, offset + 1))
         for row in range(begin, stop):
@@ -222,7 +222,7 @@ def _unchecked(log: Log, unread: Sends) -> list[Found]:
 
 
 def kernel(log: Log) -> list[Found]:
-    """Run both checks, unless the topic was deleted."""
+    """Find losses and unseen records; a deleted topic has none."""
     if log.is_deleted:
         return []
     return lost_writes(log) + unseen(log)

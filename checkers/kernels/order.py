@@ -45,7 +45,7 @@ def nonmonotonic_sends(log: Log) -> list[Found]:
 
 
 def send_skips(log: Log) -> list[Found]:
-    """Find records of others between two that one operation wrote one after the other.
+    """Find records of other operations between two that one operation wrote in sequence.
 
     This is Jepsen's ``int-send-skip``. There is at most one finding, and the others are folded into
     it, because Kafka never isolates writes. ``also`` are the two values.
@@ -124,7 +124,7 @@ def realtime_order(log: Log) -> list[Found]:
 
 
 def _running_max(column: I64) -> I64:
-    """Return for each row the row, up to it, that holds the maximum so far."""
+    """Return for each row the row that holds the maximum up to it."""
     peaks: Bools = column >= np.maximum.accumulate(column)
     rows: I64 = np.maximum.accumulate(np.where(peaks, np.arange(len(column)), 0))
     return rows
@@ -156,8 +156,8 @@ def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Fo
 
 
 def kernel(log: Log) -> list[Found]:
-    """Run both checks; a record that contradicts the order of its own process is reported only
-    once."""
+    """Check the order of processes and of real time; a record that contradicts the order of its own
+    process is reported only once."""
     program = nonmonotonic_sends(log)
     convicted = {value for found in program for value in found.also}
     return program + [f for f in realtime_order(log) if convicted.isdisjoint(f.also)]

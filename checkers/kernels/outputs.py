@@ -44,9 +44,9 @@ class _Work(NamedTuple):
 
 
 def kernel(history: History) -> list[Found]:
-    """Find ``eos-mismatch``: an input that two committed transactions have processed, or none.
+    """Find ``eos-mismatch``: an input that two committed transactions have processed, or none has.
 
-    In the second case, a committed position is behind the input. The variant is ``proven`` if a
+    The second case needs a committed position behind the input. The variant is ``proven`` if a
     transaction is known to be committed only because an output of it was read.
     """
     commits = (history.steps.kind == COMMIT) & history.steps.txn

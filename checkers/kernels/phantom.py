@@ -107,5 +107,5 @@ def aborted_reads(log: Log) -> list[Found]:
 
 
 def kernel(log: Log) -> Iterable[Found]:
-    """Run both checks."""
+    """Find phantoms and aborted reads."""
     return chain(phantoms(log), aborted_reads(log))

@@ -59,8 +59,8 @@ ATTEMPTS_MIN = 3
 
 
 def stuck_producers(history: History) -> list[Found]:
-    """Find transactional producers that complete nothing any more (``stuck-producer``): one by
-    transactional id, or all together where no id is reported."""
+    """Find transactional producers that complete nothing any more (``stuck-producer``), one for
+    each transactional id; producers without a reported id count as one."""
     healed = history.healed_ns
     if healed is None or not len(history.attempts.op):
         return []
@@ -98,6 +98,6 @@ def _named(processes: list[int]) -> str:
 
 
 def _healed_ns(log: Log) -> int | None:
-    """When the last fault was healed; ``None`` if one was not."""
+    """Return when the last fault was healed, 0 without any; ``None`` if one was not."""
     ends = [band.to_ns for band in log.faults]
     return None if None in ends else max((end for end in ends if end is not None), default=0)

@@ -8,7 +8,7 @@ from checkers.kernels.rows import Found
 
 
 class Receipt(NamedTuple):
-    """That a checker ran on a partition or on a whole history, and how it ended."""
+    """The record of a checker's run on a partition or on a whole history."""
 
     checker: str
     seconds: float
@@ -17,8 +17,8 @@ class Receipt(NamedTuple):
 
 
 class GaveUp(Exception):
-    """A checker has used up its budget, and the message says which. What is unknown is not
-    wrong."""
+    """A checker has used up its budget; the message says which. The result is unknown, not
+    invalid."""
 
 
 class Asking:

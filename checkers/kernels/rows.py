@@ -90,8 +90,8 @@ class _Resets(NamedTuple):
 
 
 class Resets(Rows, _Resets):
-    """When a process gave up its position: it was assigned other partitions, without this one.
-    There may be fewer rows where nothing was polled between two of them."""
+    """When a process gave up its position: it was assigned other partitions, without this one. Of
+    several resets without a poll between them, some may be missing."""
 
     __slots__ = ()
 
@@ -123,8 +123,8 @@ NO_BEGINS = Begins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class CatchUp(NamedTuple):
-    """A reader that had begun at the beginning of the log reached the high watermark that was
-    measured after the last acknowledgement."""
+    """A reader that began at the log start reached the high watermark that was measured after the
+    last acknowledgement."""
 
     op: int
     process: int
@@ -133,7 +133,7 @@ class CatchUp(NamedTuple):
 
 
 class Band(NamedTuple):
-    """When a fault was active: from its request until it was healed, if ever."""
+    """A fault interval: from the fault's request until it was healed, if ever."""
 
     id: int
     from_ns: int
@@ -156,12 +156,12 @@ class Band(NamedTuple):
 
 
 SETTLED_NS = 15_000_000_000
-"""For at most so long after such a fault, a broker may not have heard of a new leader."""
+"""The longest time after such a fault for which a broker may not have heard of a new leader."""
 
 
 COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
-"""Events of a group: an offset is committed, or fetched; a partition is assigned to a member, is to
-be given back, or is lost."""
+"""Events of a group: an offset is committed or fetched; a partition is assigned to a member,
+revoked from it, or lost."""
 START, HIGH, STABLE, DELETE = 5, 6, 7, 8
 """Events of a log: a leader reported its start, its high watermark, its last stable offset; or was
 asked to delete all records before an offset. The start that it reports to a deletion is that of all
@@ -210,11 +210,11 @@ class _Steps(NamedTuple):
     start_ns: I64
     end_ns: I64
     knows: I64
-    """For a fetch: the coordinator that answered knows a commit that began at this event, or later,
-    as the same answer shows; UNKNOWN where the answer shows none."""
+    """For a fetch: its answer shows that the coordinator knows a commit that began at or after this
+    event; UNKNOWN if it shows none."""
     knew: I64
-    """For a fetch: what ``knows`` is for the coordinator that has answered its process before, or
-    has accepted a commit of it."""
+    """For a fetch: ``knows`` of the coordinator that last answered its process, or accepted a
+    commit of it."""
     knew_ns: I64
     """When that coordinator was asked."""
 

@@ -111,9 +111,11 @@ def _appended(history: History) -> I64:
 
 
 def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
-    """Find polls that were over before an event after which the transaction of a record that they
-    delivered was still open. There is one finding for each such transaction; ``also`` are the
-    values. For a transaction that was aborted, ``G1a`` reports it."""
+    """Find polls that delivered a record of a transaction that was certainly still open afterwards.
+
+    There is one finding for each such transaction; ``also`` are the values. A read of an aborted
+    transaction is ``G1a``.
+    """
     sends, polls, writer = history.sends, history.polls, history.writer
     rows = np.flatnonzero(writer >= 0)
     rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
@@ -223,8 +225,8 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
 def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
     """Yield each acknowledged init after which another process took over its transactional id.
 
-    With it come the invocation up to which it counts (its process takes the id again), and
-    the first takeover.
+    With it come the invocation up to which it counts, because its own process takes the id again
+    there, and the first takeover.
     """
     by_id: defaultdict[str, list[Init]] = defaultdict(list)
     for init in inits:

@@ -6,7 +6,7 @@ before other replicas have it. So only the start that answers a deletion counts:
 all replicas, and no reader receives what is before it any more. A leader that was replaced and has
 not heard of it may report an older end (variant ``stale``): the end that it knew, if faults explain
 why it has not heard since (:mod:`checkers.kernels.former`). ``also`` holds for how many seconds
-without a fault it must not have heard.
+without a fault it must have missed its successor.
 """
 
 from collections.abc import Iterable, Sequence
@@ -159,10 +159,13 @@ def _variant(
 def _stale(
     bands: Sequence[Band], higher: Steps | Sends | Polls, begin_ns: int, end_ns: int
 ) -> tuple[str, tuple[int, ...]]:
-    """Return whether an answer between two times may be that of a former leader, and for how
-    many seconds without a fault that must have missed its successor. Until the successor was
-    elected, the former leader knew everything: no end above its answer was reported or
-    acknowledged by then."""
+    """Return the variant of an answer between two times, and the seconds of a stale one.
+
+    The variant is ``stale`` if a former leader may have given the answer; the seconds are for how
+    long it must have missed its successor without a fault. Until that successor was elected, the
+    former leader knew every end that was reported or acknowledged, so none of these is above its
+    answer.
+    """
     first_ns = int(higher.end_ns.min(initial=end_ns))
     idle_ns = former.idle_ns(bands, begin_ns, end_ns, lambda spell: spell.from_ns <= first_ns)
     return ("", ()) if idle_ns is None else ("stale", (former.seconds(idle_ns),))
