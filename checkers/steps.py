@@ -189,8 +189,7 @@ def steps(
 
 
 def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> I64:
-    """Return for each fetch the latest event at or after which a commit began that its answer
-    shows.
+    """Return for each fetch the latest event since which a commit began that its answer shows.
 
     One coordinator gives an answer, from one state, so this holds for all offsets of the answer.
     Groups of clients that commit automatically are left out, because such a client may have

@@ -163,7 +163,7 @@ class _Latest:
         self._rows = rows[np.maximum.accumulate(np.where(is_best, np.arange(len(rows)), 0))]
 
     def before(self, value: int) -> int:
-        """Return that row; UNKNOWN if there is none."""
+        """Return the row that began last before a value; UNKNOWN if there is none."""
         count = int(np.searchsorted(self._place, value))
         return int(self._rows[count - 1]) if count else UNKNOWN
 

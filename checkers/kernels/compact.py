@@ -25,7 +25,7 @@ class Operations:
     first: I32
     """Row of the first event of each operation."""
     last: I32
-    """Row of its last event: the completion, if there is one."""
+    """Row of the last event of each operation: the completion, if there is one."""
     process: I32
     f: tuple[str, ...]
     f_code: I32

@@ -216,7 +216,7 @@ class _Steps(NamedTuple):
     """For a fetch: ``knows`` of the coordinator that last answered its process, or accepted a
     commit of it."""
     knew_ns: I64
-    """When that coordinator was asked."""
+    """The time of the request to the coordinator of ``knew``."""
 
 
 _STEP_TYPES = [

@@ -141,7 +141,7 @@ def plant_misrouted(ops: list[Op], rng: random.Random) -> list[Op] | None:
 
 
 def plant_inconsistent_offset(ops: list[Op], rng: random.Random) -> list[Op] | None:
-    """Two readers see different values at an offset at the end of the log."""
+    """Two readers see different values at an offset, and no catch-up shows the end of the log."""
     changed = plant_vanished_record(ops, rng)
     return changed and [op for op in changed if op.f != "catch-up"]
 

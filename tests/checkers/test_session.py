@@ -95,7 +95,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("alone")
 def test_a_session_outlives_our_process_group_and_not_its_own_jvm(tmp_path: Path) -> None:
-    """A session survives a signal to this process group, and a JVM that has died can be replaced.
+    """A session's JVM is outside this process group, and one that has died can be replaced.
 
     The session with a dead JVM is known to be dead and can be stopped, and another one can be
     started.
