@@ -73,7 +73,7 @@ def _worst_lag(log: Log) -> Lag | None:
     known_ns = polls.end_ns[first]
     was_read = is_in(acked.value, values)
     np.minimum.at(known_ns, values.searchsorted(acked.value[was_read]), acked.end_ns[was_read])
-    # what was there before a reader began is no lag of this reader
+    # for this reader, records that were there before it began have no lag
     readers, first_of_reader = first_rows(polls.process)
     began_ns = polls.end_ns[first_of_reader][readers.searchsorted(polls.process)]
     known = known_ns[values.searchsorted(polls.value)]

@@ -51,8 +51,9 @@ def lost_writes(log: Log) -> list[Found]:
         offset = np.where(offset != UNKNOWN, offset, log.known.offset_of(sends.value))
     if log.caught_up is None:
         gone = ~was_read & (offset != UNKNOWN) & (offset <= frontier(log))
-    else:  # an acknowledged record without a place is somewhere, so is all of a transaction that
-        # happened; another proven one is perhaps nowhere
+    else:
+        # A record is in the log if it was acknowledged or its transaction happened, even if its
+        # place is unknown; another proven record may be nowhere.
         gone = ~is_in(sends.value, seen_finally(log, log.caught_up))
         gone &= (offset != UNKNOWN) | (sends.outcome == OK) | sends.txn
     rows = np.flatnonzero(sends.accountable & gone)

@@ -436,7 +436,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def groups(column: I64) -> tuple[I64, I64]:
-    """Begin and end (exclusive) of each run of equal values in a sorted column."""
+    """Return begin and end (exclusive) of each run of equal values in a sorted column."""
     begins = np.flatnonzero(changes(column))
     ends = np.empty_like(begins)
     ends[:-1] = begins[1:]
