@@ -6,6 +6,7 @@ import msgspec
 
 from harness.app import catalogue, plan_file, request, run_folder
 from harness.app.refused import Refused
+from model import masking
 from model.plan import Plan
 
 
@@ -20,9 +21,10 @@ def plan_of(folder: Path) -> Plan:
         raise Refused(f"{folder} is not a run's folder: it holds no plan.json") from None
     if plan.schedule is None:
         raise Refused(f"{path}: it holds no schedule, so that there is nothing to repeat")
-    if any(value == "***" for part in (plan.broker, plan.producer, plan.consumer)
+    if any(value == masking.MASK for part in (plan.broker, plan.producer, plan.consumer)
            for value in part.values()):  # fmt: skip
         raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
+    request.check_targets(plan)
     return plan
 
 

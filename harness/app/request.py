@@ -20,7 +20,7 @@ from checkers.expectations import BadSetting, Contract
 from harness.app import catalogue, client_settings, names, toml_lines
 from harness.app.refused import Refused
 from harness.cluster import settings
-from model import plan_settings
+from model import masking, plan_settings
 from model.plan import Plan, ScheduledFault
 from model.roles import ZOOKEEPER, broker
 from model.text import brief
@@ -46,7 +46,6 @@ NAMES_NEEDED = "name faults such as kill,partition, or write none"
 ALL_MUTANTS = "faultline mutants list"
 FIELDS = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
 """Options whose names in a plan file differ from the names of the plan's fields."""
-_SECRET = ("password", "secret", "jaas.config", "private.key", "keystore.key", "key.pem")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -342,10 +341,7 @@ def offered(target: catalogue.Target) -> tuple[str, ...]:
 def masked(plan: Plan) -> Plan:
     """Return the plan with its secrets masked, so that it may be written to a file."""
     hidden = {
-        whose: {
-            key: "***" if any(word in key.lower() for word in _SECRET) else value
-            for key, value in getattr(plan, whose).items()
-        }
+        whose: {key: masking.masked(key, value) for key, value in getattr(plan, whose).items()}
         for whose in ("broker", "producer", "consumer")
     }
     return msgspec.structs.replace(plan, **hidden)

@@ -9,6 +9,7 @@ import javaproperties
 from broker_impl.config import check_active
 from broker_impl.errors import ConfigError
 from harness.cluster.address import Address
+from model import masking
 
 CLIENT_LISTENER = "CLIENT"
 PEER_LISTENER = "REPLICATION"
@@ -50,12 +51,14 @@ def refusal(settings: Mapping[str, str]) -> str | None:
     A broker ignores settings that it does not know, so a plan must not rely on them.
     """
     for name, text in settings.items():
+        shown = masking.masked(name, text)
         if name in _DECIDED_BY_RUN:
-            return f"--set broker.{name}={text}: the run decides where its brokers are"
+            return f"--set broker.{name}={shown}: the run decides where its brokers are"
         try:
             check_active(name, text)
         except ConfigError as error:
-            return f"--set broker.{name}={text}: {error}"
+            why = str(error).replace(text, shown) if shown != text and text else str(error)
+            return f"--set broker.{name}={shown}: {why}"
     return None
 
 

@@ -23,6 +23,7 @@ from harness.app.report import (
     timeline,
 )
 from harness.app.run_start import RunStart
+from model import masking
 
 CRASH = "crash"
 """The error of events that record the end of a client process; no broker returned it."""
@@ -140,7 +141,7 @@ def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
     """Yield every setting of a plan as (dotted name, value); secrets are masked."""
     for name, value in plan.items():
         full = f"{prefix}{name}"
-        if sheet.secret(full):
+        if masking.is_secret(full):
             yield full, sheet.MASK
         elif isinstance(value, Mapping) and value:
             yield from settings(value, f"{full}.")

@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from harness.app import files
 from harness.app.report import faults
+from model import masking
 
 HERE = Path(__file__).parent
-SECRET = ("password", "secret", ".jaas.config", "private.key", "keystore.key")
 MASK = "********"
 _ASSIGNED = re.compile(
-    rf"([\w.-]*(?:{'|'.join(map(re.escape, SECRET))})[\w.-]*\s*[=:]\s*)"
+    rf"([\w.-]*(?:{'|'.join(map(re.escape, masking.SECRET))})[\w.-]*\s*[=:]\s*)"
     r"(?:\"[^\"]*\"|'[^']*'|.+?)(?=\s·\s|,\s*[\w.-]+\s*[=:]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -58,17 +58,12 @@ def write(path: Path, html: str) -> Path:
     return path
 
 
-def secret(name: str) -> bool:
-    """Return whether the value of a setting with this name must be masked."""
-    return any(word in name.lower() for word in SECRET)
-
-
 def masked(text: str) -> str:
     """Mask the value of each ``name=value`` whose name is that of a secret, up to the next setting.
 
     If the end is unclear, it masks too much rather than too little.
     """
-    return _ASSIGNED.sub(rf"\1{MASK}", text) if secret(text) else text
+    return _ASSIGNED.sub(rf"\1{MASK}", text) if masking.is_secret(text) else text
 
 
 def _finalized(value: Any) -> Any:

@@ -1,5 +1,7 @@
 """A run's plan on another target: what is kept, what is dropped, and what is refused."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -81,6 +83,15 @@ def test_a_run_for_which_no_fault_was_scheduled() -> None:
     assert again == msgspec.structs.replace(calm, nemesis=())
     assert replay.without_faults(RAN) is None
     assert replay.without_faults(msgspec.structs.replace(calm, nemesis=())) is None
+
+
+def test_a_fault_without_a_possible_target_is_refused(tmp_path: Path) -> None:
+    """A plan of another user whose fault names no node of its cluster could only be UNKNOWN."""
+    struck = msgspec.structs.replace(KILL, targets=["broker-7"])
+    plan = msgspec.structs.replace(RAN, schedule=(struck,))
+    (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
+    with pytest.raises(Refused, match=r"^schedule: fault \d+ \(kill\): .*broker-7"):
+        replay.plan_of(tmp_path)
 
 
 def test_a_misspelt_target() -> None:

@@ -80,6 +80,15 @@ def test_a_plan_must_not_set_what_has_no_effect(name: str, text: str, reason: st
     assert refusal.startswith(f"--set broker.{name}={text}: {reason}")
 
 
+@pytest.mark.parametrize("name", ["ssl.key.password", "sasl.jaas.config", "ssl.key.pem"])
+def test_a_refusal_shows_no_secret(name: str) -> None:
+    """The value of a setting that is a secret is masked in the refusal."""
+    refusal = settings.refusal({name: "hunter2"})
+    assert refusal is not None
+    assert refusal.startswith(f"--set broker.{name}=***: ")
+    assert "hunter2" not in refusal
+
+
 def test_a_plan_may_use_every_name_of_a_time() -> None:
     """A plan may set retention times in hours or minutes, because the broker reads these, too."""
     assert settings.refusal({"log.retention.hours": "2", "log.retention.minutes": "7"}) is None

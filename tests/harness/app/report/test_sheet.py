@@ -10,6 +10,7 @@ from harness.app.report import sheet
     [
         ("acks=1, retries=3", "acks=1, retries=3"),
         ("ssl.key.password=hunter2", f"ssl.key.password={sheet.MASK}"),
+        ("ssl.key.pem=MIIE, acks=1", f"ssl.key.pem={sheet.MASK}, acks=1"),
         ("SSL.Key.PASSWORD = hunter2, acks=1", f"SSL.Key.PASSWORD = {sheet.MASK}, acks=1"),
         (
             'sasl.jaas.config=Plain required password="hunter2"; · acks=1',
