@@ -125,7 +125,7 @@ def run(
         tune_malloc()
         config = with_room_for_files(config, raise_limit())
         asyncio.run(serve(config, port_file=port_file, reuse_port=reuse_port))
-    except Exception as error:  # noqa: BLE001 - told, whatever it is
+    except Exception as error:  # noqa: BLE001 - any failure is logged
         return exit_status(error)
     return OK
 

@@ -1,5 +1,4 @@
-"""Facts about a whole history: its faults and crashes, its recovery, and the kinds of its
-topics."""
+"""Facts about a whole history: faults and crashes, its recovery, and the kinds of its topics."""
 
 from collections import Counter
 from typing import Any

@@ -265,7 +265,7 @@ class _Columns:
         self._add_other(kind, key)
 
     def _add_deletion(self, kind: str, key: str, asked: int, start: int | None = None) -> None:
-        if asked < 0:  # Kafka's DeleteRecords: all below the high watermark, which the answer tells
+        if asked < 0:  # Kafka's DeleteRecords: all below the high watermark, which the answer has
             asked = BEYOND if start is None else start
         self._add_place(key, asked, DELETED)
         if start is not None:

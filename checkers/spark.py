@@ -1,5 +1,4 @@
-"""The executor on Spark: the same kernels, a bucket of partitions at a time, by
-``applyInArrow``."""
+"""The executor on Spark: the same kernels, by ``applyInArrow`` on buckets of partitions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -56,7 +56,7 @@ async def _all(cluster: Pausable, nodes: "tuple[str, ...] | list[str]", *, pause
 
     try:
         async with asyncio.timeout(SETTLE_S):
-            while not await reached():  # noqa: ASYNC110 - the system tells nobody
+            while not await reached():  # noqa: ASYNC110 - the system has no event for it
                 await asyncio.sleep(0.002)
     except TimeoutError:
         return False

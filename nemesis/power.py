@@ -162,7 +162,7 @@ async def _spared(
 async def _within(timeout_s: float, holds: Callable[[], Awaitable[bool]]) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            while not await holds():  # noqa: ASYNC110 - nobody tells of it
+            while not await holds():  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(LOOK_EVERY_S)
             return True
     return False

@@ -6,7 +6,7 @@ print the error.
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older one is told
+if sys.version_info < (3, 11):  # noqa: UP036 - an older version is refused here
     sys.exit(
         "Faultline needs Python 3.11 or later: install one and name it, make PYTHON=python3.12"
     )

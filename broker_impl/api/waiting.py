@@ -49,7 +49,7 @@ class Parked:
         try:
             answer = self._attempt(expired)
             assert answer is not None or not expired, "an expired request has an answer"
-        except Exception as error:  # noqa: BLE001 - whoever waits for the answer deals with it
+        except Exception as error:  # noqa: BLE001 - the waiting request handles it
             self.end()
             self.answer.set_exception(error)
         else:

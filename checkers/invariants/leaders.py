@@ -1,5 +1,4 @@
-"""What leaders may do: one in each epoch, as elected, with a high watermark that never goes
-back."""
+"""Leaders: one in each epoch, as elected, with a high watermark that never goes back."""
 
 from collections.abc import Iterator, Sequence
 

@@ -441,7 +441,7 @@ class Containers(Meshed):
                 await container.kill()
                 await asked.call(copies.data, asked.client, container.identity, DATA, folder)
             await asked.call(copies.log, asked.client, container.identity, folder)
-        except Exception as error:  # noqa: BLE001 - told, and the others' are still wanted
+        except Exception as error:  # noqa: BLE001 - reported; the other nodes are still copied
             log.warning("%s: not all of its log and data could be copied: %r", name, error)
 
     def _is_mine(self, found: Mapping[str, str] | None) -> bool:

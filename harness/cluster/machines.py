@@ -160,7 +160,7 @@ class Machines(Nodes, abc.ABC):
 
     async def clock_ahead_s(self, node: NodeId) -> float:
         async def read() -> float:
-            return time.time()  # noqa: TID251 - the clock that is to be measured
+            return time.time()  # noqa: TID251 - this clock is what is measured
 
         told = await self._on(node, read, f"clock probe of {node}")
         return told - self._hosts[HARNESS].clock.wall()

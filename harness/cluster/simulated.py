@@ -368,7 +368,7 @@ class Simulated(Machines):
 
     async def _end(self) -> None:
         # The clients have ended; give the cluster time for the recovery that is still pending.
-        while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - nobody tells of it
+        while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))

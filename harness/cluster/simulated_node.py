@@ -65,7 +65,7 @@ def broker(
             on_stop(program.stop)
             await program.start()
             await program.run()
-        except Exception as error:  # noqa: BLE001 - told, whatever it is
+        except Exception as error:  # noqa: BLE001 - any failure is reported
             await _end_other_tasks()
             return exit_status(error)
         return OK

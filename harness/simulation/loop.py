@@ -172,7 +172,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 future.set_result(func(*args))
             except (SystemExit, KeyboardInterrupt):
                 raise
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            except BaseException as error:  # noqa: BLE001 - given to the waiting task
                 future.set_exception(error)
 
         self.call_later(self._rng.uniform(*_EXECUTOR_S), work)

@@ -276,7 +276,7 @@ class SimTransport(asyncio.Transport):
             callback()
         except (SystemExit, KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001 - as asyncio: told, and the connection goes on
+        except BaseException as error:  # noqa: BLE001 - as asyncio: it is reported, and the connection goes on
             self._report(error, f"protocol.{callback.__name__}() failed")
 
     # The end.

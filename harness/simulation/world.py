@@ -206,7 +206,7 @@ class World:
                 handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
             except (SystemExit, KeyboardInterrupt):
                 raise
-            except BaseException as error:  # noqa: BLE001 - told, and the loop goes on
+            except BaseException as error:  # noqa: BLE001 - reported, and the loop goes on
                 loop.report(handle, name, error)
             self.steps += 1
             now = timeline.now = now + cost_min + cost_span * draw()

@@ -1,5 +1,4 @@
-"""Which faults explain the answer of a former leader, and how long it must have missed its
-successor."""
+"""Which faults explain the answer of a former leader, and for how long."""
 
 import pytest
 
