@@ -8,7 +8,7 @@ number is exact: a change that removes some lowers it.
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,13 +71,13 @@ def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
     """Yield the strings that stand alone in modules, classes and functions."""
     for node in ast.walk(tree):
         for each in node.body if isinstance(node, _WITH_DOCSTRINGS) else []:
-            match each:
-                case ast.Expr(ast.Constant(str()) as constant):
-                    yield constant
+            value = each.value if isinstance(each, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value
 
 
-def _banned(place: Path, texts: object) -> Iterator[str]:
-    for text in texts:  # type: ignore[attr-defined]
+def _banned(place: Path, texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
         if BANNED.search(_NAME.sub("", text)):
             yield f"{place}: {' '.join(text.split())[:90]}"
 

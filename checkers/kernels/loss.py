@@ -74,10 +74,21 @@ def _may_be_deleted(log: Log, rows: I64, offset: I64) -> Bools:
     answered is not before the deleted offset; one without a known place may be anywhere."""
     invoked, deletions = log.sends.invoked[rows], log.deletions
     found = np.zeros(len(rows), dtype=np.bool_)
+    if not len(deletions.op):
+        return found
+    least = np.where(offset == UNKNOWN, _least_offsets(log, invoked), offset)
     for asked, until in zip(deletions.offset.tolist(), deletions.until.tolist(), strict=True):
-        # an unknown offset may be any from 0 on
-        found |= (np.maximum(offset, 0) < asked) & (invoked < until)
+        found |= (least < asked) & (invoked < until)
     return found
+
+
+def _least_offsets(log: Log, invoked: I64) -> I64:
+    """Return the lowest offset that a record can have whose send began at an event: it is above
+    those of all records that were acknowledged or read before."""
+    order = log.known.op.argsort()
+    reach = np.maximum.accumulate(log.known.offset[order])
+    before = log.known.op[order].searchsorted(invoked)
+    return np.where(before > 0, reach[np.maximum(before - 1, 0)] + 1, 0) if len(reach) else before
 
 
 def _deleted(log: Log, row: int, found: Found) -> Found:

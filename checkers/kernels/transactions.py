@@ -163,7 +163,8 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
     sends, steps = history.sends, history.steps
     stable = steps.where(steps.kind == STABLE)
     stable_key = history.step_key[steps.kind == STABLE]
-    rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (sends.offset != UNKNOWN))
+    place = _places(history)
+    rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (place != UNKNOWN))
     life = np.searchsorted(lives.op, sends.op[rows])
     until = lives.open[life]
     found: dict[int, tuple[int, int]] = {}
@@ -171,7 +172,7 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
     for probe, (op, offset, key) in enumerate(
         zip(stable.op, stable.offset, stable_key, strict=True)
     ):
-        below = (until >= op) & (sends.offset[rows] < offset) & (history.send_key[rows] == key)
+        below = (until >= op) & (place[rows] < offset) & (history.send_key[rows] == key)
         for row in rows[below].tolist():
             found.setdefault(int(sends.op[row]), (row, probe))
             count[int(sends.op[row])] += 1
@@ -179,15 +180,24 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
         yield Found(
             anomaly="lso-ahead",
             key=history.keys[history.send_key[row]],
-            offset=int(sends.offset[row]),
+            offset=int(place[row]),
             value=int(sends.value[row]),
             ops=(int(stable.op[probe]), op),
             why=f"process {stable.process[probe]} was told by {at(int(stable.end_ns[probe]))} that"
             f" the last stable offset is {stable.offset[probe]}, and a transaction of process"
-            f" {sends.process[row]} with value {sends.value[row]} at offset {sends.offset[row]} was"
+            f" {sends.process[row]} with value {sends.value[row]} at offset {place[row]} was"
             f" open still: it was committed by {at(int(sends.end_ns[row]))}",
             folded=count[op] - 1,
         )
+
+
+def _places(history: History) -> I64:
+    """Return the offset of each row of ``sends``, as acknowledged or else as read."""
+    place = history.sends.offset.copy()
+    read = np.flatnonzero((history.writer >= 0) & (history.polls.offset != UNKNOWN))
+    read = read[place[history.writer[read]] == UNKNOWN]
+    place[history.writer[read]] = history.polls.offset[read]
+    return place
 
 
 def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:

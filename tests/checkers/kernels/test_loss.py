@@ -76,6 +76,10 @@ def test_what_was_read_and_vanished_is_lost(histories: Any, text: str, lost: lis
         ("d?:x@2 s:x=a@0 s:x=b@2 p2:x=b@2 c2:x@3", []),  # unknown when that was
         ("s:x=a s:x=b@1 d:x@1/1 p2:x=b@1 c2:x@2", []),  # its place is unknown
         ("d:x@1/1 s:x=a s:x=b@1 p2:x=b@1 c2:x@2", ["1@None"]),  # but behind what was there
+        # a record that is sent after another was shown is behind it
+        ("s:x=a@0 s:x=b@1 >s:x=c d:x@1/1 <s:x=c p2:x=b@1 c2:x@3", ["3@None"]),
+        ("s:x=a@0 s:x=b@1 >s:x=c d:x@3/3 <s:x=c p2: c2:x@3", []),
+        ("s:x=a@0 >s1:x=b@1 >s:x=c d:x@2/2 <s1:x=b@1 <s:x=c p2: c2:x@3", []),
         ("s:x=a s:x=b@1 d:x@0/0 p2:x=b@1 c2:x@2", ["1@None"]),  # no offset is below 0
         ("s:x=a@0 s:x=b@1 d:x@-1/1 p2:x=b@1 c2:x@2", []),  # -1 is the high watermark
         ("s:x=a@0 s:x=b@1 d:x@-1/0 p2:x=b@1 c2:x@2", ["1@0"]),  # which was 0 then

@@ -49,6 +49,10 @@ def test_dirty_reads(histories: Any, text: str, found: list[str]) -> None:
     ("text", "found"),
     [
         (">t1:+x=a@0|.2500 w:x@0/1/1 <t1:+x=a@0|.2500", ["lso-ahead x=1 (2, 3)"]),
+        # its offset is known by a read alone
+        (">t1:+x=a|.2500 w:x@0/1/1 <t1:+x=a|.2500 p:x=a@0", ["lso-ahead x=1 (2, 3)"]),
+        (">t1:+x=a|.2500 w:x@0/1/1 <t1:+x=a|.2500 p:x=a@1", []),
+        (">t1:+x=a|.2500 w:x@0/1/1 <t1:+x=a|.2500", []),
         (">t1:+x=a@0|.2500 w:x@0/1/0 <t1:+x=a@0|.2500", []),
         (">t1:+x=a@1|.2500 w:x@0/2/1 <t1:+x=a@1|.2500", []),
         (">t1:+x=a@0|.2500 w:y@0/1/1 <t1:+x=a@0|.2500", []),
