@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from checkers.kernels.arrays import changes, first_rows, is_in
-from checkers.kernels.rows import I64, OK, Log, Polls
+from checkers.kernels.rows import I64, OK, Log
 
 
 class Lag(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ def consumption(log: Log) -> Consumption:
     return Consumption(
         lag=_worst_lag(log),
         unseen=_unseen(log.key, time_ns, change),
-        counts=_counts(log.polls.where(log.polls.outcome == OK), len(values)),
+        counts=_counts(log),
         unseen_changes=_by_second(time_ns, change),
     )
 
@@ -127,9 +127,10 @@ def _by_second(time_ns: I64, change: I64) -> dict[int, int]:
     return {at: by for at, by in zip(second[begins].tolist(), sums.tolist(), strict=True) if by}
 
 
-def _counts(polls: Polls, distinct: int) -> dict[int, int]:
-    if len(polls.value) == distinct:  # no value was delivered twice, to whichever process
-        return {1: distinct} if distinct else {}
+def _counts(log: Log) -> dict[int, int]:
+    polls = log.polls.where(log.polls.outcome == OK)
+    if len(log.first_reads[0]) == len(log.polls.value):  # no record was delivered twice
+        return {1: len(polls.value)} if len(polls.value) else {}
     order = np.lexsort((polls.value, polls.process))
     process, value = polls.process[order], polls.value[order]
     begins = (changes(process) | changes(value)).nonzero()[0]

@@ -64,6 +64,8 @@ def test_consume_counts(histories: Any) -> None:
     record."""
     text = "s:x=a@0,x=b@1 p:x=a@0,x=b@1 p:x=a@0 p8:x=a@0 p7?:x=b@1"
     assert consumption(histories.log(text)).counts == {1: 2, 2: 1}
+    again = "s:x=a@0,x=b@1 p:x=a@0 p:x=a@0 p7?:x=b@1"  # as many reads that count as records
+    assert consumption(histories.log(again)).counts == {2: 1}
 
 
 def test_keys_are_merged(histories: Any) -> None:
