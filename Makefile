@@ -24,7 +24,7 @@ demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=proces
 		$(addprefix --mutant ,$(MUTANT))
 
 image: ## the images of TARGET=containers and of docker-compose.yml; needs a Docker engine
-	$(WITH) python -m harness.cluster.image
+	$(WITH) python -m harness.cluster.containers.image
 
 test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) ruff check

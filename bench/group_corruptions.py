@@ -28,7 +28,7 @@ from bench.group_history import GroupHistory, read_events, read_logs
 from bench.group_kinds import KINDS, Plant, Source, Trial, Undecidable
 from checkers import findings, inline, tables
 from checkers.expectations import Contract
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 from model.plan import Plan
 
 LEAST = 0.9
@@ -52,7 +52,9 @@ def illegal(events: Iterable[dict[str, Any]], plan: Plan | None, scratch: Path) 
     path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
     made = tables.tables(tables.read(path, lambda done: None))
     reports = inline.judge(made, lambda done: None)
-    found = whole.judge(made, [f for report in reports.values() for f in report.found]).found
+    found = history_kernels.judge(
+        made, [f for report in reports.values() for f in report.found]
+    ).found
     contract = Contract.of(plan)
     return [f.anomaly for f in findings.findings(found, made, contract) if not f.legal]
 

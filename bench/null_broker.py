@@ -13,11 +13,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from broker_impl.api.cluster_view import BrokerView, ClusterView, PartitionView
+from broker_impl.api.purgatory import Waiting
 from broker_impl.api.services import Services
-from broker_impl.api.waiting import Waiting
 from broker_impl.config import parse
 from broker_impl.errors import ErrorCode
-from broker_impl.node.malloc import tune_malloc
+from broker_impl.platform.malloc import tune_malloc
 from broker_impl.replica.events import AppendResult
 from broker_impl.server import Server
 from broker_impl.wire import batch

@@ -23,11 +23,11 @@ from broker_impl import mutants
 from broker_impl.config import BrokerConfig, notes, parse
 from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
-from broker_impl.node.descriptors import raise_limit, with_room_for_files
-from broker_impl.node.ending import OK, exit_status
-from broker_impl.node.malloc import tune_malloc
-from broker_impl.node.os_disk import OsDisk
-from broker_impl.node.port_file import publish
+from broker_impl.node.exit_status import OK, exit_status
+from broker_impl.platform.descriptors import raise_limit, with_room_for_files
+from broker_impl.platform.malloc import tune_malloc
+from broker_impl.platform.os_disk import OsDisk
+from broker_impl.platform.port_file import publish
 from broker_impl.properties import from_environment, load
 
 LOG = logging.getLogger("broker_impl")

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import left_out, parse, steps
+from checkers import group_events, left_out, parse
 from checkers.kernels.arrays import BLOCK
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
@@ -103,7 +103,7 @@ class Columns:
         self.__dict__.pop("event", None)
         del self.op, self.op_key, self.op_offset, self.op_value, self.micro_op_end
 
-    def once(self, last: Rows) -> list[steps.Once]:
+    def once(self, last: Rows) -> list[group_events.Once]:
         """Return the ``subscribe``, ``init`` and ``leave`` micro-operations of operations.
 
         ``last`` holds the rows of the operations' last events.
@@ -113,7 +113,9 @@ class Columns:
         for operation in np.flatnonzero(np.isin(self.f[last], codes)).tolist():
             text = self.detail[int(last[operation])].as_py()
             value = msgspec.json.decode(text) if text else []
-            found += [steps.Once(operation, what) for what in value if isinstance(what, list)]
+            found += [
+                group_events.Once(operation, what) for what in value if isinstance(what, list)
+            ]
         return found
 
     def of_nemesis(self) -> Iterator[tuple[int, dict[str, Any]]]:

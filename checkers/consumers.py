@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers import parse, steps
+from checkers import group_events, parse
 from checkers.columns import INVOKE, Columns, spread
 from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
 from checkers.kernels.rows import I8, I64, NO_STEPS, OK, Bools, CatchUp, Group, Steps
@@ -75,8 +75,8 @@ def catch_ups(
 class Told(NamedTuple):
     """What operations report about groups and about log ends."""
 
-    micro: steps.MicroOps
-    once: list[steps.Once]
+    micro: group_events.MicroOps
+    once: list[group_events.Once]
     polls: Bools
     """Whether each operation asks for records, or reports what was polled."""
     tells: Bools
@@ -87,7 +87,7 @@ class Told(NamedTuple):
 def told(columns: Columns, operations: Operations) -> Told | None:
     """Collect what operations report about groups and log ends; ``None`` if they report nothing."""
     first, last = operations.first, operations.last
-    wanted, is_poll = columns.is_op(*steps.KINDS), columns.is_op(parse.POLL)
+    wanted, is_poll = columns.is_op(*group_events.KINDS), columns.is_op(parse.POLL)
     if not columns.group_names and not wanted.any():
         return None
     polls, tells = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
@@ -104,7 +104,7 @@ def told(columns: Columns, operations: Operations) -> Told | None:
     order = np.argsort(operation, kind="stable")
     rows, operation, is_asked = rows[order], operation[order], is_asked[order]
     records, place = spread(columns.record_end[rows], columns.record_end[rows + 1])
-    micro = steps.MicroOps(
+    micro = group_events.MicroOps(
         kind=[columns.op_names[code] for code in columns.op[rows].tolist()],
         group=columns.op_group[rows].astype(np.int64),
         generation=columns.op_value[rows],
@@ -124,7 +124,7 @@ def group_steps(
     """Return the events of groups and log ends, the partition of each row, and the groups."""
     if told is None:
         return NO_STEPS, np.zeros(0, dtype=np.int64), ()
-    ops = steps.Ops(
+    ops = group_events.Ops(
         op=operations.op,
         invoked=operations.invoked,
         process=operations.process.astype(np.int64),
@@ -136,7 +136,7 @@ def group_steps(
         end_ns=operations.end_ns,
         frozen_ns=told.frozen_ns,
     )
-    return steps.steps(ops, told.micro, told.once, groups, sends.op[sends.proven])
+    return group_events.steps(ops, told.micro, told.once, groups, sends.op[sends.proven])
 
 
 def _frozen_ns(columns: Columns, last: I32) -> I64:

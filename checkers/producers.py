@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from checkers import parse, steps
+from checkers import group_events, parse
 from checkers.columns import Columns
 from checkers.kernels.arrays import is_in
 from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
@@ -166,5 +166,5 @@ def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     )
 
 
-def _takes_id(once: steps.Once) -> bool:
+def _takes_id(once: group_events.Once) -> bool:
     return bool(once.what[0] == "init")

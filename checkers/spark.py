@@ -16,9 +16,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from checkers import logs
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.checker_runs import Receipt
 from checkers.kernels.consumption import Consumption, Lag, Unseen
 from checkers.kernels.key import Report
-from checkers.kernels.receipts import Receipt
 from checkers.kernels.rows import (
     I64,
     Band,

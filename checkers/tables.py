@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from checkers import bands as bands_of
 from checkers import (
     completions,
     consumers,
@@ -23,6 +22,7 @@ from checkers import (
     uniqueness,
     wellformed,
 )
+from checkers import fault_intervals as bands_of
 from checkers.columns import INVOKE, Columns, Rows
 from checkers.facts import Crash, Fault
 from checkers.kernels.compact import Operations

@@ -10,9 +10,9 @@ import msgspec
 from checkers import findings, material, uniqueness
 from checkers.expectations import INFORMATION
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.checker_runs import Receipt
 from checkers.kernels.consumption import NOTHING, Consumption, merged
 from checkers.kernels.key import Report
-from checkers.kernels.receipts import Receipt
 from checkers.kernels.rows import COMMIT, FAIL, INFO, OK, at
 from checkers.tables import Tables
 from model.finding import Finding

@@ -23,8 +23,8 @@ from model.roles import (
     HasRoles,
     NodeId,
 )
-from nemesis import proof
 from nemesis import targets as aim
+from nemesis import verification
 from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
 
 ZOOKEEPERS = 0.1
@@ -96,7 +96,7 @@ async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
     off = [node for node in applied.targets if await cluster.is_disconnected(node)]
     if off:
         return Effect(False, f"still without a network: {', '.join(off)}")
-    if silent := await proof.silent(cluster, applied.targets):
+    if silent := await verification.silent(cluster, applied.targets):
         return Effect(False, f"on a network again, but silent: {', '.join(silent)}")
     return Effect(True, f"{', '.join(applied.targets) or 'nobody'} is on a network again")
 

@@ -10,8 +10,8 @@ import random
 from typing import Any, Protocol
 
 from model.roles import CanFillDisk, CanKill, CanPause, Cluster, HasRoles
-from nemesis import proof
 from nemesis import targets as aim
+from nemesis import verification
 from nemesis.package import Applied, Drawn, Effect, Package, Shape
 
 FULL_BYTES = 4096
@@ -56,7 +56,7 @@ async def apply(
         await cluster.fill_disk(node)
         return await cluster.disk_free_bytes(node)
 
-    left = await proof.until(filled, lambda free: free <= FULL_BYTES)
+    left = await verification.until(filled, lambda free: free <= FULL_BYTES)
     how = f"{node}: {left} bytes left of {before} that were free"
     return Applied((node,), Effect(left <= FULL_BYTES < before, how), before)
 

@@ -19,8 +19,8 @@ from model.roles import (
     HasRoles,
     NodeId,
 )
-from nemesis import proof
 from nemesis import targets as aim
+from nemesis import verification
 from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
 
 SHARE = (0.1, 0.4)
@@ -64,7 +64,7 @@ async def measure(cluster: Leaky, applied: Applied) -> Effect:
         await asyncio.gather(*(cluster.is_cut(CLIENTS, node) for node in running))
         return await asyncio.gather(*map(cluster.packets_dropped, running))
 
-    dropped = await proof.until(counted, lambda counts: all(counts))
+    dropped = await verification.until(counted, lambda counts: all(counts))
     how = ", ".join(
         f"{node}: no rule" if count is None else f"{node}: {count} packets dropped"
         for node, count in zip(running, dropped, strict=True)
@@ -92,7 +92,7 @@ async def heal(cluster: Leaky, applied: Applied) -> Effect:
     left = [n for n, count in zip(applied.targets, counts, strict=True) if count is not None]
     if left:
         return Effect(False, f"the rule is still there: {', '.join(left)}")
-    if silent := await proof.silent(cluster, applied.targets):
+    if silent := await verification.silent(cluster, applied.targets):
         return Effect(False, f"the rule is gone, but silent: {', '.join(silent)}")
     return Effect(True, f"{', '.join(applied.targets) or 'nobody'}: the rule is gone")
 

@@ -25,7 +25,7 @@ from model.roles import (
     HasRoles,
     NodeId,
 )
-from nemesis import overlap, proof
+from nemesis import overlap, verification
 from nemesis import targets as aim
 from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
 
@@ -171,7 +171,7 @@ async def measure(cluster: Cuttable, applied: Applied) -> Effect:
     links, refused = overlap.split(
         cluster, lost, lambda faults: faults.refused or faults.disconnected
     )
-    told = await proof.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in links)))
+    told = await verification.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in links)))
     silent, unknown = told.count(True), told.count(None)
     how = f"{silent} of {len(lost)} directed links left a probe unanswered"
     if unknown:

@@ -22,7 +22,7 @@ import yaml
 
 from broker_impl import config, health
 from broker_impl.properties import from_environment
-from harness.cluster import base_image, image
+from harness.cluster.containers import base_image, image
 from setup import pins
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,12 +1,12 @@
 """Compacted topics: record keys are written again and again, deleted, and read from the beginning.
 
-Every record replaces the one before it with the same record key (``model.keyed``), so the cleaner
-may remove old ones, and does: segments are small and it runs often. Writers send single records or
-transactions, of which many are aborted; some (``keyless_p``) try to send records without a key,
-which no compacted topic accepts. Readers read everything from the beginning to the end, start over,
-and read it again; for each record key they must then have what was last written to it. They read
-slowly, so that a log is compacted while they are in the middle of it. Meanwhile topics may lose
-``compact`` from their ``cleanup.policy``, and get it back (``policies_s``).
+Every record replaces the one before it with the same record key (``model.record_keys``), so the
+cleaner may remove old ones, and does: segments are small and it runs often. Writers send single
+records or transactions, of which many are aborted; some (``keyless_p``) try to send records without
+a key, which no compacted topic accepts. Readers read everything from the beginning to the end,
+start over, and read it again; for each record key they must then have what was last written to it.
+They read slowly, so that a log is compacted while they are in the middle of it. Meanwhile topics
+may lose ``compact`` from their ``cleanup.policy``, and get it back (``policies_s``).
 """
 
 import random
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from model import keyed, options
+from model import options, record_keys
 from model.generator import (
     PENDING,
     Answer,
@@ -93,7 +93,9 @@ class Writers(msgspec.Struct, frozen=True):
             value = [self._send(rng, key, numbers) for _ in range(count)]
             if rng.random() < self.keyless_p:
                 number = self.next_numbers[key]
-                value = [["send", key, keyed.value_of(number, keyed.NO_KEY, deletes=False)]]
+                value = [
+                    ["send", key, record_keys.value_of(number, record_keys.NO_KEY, deletes=False)]
+                ]
             later = msgspec.structs.replace(self, next_numbers=numbers)
             return Invocation(process=process, f="send", value=value), later
         if process not in self.ready:
@@ -120,7 +122,7 @@ class Writers(msgspec.Struct, frozen=True):
 
     def _send(self, rng: random.Random, key: str, numbers: dict[str, int]) -> MicroOp:
         deletes = rng.random() < self.delete_p
-        value = keyed.value_of(numbers[key], rng.randrange(self.record_keys), deletes=deletes)
+        value = record_keys.value_of(numbers[key], rng.randrange(self.record_keys), deletes=deletes)
         numbers[key] += 1
         return ["send", key, value]
 
@@ -278,8 +280,8 @@ def refuse(plan: Plan) -> str | None:
         return f"options: policies_s={policies_s}: times in seconds"
     if policies_s and plan.options["keyless_p"]:
         return "options: policies_s: not with keyless_p, which a topic takes without compact"
-    if plan.options["keys"] > keyed.NO_KEY:
-        return f"options: keys={plan.options['keys']}: at most {keyed.NO_KEY}"
+    if plan.options["keys"] > record_keys.NO_KEY:
+        return f"options: keys={plan.options['keys']}: at most {record_keys.NO_KEY}"
     return transactions.refuse_transactions(plan)
 
 

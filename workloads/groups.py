@@ -33,7 +33,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import coordinated, idempotent, offsets, send_poll
+from workloads import group_common, idempotent, offsets, send_poll
 from workloads.client import aio_group, confluent_group
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
 from workloads.offsets import Askers, LastOffsets, groups_of
@@ -339,7 +339,7 @@ def refuse(plan: Plan) -> str | None:
             return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
     if plan.options["subscribe"] is not True:
         return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
-    if (misfit := coordinated.refuse(plan) or offsets.refuse_settling(plan)) is not None:
+    if (misfit := group_common.refuse(plan) or offsets.refuse_settling(plan)) is not None:
         return misfit
     if plan.options["offset_deletes_hz"] and plan.options["client"] == "librdkafka":
         return "options: offset_deletes_hz: confluent-kafka deletes no offsets; aiokafka can"
@@ -410,10 +410,10 @@ WORKLOAD = dataclasses.replace(
     refuse=refuse,
     main=main,
     final=final,
-    client=coordinated.client,
+    client=group_common.client,
     op_timeout_s=op_timeout_s,
     coordinators=offsets.group_coordinators,
-    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *coordinated.ASKED),
+    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *group_common.ASKED),
     moments=("commit", "subscribe", "leave"),
     vary=vary,
 )

@@ -34,7 +34,7 @@ from model.generator import (
 from model.op import Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import coordinated, idempotent, send_poll, transactions
+from workloads import group_common, idempotent, send_poll, transactions
 from workloads.client import raw_group, transaction
 from workloads.client.common import Settings
 from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
@@ -245,7 +245,7 @@ def refuse(plan: Plan) -> str | None:
         return "options: delete_p: confluent-kafka deletes no offsets; aiokafka as the client can"
     if plan.options["txn_p"] and plan.options["client"] == "librdkafka":
         return "options: txn_p: of librdkafka's clients none does both; aiokafka as the client does"
-    return coordinated.refuse(plan) or refuse_settling(plan)
+    return group_common.refuse(plan) or refuse_settling(plan)
 
 
 def refuse_settling(plan: Plan) -> str | None:
@@ -259,7 +259,7 @@ def refuse_settling(plan: Plan) -> str | None:
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
     if not plan.options["txn_p"]:
-        return coordinated.client(plan, bootstrap, process)
+        return group_common.client(plan, bootstrap, process)
     topic = idempotent.topic_settings(plan)
     return raw_group.RawGroupClient(
         Settings(bootstrap, process, plan.producer, plan.consumer, topic)
@@ -318,9 +318,9 @@ WORKLOAD = Workload(
         "final_time_limit_s": 60.0,
     },
     # Few partitions, as for coordinators of groups.
-    broker={**coordinated.BROKER, "transaction.state.log.num.partitions": "4"},
+    broker={**group_common.BROKER, "transaction.state.log.num.partitions": "4"},
     producer={**idempotent.WORKLOAD.producer, "transaction.timeout.ms": "4000"},
-    consumer=coordinated.CONSUMER,
+    consumer=group_common.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,

@@ -1,10 +1,10 @@
 """Topics are deleted and created again under the same name; no record may survive its topic.
 
-Each incarnation of a topic has its own partition names in histories (``model.lives``), and a record
-names the partition that it was written to, so a record that survives its topic is a phantom. All
-topics are deleted together. Every process ends before that, so that no consumer keeps a position in
-a deleted topic. A topic is not deleted if one of its sends is in doubt or was perhaps sent twice:
-what is still in flight would reach the next topic of that name, in Kafka, too.
+Each incarnation of a topic has its own partition names in histories (``model.topic_incarnation``),
+and a record names the partition that it was written to, so a record that survives its topic is a
+phantom. All topics are deleted together. Every process ends before that, so that no consumer keeps
+a position in a deleted topic. A topic is not deleted if one of its sends is in doubt or was perhaps
+sent twice: what is still in flight would reach the next topic of that name, in Kafka, too.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from model import lives, options
+from model import options, topic_incarnation
 from model.generator import (
     PENDING,
     Answer,
@@ -147,7 +147,7 @@ class Cycle(msgspec.Struct, frozen=True):
             return later
         if event.f == "create-topic":
             return msgspec.structs.replace(later, phase="work", due_s=now_s + self.life_s)
-        topics = tuple(map(lives.next_of, self.topics))
+        topics = tuple(map(topic_incarnation.next_of, self.topics))
         return msgspec.structs.replace(
             later,
             phase="create",
@@ -185,11 +185,15 @@ def _topics(plan: Plan) -> tuple[tuple[float, str], ...]:
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     """Read the last incarnation of each partition to its end, with every thread."""
     last: dict[str, str] = {}
-    for key in sorted(keys, key=lambda key: lives.number_of(key.rpartition("-")[0])):
+    for key in sorted(keys, key=lambda key: topic_incarnation.number_of(key.rpartition("-")[0])):
         life, _, partition = key.rpartition("-")
-        last[f"{lives.topic_of(life)}-{partition}"] = key
-    newest = max((lives.number_of(key.rpartition("-")[0]) for key in keys), default=0)
-    read = tuple(key for key in last.values() if lives.number_of(key.rpartition("-")[0]) == newest)
+        last[f"{topic_incarnation.topic_of(life)}-{partition}"] = key
+    newest = max((topic_incarnation.number_of(key.rpartition("-")[0]) for key in keys), default=0)
+    read = tuple(
+        key
+        for key in last.values()
+        if topic_incarnation.number_of(key.rpartition("-")[0]) == newest
+    )
     return Until(until_s, CatchUp(left=read, keys=read))
 
 

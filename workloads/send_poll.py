@@ -28,7 +28,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import coordinated, idempotent
+from workloads import group_common, idempotent
 from workloads.idempotent import CatchUp, Topics, created, deleting, topics_of
 
 GROUP = "send-poll"
@@ -157,7 +157,7 @@ def refuse(plan: Plan) -> str | None:
         return f"options: subscribe={plan.options['subscribe']}: true or false"
     if plan.options["subscribe"] and plan.options["deletes_hz"]:
         return "options: deletes_hz: not with subscribe, where a group would begin at what is gone"
-    refuse_cluster = coordinated.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
+    refuse_cluster = group_common.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
     return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
 
 
@@ -168,7 +168,7 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def asked(plan: Plan) -> tuple[str, ...]:
     """Return the APIs that its clients call again and again, with those of members in a group."""
-    return ("Produce", "Fetch", *(coordinated.ASKED if plan.options["subscribe"] else ()))
+    return ("Produce", "Fetch", *(group_common.ASKED if plan.options["subscribe"] else ()))
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
@@ -193,12 +193,12 @@ WORKLOAD = dataclasses.replace(
     name="send_poll",
     idea="everybody sends and polls, with whatever acknowledgements and way of assigning",
     options={**idempotent.WORKLOAD.options, "followed_max": 6, "subscribe": False},
-    broker=coordinated.BROKER,
-    consumer=coordinated.CONSUMER,
+    broker=group_common.BROKER,
+    consumer=group_common.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
-    client=coordinated.client,
+    client=group_common.client,
     coordinators=coordinators,
     asked=asked,
     vary=vary,

@@ -6,7 +6,7 @@ which clients retry.
 """
 
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.coordinator import placing, records, transaction_records
+from broker_impl.coordinator import partitioner, records, transaction_records
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from broker_impl.wire.messages.find_coordinator_response import (
@@ -50,7 +50,7 @@ def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
     if not partitions:
         context.services.create_in_background([topic])
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being made")
-    number = placing.partition_of(key, count)
+    number = partitioner.partition_of(key, count)
     leader = partitions[number].leader if number in partitions else -1
     if leader not in view.brokers or context.listener not in view.brokers[leader].endpoints:
         return _nobody(

@@ -13,7 +13,7 @@ from broker_impl.api import services
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.coordinator.records import TOPIC as OFFSETS
 from broker_impl.errors import ErrorCode
-from broker_impl.log.transactions import Marker
+from broker_impl.log.aborted_index import Marker
 from broker_impl.replica.events import AppendResult
 from broker_impl.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from broker_impl.api.cluster_view import ClusterView
-from broker_impl.api.waiting import Waiting
+from broker_impl.api.purgatory import Waiting
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator.groups.events import Request
 from broker_impl.coordinator.groups.group import Group

@@ -16,7 +16,7 @@ from broker_impl.api import (
     produce,
     producers,
     topics,
-    transactions,
+    transaction_requests,
     versions,
 )
 from broker_impl.api.registry import APIS
@@ -38,6 +38,6 @@ __all__ = [
     "produce",
     "producers",
     "topics",
-    "transactions",
+    "transaction_requests",
     "versions",
 ]

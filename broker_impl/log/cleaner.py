@@ -8,7 +8,7 @@ replaced stay replaced.
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final
 
-from broker_impl.log import compaction, transactions
+from broker_impl.log import aborted_index, compaction
 from broker_impl.log.compaction import Extent, Fates, OffsetMap
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.segment import Segment
@@ -115,7 +115,7 @@ def _read_keys(
                 yield
                 continue
             if not compaction.has_keys(header):
-                fates.ended(header, transactions.decode_marker(data))
+                fates.ended(header, aborted_index.decode_marker(data))
             elif not fates.is_aborted(header):
                 for record in batch.records(data):
                     if record.key is None or record.offset < dirty:

@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from broker_impl.log import transactions
+from broker_impl.log import aborted_index
+from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.producers import ProducerEntry
-from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Offset
@@ -254,7 +254,7 @@ def judge(
 def _judge_marker(
     header: BatchHeader, data: bytes, fates: Fates, now_ms: int, config: LogConfig
 ) -> Verdict:
-    is_of_nothing, aborted = fates.ended(header, transactions.decode_marker(data))
+    is_of_nothing, aborted = fates.ended(header, aborted_index.decode_marker(data))
     if not is_of_nothing:
         return Verdict(None, aborted=aborted)
     known = header.delete_horizon_ms

@@ -12,14 +12,14 @@ import re
 from dataclasses import dataclass
 
 from broker_impl.errors import StorageError, WireError
-from broker_impl.log import checkpoints, producers, recovery, swapping, transactions
+from broker_impl.log import aborted_index, checkpoints, producers, recovery, segment_swap
+from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.log.producers import ProducerStates
 from broker_impl.log.segment import SUFFIXES, Segment, file_name
 from broker_impl.log.snapshots import Snapshots
-from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import Buffer, Offset
 
@@ -61,7 +61,7 @@ def load(
     if not clean:
         disk.fsync_dir(directory)
     _remove_deleted(disk, directory)
-    swapping.settle(disk, directory)
+    segment_swap.settle(disk, directory)
     snapshots = Snapshots(disk, directory)
     segments, found = _load_segments(disk, directory, config, clean, recovery_point, now_ms)
     if segments and not clean:
@@ -147,7 +147,7 @@ def _fold(
 def marker_in(data: Buffer) -> Marker | None:
     """The marker in a control batch of the log; StorageError: the batch cannot be decoded."""
     try:
-        return transactions.decode_marker(data)
+        return aborted_index.decode_marker(data)
     except WireError as error:
         raise StorageError(f"a control batch: {error}") from None
 

@@ -7,15 +7,16 @@ from typing import Final, NamedTuple
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError, WireError
 from broker_impl.log import (
+    aborted_index,
+    append_failure,
     compaction,
-    failure,
     loading,
     producers,
     reading,
-    swapping,
-    transactions,
+    segment_swap,
     validation,
 )
+from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
@@ -31,7 +32,6 @@ from broker_impl.log.segment import (
     file_name,
 )
 from broker_impl.log.snapshots import Snapshots
-from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Epoch, Offset, TopicPartition
@@ -205,7 +205,7 @@ class PartitionLog:
                 return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
             if entry is not None:
                 producers.check_transactional(entry, sent)
-            if transactions.is_verified(config.verify_transactions):
+            if aborted_index.is_verified(config.verify_transactions):
                 self.producers.check_verified(sent, guard)
         base_offset = self.end_offset
         head = bytearray(records[: batch.HEADER_BYTES])
@@ -234,7 +234,7 @@ class PartitionLog:
         self._refuse_offline()
         entry = self.producers.entries.get(marker.producer_id)
         if entry is not None:
-            error = transactions.marker_refusal(
+            error = aborted_index.marker_refusal(
                 marker.producer_epoch,
                 entry.epoch,
                 marker.coordinator_epoch,
@@ -243,7 +243,7 @@ class PartitionLog:
             if error is not ErrorCode.NONE:
                 raise ApiError(error, f"{marker}, known: {entry.epoch}, {entry.coordinator_epoch}")
         base_offset = self.end_offset
-        data = bytearray(transactions.encode_marker(marker, now_ms))
+        data = bytearray(aborted_index.encode_marker(marker, now_ms))
         batch.patch(data, 0, base_offset, leader_epoch)
         header = batch.parse_header(data)
         self._append([data], [(0, header)], now_ms)
@@ -311,7 +311,7 @@ class PartitionLog:
             if self.end_offset - self.recovery_point >= self.config.flush_messages:
                 self._flush()
         except StorageError as error:
-            told = failure.of_append(error)
+            told = append_failure.of_append(error)
             if isinstance(told, StorageError):
                 self.offline = told
             raise told from None
@@ -388,11 +388,11 @@ class PartitionLog:
 
         first: the offset from which on it read these records.
         """
-        end = transactions.end_of(records)
+        end = aborted_index.end_of(records)
         if end is None:
             return []
         behind = self._segments[self._segment_number(first) :]
-        return transactions.overlapping((segment.aborted for segment in behind), first, end)
+        return aborted_index.overlapping((segment.aborted for segment in behind), first, end)
 
     def offset_for_timestamp(
         self, timestamp_ms: int, *, limit: Offset = NO_LIMIT
@@ -645,7 +645,7 @@ class PartitionLog:
             segment.base_offset,
             self.config,
             now_ms,
-            suffix=swapping.COPY_SUFFIX,
+            suffix=segment_swap.COPY_SUFFIX,
         )
         copy.file.truncate(0)
         copy.forget()
@@ -670,7 +670,7 @@ class PartitionLog:
             copy.fsync_indexes()
             for segment in old:
                 segment.close()
-            swapping.swap(self._disk, self.directory, base, end)
+            segment_swap.swap(self._disk, self.directory, base, end)
             renewed = Segment(self._disk, self.directory, base, self.config, old[-1].written_ms)
             renewed.load(end)
             self._segments[first : first + len(old)] = [renewed]
@@ -681,7 +681,7 @@ class PartitionLog:
         copy.close()
         if self.offline is None:
             with self._changing():
-                swapping.discard(self._disk, self.directory, copy.base_offset)
+                segment_swap.discard(self._disk, self.directory, copy.base_offset)
 
     def compacted_to(self, offset: Offset) -> None:
         """Record that a pass has read all keys below, and removed the records they replace."""

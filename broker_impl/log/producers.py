@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.log import transactions
-from broker_impl.log.transactions import AbortedTransaction, Marker
+from broker_impl.log import aborted_index
+from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.wire.batch import BatchHeader, sequence_after
 from broker_impl.wire.types import Epoch, Offset
 
@@ -217,7 +217,7 @@ class ProducerStates:
     def check_verified(self, header: BatchHeader, guard: int | None) -> None:
         """Reject a batch that begins an unverified transaction; ApiError: INVALID_TXN_STATE."""
         if header.is_transactional and header.producer_id not in self._open:
-            transactions.refuse_unverified(guard, self._guards.get(header.producer_id))
+            aborted_index.refuse_unverified(guard, self._guards.get(header.producer_id))
 
     def fold(
         self, header: BatchHeader, now_ms: int, marker: Marker | None = None
@@ -265,7 +265,7 @@ class ProducerStates:
             header.producer_id,
             started,
             header.last_offset,
-            transactions.stable_after(header.last_offset, self._open.values()),
+            aborted_index.stable_after(header.last_offset, self._open.values()),
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from broker_impl.errors import StorageError, WireError
+from broker_impl.log.aborted_index import AbortedIndex
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampAt
-from broker_impl.log.transactions import AbortedIndex
 from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from broker_impl.wire.types import Buffer, Offset
 

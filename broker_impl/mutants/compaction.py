@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from broker_impl.log.aborted_index import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.log.compaction import Fates
 from broker_impl.log.config import LogConfig
 from broker_impl.log.producers import ProducerEntry
-from broker_impl.log.transactions import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.mutants import mutant
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader
@@ -104,7 +104,7 @@ def carried(fates: Fates) -> Fates:
 
 @mutant(
     "empty-control-batch-crash",
-    of="broker_impl.log.transactions:decode_marker",
+    of="broker_impl.log.aborted_index:decode_marker",
     source="T-42, KAFKA-7467",
     kind="historic",
     symptom="crash",
@@ -129,7 +129,7 @@ def decode_marker(data: Buffer) -> Marker | None:
 
 @mutant(
     "swap-recovery-deletes",
-    of="broker_impl.log.swapping:counts",
+    of="broker_impl.log.segment_swap:counts",
     source="G18, KAFKA-6264, KAFKA-12520",
     kind="historic",
     symptom="lost-write",

@@ -44,7 +44,7 @@ def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
 
 @mutant(
     "reply-before-persist",
-    of="broker_impl.node.internal_topics:stored",
+    of="broker_impl.node.coordinators.internal_topics:stored",
     source="F04, KAFKA-2017",
     kind="historic",
     symptom="double-owner",

@@ -43,7 +43,7 @@ def keep_later(
 
 @mutant(
     "commit-acks-1",
-    of="broker_impl.node.internal_topics:stored",
+    of="broker_impl.node.coordinators.internal_topics:stored",
     source="F15, KAFKA-16735",
     kind="mutation",
     symptom="commit-regression",
@@ -190,7 +190,7 @@ def supersedes(new: Offset, old: Offset | None) -> bool:
 
 @mutant(
     "load-stops-at-gap",
-    of="broker_impl.node.internal_topics:goes_on",
+    of="broker_impl.node.coordinators.internal_topics:goes_on",
     source="T-18, KAFKA-9065",
     kind="historic",
     symptom="lost-commit",

@@ -127,7 +127,7 @@ def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
 
 @mutant(
     "append-after-io-error",
-    of="broker_impl.log.failure:of_append",
+    of="broker_impl.log.append_failure:of_append",
     source="B16, KAFKA-10778",
     kind="historic",
     symptom="stuck",

@@ -8,8 +8,8 @@ from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.coordinator.transactions.states import State
 from broker_impl.coordinator.transactions.transaction import Transaction
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log.aborted_index import AbortedIndex, AbortedTransaction
 from broker_impl.log.producers import BatchMetadata, ProducerEntry
-from broker_impl.log.transactions import AbortedIndex, AbortedTransaction
 from broker_impl.mutants import mutant
 from broker_impl.replica import watermark
 from broker_impl.wire.batch import BatchHeader, sequence_after
@@ -58,7 +58,7 @@ def isolation_of(asked: int, again: bool) -> int:
 
 @mutant(
     "aborted-not-told",
-    of="broker_impl.log.transactions:overlapping",
+    of="broker_impl.log.aborted_index:overlapping",
     source="T2, KIP-98",
     kind="mutation",
     symptom="G1a",
@@ -113,7 +113,7 @@ def fenced(epoch: Epoch) -> Epoch:
 
 @mutant(
     "commit-acked-before-durable",
-    of="broker_impl.node.internal_topics:stored",
+    of="broker_impl.node.coordinators.internal_topics:stored",
     source="T-09, KIP-98",
     kind="mutation",
     symptom="lost-write",
@@ -289,7 +289,7 @@ def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
 
 @mutant(
     "coordinator-epoch-unchecked",
-    of="broker_impl.log.transactions:marker_refusal",
+    of="broker_impl.log.aborted_index:marker_refusal",
     source="T-13, KIP-98",
     kind="mutation",
     symptom="torn-transaction",
@@ -349,7 +349,7 @@ def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
 
 @mutant(
     "aborted-search-ends-early",
-    of="broker_impl.log.transactions:stable_after",
+    of="broker_impl.log.aborted_index:stable_after",
     source="T2, KIP-98",
     kind="mutation",
     symptom="G1a",
@@ -404,7 +404,7 @@ def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
 
 @mutant(
     "late-produce-hangs",
-    of="broker_impl.log.transactions:is_verified",
+    of="broker_impl.log.aborted_index:is_verified",
     source="T-02, KAFKA-14402, KAFKA-14561, KIP-890",
     kind="historic",
     symptom="stuck-lso",
@@ -421,7 +421,7 @@ def is_verified(enabled: bool) -> bool:
 
 @mutant(
     "verify-without-guard",
-    of="broker_impl.log.transactions:refuse_unverified",
+    of="broker_impl.log.aborted_index:refuse_unverified",
     source="T-03, KAFKA-14884",
     kind="historic",
     symptom="stuck-lso",

@@ -14,9 +14,9 @@ from typing import TypeVar, assert_never
 
 from broker_impl.api.altering import ALL_BROKERS
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
-from broker_impl.api.waiting import Waiting
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.coordinator import records, transaction_records
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
@@ -26,18 +26,18 @@ from broker_impl.log.manager import LogManager
 from broker_impl.node import config_changes, zk_paths
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
-from broker_impl.node.errands import Errands
+from broker_impl.node.controller_client import Errands
+from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
+from broker_impl.node.coordinators.internal_topics import InternalTopics
+from broker_impl.node.coordinators.producer_ids import ProducerIds
+from broker_impl.node.coordinators.transaction_coordinator import Transactions
 from broker_impl.node.fetcher import Fetchers
-from broker_impl.node.groups import GroupsRuntime
-from broker_impl.node.internal_topics import InternalTopics
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.peers import Peers
-from broker_impl.node.producer_ids import ProducerIds
 from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
-from broker_impl.node.transactions import Transactions
 from broker_impl.replica.events import (
     AppendDone,
     Effect,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from broker_impl import points
+from broker_impl import failpoints
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import WireError
 from broker_impl.log import cleaner, compaction
@@ -73,7 +73,7 @@ class Cleaner:
         try:
             for _ in running:
                 await asyncio.sleep(0)
-                await points.point(points.CLEANER)
+                await failpoints.point(failpoints.CLEANER)
                 if self._logs.logs.get(tp) is not log:
                     return
         finally:

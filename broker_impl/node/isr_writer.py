@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from broker_impl import points
+from broker_impl import failpoints
 from broker_impl.node import zk_paths
 from broker_impl.node.tasks import Tasks
 from broker_impl.replica import isr
@@ -69,7 +69,7 @@ class IsrWriter:
             leader_epoch=effect.leader_epoch,
             isr=list(effect.isr),
         )
-        await points.point(points.ISR_WRITE)
+        await failpoints.point(failpoints.ISR_WRITE)
         version = isr.written_at(effect.zk_version)
         try:
             stat = await self._zk().set(path, zk_paths.encode(znode), version)

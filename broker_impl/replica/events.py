@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from broker_impl.errors import ErrorCode
-from broker_impl.log.transactions import Marker
+from broker_impl.log.aborted_index import Marker
 from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
 
 

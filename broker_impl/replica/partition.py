@@ -26,8 +26,8 @@ import msgspec
 
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log import reading
+from broker_impl.log.aborted_index import AbortedTransaction
 from broker_impl.log.partition_log import Appended, PartitionLog
-from broker_impl.log.transactions import AbortedTransaction
 from broker_impl.replica import acks, fencing, follower, isr, selection, watermark
 from broker_impl.replica.events import (
     Append,

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from broker_impl.errors import ErrorCode
-from broker_impl.log import transactions
+from broker_impl.log import aborted_index
+from broker_impl.log.aborted_index import Marker
 from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerEntry
-from broker_impl.log.transactions import Marker
 from broker_impl.replica import fencing, follower, isr, watermark
 from broker_impl.replica.events import (
     Append,
@@ -327,7 +327,7 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
             return None
-        if not transactions.is_verified(partition.log.config.verify_transactions):
+        if not aborted_index.is_verified(partition.log.config.verify_transactions):
             return None
         return partition.log.producers.guard(producer_id)
 

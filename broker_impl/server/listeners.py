@@ -8,9 +8,9 @@ from contextlib import suppress
 from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.server import accepting
-from broker_impl.server.bounds import Bounds
 from broker_impl.server.connection import Connection
 from broker_impl.server.frame_room import FROM_BROKERS, ORDINARY_BYTES, ORDINARY_ROOM, FrameRoom
+from broker_impl.server.memory_limits import Bounds
 
 LOG = logging.getLogger(__name__)
 

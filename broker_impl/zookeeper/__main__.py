@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker_impl.errors import BrokerError
-from broker_impl.node.os_disk import OsDisk
-from broker_impl.node.port_file import publish
+from broker_impl.platform.os_disk import OsDisk
+from broker_impl.platform.port_file import publish
 from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.server import Server
 from broker_impl.zookeeper.sessions import SessionTracker

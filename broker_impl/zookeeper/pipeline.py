@@ -41,8 +41,8 @@ from broker_impl.zookeeper.records import (
     WatcherEvent,
 )
 from broker_impl.zookeeper.sessions import SessionTracker
-from broker_impl.zookeeper.transactions import CreateSessionTxn, Proposal
 from broker_impl.zookeeper.tree import Change, Database, Outcome
+from broker_impl.zookeeper.txn_records import CreateSessionTxn, Proposal
 from broker_impl.zookeeper.watches import WatchTable
 
 

@@ -35,7 +35,8 @@ from broker_impl.zookeeper.records import (
     SetAclRequest,
     SetDataRequest,
 )
-from broker_impl.zookeeper.transactions import (
+from broker_impl.zookeeper.tree import Database, int32
+from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
     CreateSessionTxn,
@@ -48,7 +49,6 @@ from broker_impl.zookeeper.transactions import (
     SetAclTxn,
     SetDataTxn,
 )
-from broker_impl.zookeeper.tree import Database, int32
 
 WRITES = frozenset(
     {Op.CREATE, Op.CREATE2, Op.DELETE, Op.SET_DATA, Op.SET_ACL, Op.MULTI}

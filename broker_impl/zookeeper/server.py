@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from broker_impl.errors import StorageError, WireError
-from broker_impl.zookeeper import words
+from broker_impl.zookeeper import four_letter_words
 from broker_impl.zookeeper.jute import FRAME_BYTES_MAX, FrameReader, Reader, Record, frame
 from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.records import (
@@ -107,7 +107,7 @@ class Server:
         self._unflushed[connection] = None
         self.schedule()
 
-    def facts(self) -> words.Facts:
+    def facts(self) -> four_letter_words.Facts:
         """The data for the four-letter words."""
         settings: Sequence[tuple[str, str]] = [
             ("tickTime", str(self.pipeline.tracker.tick_ms)),
@@ -117,7 +117,9 @@ class Server:
             ("serverId", "0"),
         ]
         connections = [connection.facts() for connection in self.connections]
-        return words.Facts(self.pipeline, connections, settings, self.received, self.sent)
+        return four_letter_words.Facts(
+            self.pipeline, connections, settings, self.received, self.sent
+        )
 
     def _turn(self) -> None:
         self._scheduled = False
@@ -264,10 +266,10 @@ class Connection(asyncio.Protocol):
         self._out.clear()
         self._transport.abort()
 
-    def facts(self) -> words.ConnectionFacts:
+    def facts(self) -> four_letter_words.ConnectionFacts:
         """The data of this connection for the four-letter words."""
         queued = self._transport.get_write_buffer_size()
-        return words.ConnectionFacts(
+        return four_letter_words.ConnectionFacts(
             self._peer, self.session_id, queued, self._received, self._sent
         )
 
@@ -294,9 +296,9 @@ class Connection(asyncio.Protocol):
     def _word(self) -> bool:
         """Answer a four-letter word, if the first bytes are one."""
         word = self._frames.peek().decode("latin-1")
-        if word not in words.WORDS:
+        if word not in four_letter_words.WORDS:
             return False
-        self._out += words.reply(word, self._server.facts()).encode()
+        self._out += four_letter_words.reply(word, self._server.facts()).encode()
         self.close()
         return True
 

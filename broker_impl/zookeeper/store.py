@@ -12,8 +12,8 @@ from itertools import pairwise
 from broker_impl.errors import StorageError
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.zookeeper import snapshot, txn_log
-from broker_impl.zookeeper.transactions import Proposal
 from broker_impl.zookeeper.tree import Database
+from broker_impl.zookeeper.txn_records import Proposal
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.paths import child_of, name_of, parent_of
 from broker_impl.zookeeper.records import OPEN_ACL, Acl, EventType, Stat
-from broker_impl.zookeeper.transactions import (
+from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
     CreateSessionTxn,

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from broker_impl.errors import StorageError, WireError
-from broker_impl.zookeeper.transactions import Proposal
+from broker_impl.zookeeper.txn_records import Proposal
 
 _HEADER = struct.Struct(">4siq")
 _ENTRY = struct.Struct(">qi")

@@ -1,10 +1,10 @@
 """Compacted partitions: the last record of each record key stays, and every reader receives it.
 
-A record may be removed once a later one of its record key is there (``model.keyed`` says which key
-a value was written to). A reader that passes the place of a record, and does not receive it, must
-have been able to meet a later one: one whose write had begun by then. The last record of a record
-key stays, and a tombstone stays for ``delete.retention.ms`` at least, so that no reader keeps what
-was deleted.
+A record may be removed once a later one of its record key is there (``model.record_keys`` says
+which key a value was written to). A reader that passes the place of a record, and does not receive
+it, must have been able to meet a later one: one whose write had begun by then. The last record of a
+record key stays, and a tombstone stays for ``delete.retention.ms`` at least, so that no reader
+keeps what was deleted.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from checkers.kernels.rows import (
     Sends,
     at,
 )
-from model import keyed
+from model import record_keys
 
 
 def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False) -> I64:
@@ -44,10 +44,10 @@ def replaced_from(log: Log, value: I64, offset: I64, *, known_only: bool = False
         sends, place = sends.where(place != UNKNOWN), place[place != UNKNOWN]
     place = np.where(place == UNKNOWN, FOREVER, place)
     order = np.argsort(place, kind="stable")
-    sends, place, key = sends.where(order), place[order], keyed.key_of(sends.value[order])
+    sends, place, key = sends.where(order), place[order], record_keys.key_of(sends.value[order])
     begun = np.full(len(value), FOREVER)
-    for one in set(keyed.key_of(value).tolist()) - {keyed.NO_KEY}:
-        mine, asked = key == one, np.flatnonzero(keyed.key_of(value) == one)
+    for one in set(record_keys.key_of(value).tolist()) - {record_keys.NO_KEY}:
+        mine, asked = key == one, np.flatnonzero(record_keys.key_of(value) == one)
         first = np.minimum.accumulate(sends.invoked[mine][::-1])[::-1]
         behind = np.searchsorted(place[mine], offset[asked], side="right")
         begun[asked] = np.append(first, FOREVER)[behind]
@@ -72,8 +72,8 @@ def deleted_for_ms(log: Log, row: int) -> int | None:
     """Return how many milliseconds ago the tombstone was sent that this row of ``log.sends`` is, or
     that may have replaced it; None if there is none."""
     sends = log.sends
-    tombstone = _others(log, sends, row) & (keyed.deletes(sends.value))
-    tombstone[row] = keyed.deletes(int(sends.value[row]))
+    tombstone = _others(log, sends, row) & (record_keys.deletes(sends.value))
+    tombstone[row] = record_keys.deletes(int(sends.value[row]))
     if not tombstone.any():
         return None
     end_ns = max(
@@ -86,8 +86,8 @@ def _others(log: Log, sends: Sends, row: int) -> Bools:
     """Return which of all records may be behind this one of ``sends``: those of its record key that
     were not answered before it was sent."""
     every = log.sends
-    key = keyed.key_of(int(sends.value[row]))
-    same = (keyed.key_of(every.value) == key) & (key != keyed.NO_KEY)
+    key = record_keys.key_of(int(sends.value[row]))
+    same = (record_keys.key_of(every.value) == key) & (key != record_keys.NO_KEY)
     possible = (every.outcome != FAIL) & (every.op >= sends.invoked[row])
     others: Bools = same & possible & (every.value != sends.value[row])
     return others
@@ -164,10 +164,10 @@ def _stale(
     log: Log, writes: Sends, number: int, reader: _Pass, row: int, event: int
 ) -> Found | None:
     value = int(writes.value[number])
-    key, is_tombstone = keyed.key_of(value), keyed.deletes(value)
+    key, is_tombstone = record_keys.key_of(value), record_keys.deletes(value)
     before = reader.polls.where(np.arange(len(reader.polls.op)) < row)
-    held = before.where(keyed.key_of(before.value) == key)
-    holds = bool(len(held.op)) and not keyed.deletes(int(held.value[-1]))
+    held = before.where(record_keys.key_of(before.value) == key)
+    holds = bool(len(held.op)) and not record_keys.deletes(int(held.value[-1]))
     if is_tombstone and not holds:
         return None
     if row < len(reader.polls.op):

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.history import History
-from checkers.kernels.receipts import GaveUp
 from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, Rows, groups
 
 EDGES_MAX = 10_000_000

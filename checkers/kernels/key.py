@@ -25,8 +25,8 @@ from checkers.kernels import (
     watermarks,
 )
 from checkers.kernels.availability import Outage, Recovery
+from checkers.kernels.checker_runs import Asking, Receipt
 from checkers.kernels.consumption import Consumption
-from checkers.kernels.receipts import Asking, Receipt
 from checkers.kernels.rows import Found, Log
 
 Kernel = Callable[[Log], Iterable[Found]]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.history import History
-from checkers.kernels.receipts import GaveUp
 from checkers.kernels.rows import ANY, COMMIT, FAIL, FETCH, I64, OK, UNKNOWN, Found, at
 from model import transform
 

@@ -316,7 +316,7 @@ class Log:
     """Whether its topic was deleted, or may have been: then no record need be there."""
     is_compacted: bool = False
     """Whether a record may be gone once there is a later one of its record key
-    (``model.keyed``)."""
+    (``model.record_keys``)."""
 
     @cached_property
     def acked(self) -> Sends:

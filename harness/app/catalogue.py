@@ -4,32 +4,34 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.cluster import containers, engine, links, mutants, settings, simulated
-from harness.cluster.containers import Containers
-from harness.cluster.processes import Processes
-from harness.cluster.simulated import Simulated
+from harness.cluster import links, mutants, settings
+from harness.cluster.containers import container_cluster, engine
+from harness.cluster.containers.container_cluster import Containers
+from harness.cluster.processes.process_cluster import Processes
+from harness.cluster.simulated import simulated_cluster
+from harness.cluster.simulated.simulated_cluster import Simulated
 from model import options
 from model.plan import Plan
 from model.roles import Cluster
 from nemesis import (
     admin,
-    apart,
     bit_flip,
     clock,
     disconnect,
     disk,
+    failpoint,
+    isolated_elections,
     kill,
-    link,
     messages,
     packets,
     partition,
     pause,
-    point,
     power,
+    resource_limits,
     restart,
-    session,
+    session_expiry,
     slow_disk,
-    squeeze,
+    slow_link,
     zookeeper,
 )
 from nemesis.package import Package
@@ -99,10 +101,10 @@ CONTAINERS = Target(
     make=Containers,
     broker=settings.SCALED,
     mutants=mutants.catalogue,
-    options=containers.OPTIONS,
+    options=container_cluster.OPTIONS,
     refusal=engine.refusal,
-    refuse=containers.refuse,
-    prepare=containers.prepare,
+    refuse=container_cluster.refuse,
+    prepare=container_cluster.prepare,
 )
 
 
@@ -110,7 +112,7 @@ def _not_simulated(plan: Plan) -> str | None:
     client = plan.options["client"]
     if client == "librdkafka":
         return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
-    return options.refusal(plan.options, simulated.LEAST)
+    return options.refusal(plan.options, simulated_cluster.LEAST)
 
 
 SIMULATED = Target(
@@ -121,7 +123,7 @@ SIMULATED = Target(
     broker={**settings.SCALED, "replica.fetch.wait.max.ms": "500"},
     consumer={"fetch.wait.max.ms": "500"},
     mutants=mutants.catalogue,
-    options={"client": "aiokafka", **simulated.OPTIONS},
+    options={"client": "aiokafka", **simulated_cluster.OPTIONS},
     refuse=_not_simulated,
     is_virtual=True,
     pace=0.04,
@@ -138,11 +140,11 @@ WORKLOADS: dict[str, Workload] = {
 NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE
     for module in (
-        *(kill, pause, restart, partition, link, zookeeper),
-        *(admin, apart),
-        *(disconnect, disk, squeeze, packets),
-        *(power, slow_disk, clock, session, messages),
-        *(point, bit_flip),
+        *(kill, pause, restart, partition, slow_link, zookeeper),
+        *(admin, isolated_elections),
+        *(disconnect, disk, resource_limits, packets),
+        *(power, slow_disk, clock, session_expiry, messages),
+        *(failpoint, bit_flip),
     )
 }
 

@@ -18,16 +18,16 @@ from checkers import inline as inline_
 from checkers import tables as tables_
 from checkers import verdict as verdict_
 from checkers.expectations import Contract
-from checkers.kernels import whole as whole_
+from checkers.kernels import history_kernels as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
 from harness.app import (
+    command_line,
     files,
     judgements,
     plan_file,
-    program,
-    request,
+    plan_resolution,
     run_folder,
     temporary,
     terminal,
@@ -140,8 +140,8 @@ def _signed(
         contract=dataclasses.asdict(contract),
         settings=dict(settings),
         judged_by={
-            "faultline": request.versions()["faultline"],
-            "commit": request.commit(),
+            "faultline": plan_resolution.versions()["faultline"],
+            "commit": plan_resolution.commit(),
             "executor": executor,
         },
     )
@@ -337,7 +337,7 @@ def describe(
         lines.append(kept.note)
     place = folder if kept is None else kept.folder
     if folder is not None and place is not None:
-        again = program.command("replay", folder)
+        again = command_line.command("replay", folder)
         lines.append(f"{place / judgements.PAGE}     (again: {again})")
     width = max(len(word) + 2, 9)
     return "\n".join((word if n == 0 else "").ljust(width) + line for n, line in enumerate(lines))

@@ -8,7 +8,7 @@ import msgspec
 
 from harness.app import cluster, leftovers, temporary
 from harness.app.leftovers import Removed
-from harness.app.search import scratch
+from harness.app.search import temp_dir
 from harness.cluster.registry import Entry
 
 CHECK = ".check-"
@@ -22,7 +22,7 @@ _RUNS = ("*", "gates/*/*", "searches/*/*", "shrunk/*")
 def clean(results: Path) -> Removed:
     """Remove leftovers of this user on this machine, and of the runs in ``results``."""
     removed = leftovers.remove(asks_engine=True)
-    folders = [*cluster.remove_leftovers(), *scratch.sweep(scratch.MEMORY)]
+    folders = [*cluster.remove_leftovers(), *temp_dir.sweep(temp_dir.MEMORY)]
     folders += temporary.sweep(Path(tempfile.gettempdir()), "faultline-*")
     for runs in _RUNS:
         folders += temporary.sweep(results, f"{runs}/{CHECK}*")

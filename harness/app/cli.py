@@ -27,7 +27,7 @@ try:
     from harness.app import leftovers, private, signals, terminal
     from harness.app import options as options_
     from harness.app.refused import Refused
-    from harness.simulation import pins
+    from harness.simulation import determinism
 except KeyboardInterrupt:  # the imports may take seconds on a busy machine
     print("faultline: interrupted", file=sys.stderr)
     sys.exit(FAILED)
@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _status_of(arguments: Sequence[str] | None) -> int:
     """Run a verb and return its exit status."""
     try:
-        if pins.is_pinned():
-            pins.install()  # before anything binds a clock
+        if determinism.is_pinned():
+            determinism.install()  # before anything binds a clock
         with signals.as_interrupts():
             status = faultline.main(
                 args=None if arguments is None else list(arguments),
@@ -101,8 +101,8 @@ def _pin(targets: Iterable[object]) -> None:
     program = click.get_current_context().obj
     if "simulated" in targets and program.is_whole_process:
         try:
-            pins.exec_pinned()
-        except pins.PinError as error:
+            determinism.exec_pinned()
+        except determinism.PinError as error:
             raise Refused(f"--target simulated: {error}") from None
 
 
@@ -157,7 +157,7 @@ def faultline() -> None:
     faultline failed.
     """
     verb = click.get_current_context().invoked_subcommand
-    if verb != "clean" and not pins.is_pinned():  # the process that it replaced has done so
+    if verb != "clean" and not determinism.is_pinned():  # the process that it replaced has done so
         leftovers.remove_if_any(lambda line: click.echo(f"faultline: {line}", err=True))
 
 
@@ -201,16 +201,16 @@ def run(
     Options override the plan file, which uses the same names.
     """
     _pin([options["target"] or _target_in(plan_file)])
-    from harness.app import request, toml_lines
+    from harness.app import plan_resolution, toml_lines
 
-    fields: dict[str, Any] = {"nemesis": (request.ALL,)}
+    fields: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
     if plan_file is not None:
-        fields |= request.from_toml(plan_file)
+        fields |= plan_resolution.from_toml(plan_file)
     if nemesis is not None:
-        fields["nemesis"] = request.names_of(nemesis)
+        fields["nemesis"] = plan_resolution.names_of(nemesis)
     with toml_lines.about(plan_file, options_.given()):
-        plan = request.resolve(_plan(fields, settings, mutants, options))
-    for line in request.missing_faults(plan, fields["nemesis"]):
+        plan = plan_resolution.resolve(_plan(fields, settings, mutants, options))
+    for line in plan_resolution.missing_faults(plan, fields["nemesis"]):
         click.echo(line, err=True)
     where = results or Path(fields.get("results", "results"))
     return _run(
@@ -249,8 +249,8 @@ def replay(
     anomaly shows: exit status 1 if an anomaly shows, 0 if none does, 2 if that is unknown.
     """
     _pin([target or _target_in(folder / "plan.json")])
+    from harness.app import plan_resolution, reproduce
     from harness.app import replay as replay_
-    from harness.app import reproduce, request
 
     plan = replay_.plan_of(folder)
     if target == "simulated" != plan.target and reproduce.recorded_anomalies(folder):
@@ -265,7 +265,7 @@ def replay(
         plan = replay_.elsewhere(plan, target)
     elif (changed := replay_.changed(plan)) is not None:
         click.echo(changed, err=True)
-    resolved = request.resolve(plan)
+    resolved = plan_resolution.resolve(plan)
     if calm is not None:
         click.echo("no fault was scheduled in this run; it is repeated without faults", err=True)
     return _run(resolved, results, inline=inline, as_json=as_json)
@@ -301,13 +301,15 @@ def check(
     separately.
     """
     from checkers.verdict import Verdict, exit_status, merge
-    from harness.app import rejudge, request
-    from harness.app.screen import Screen
+    from harness.app import check_many, plan_resolution
+    from harness.app.progress import Screen
 
-    wanted = {f"{whose}.{key}": value for whose, key, value in request.settings_of(settings)}
+    wanted = {
+        f"{whose}.{key}": value for whose, key, value in plan_resolution.settings_of(settings)
+    }
     say = (lambda line: click.echo(line, err=True)) if as_json else click.echo
-    verdicts = rejudge.judge_all(
-        paths, rejudge.Request(inline, wanted, results, not as_json), Screen(), say
+    verdicts = check_many.judge_all(
+        paths, check_many.Request(inline, wanted, results, not as_json), Screen(), say
     )
     if as_json:
         _print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
@@ -351,11 +353,11 @@ def gate(
     1 if any case is invalid; else 70 if any failed or the gate was interrupted; else 2 if any is
     unknown or did not fit into the budget; else 0.
     """
-    from harness.app.gate import outcome, words
+    from harness.app.gate import console, outcome
     from harness.app.gate import runner as gate_
     from harness.app.gate import suite as suite_
+    from harness.app.progress import Screen
     from harness.app.run import Failed
-    from harness.app.screen import Screen
 
     asked = suite_.load(suite_file, seed=seed, mutants=mutants, require=require)
     _pin(case.plan.target for case in asked.cases)
@@ -379,7 +381,7 @@ def gate(
     if as_json:
         _print_json(ended)
     else:
-        click.echo(words.table(ended, folder))
+        click.echo(console.table(ended, folder))
     return outcome.exit_status(ended)
 
 
@@ -435,19 +437,19 @@ def search(
     else 2 if any is unknown.
     """
     _pin(["simulated"])
-    from harness.app import program, request
+    from harness.app import command_line, plan_resolution
+    from harness.app.progress import Screen
     from harness.app.run import Failed
-    from harness.app.screen import Screen
     from harness.app.search import campaign, outcome
 
-    fields: dict[str, Any] = {} if plan_file is None else request.from_toml(plan_file)
+    fields: dict[str, Any] = {} if plan_file is None else plan_resolution.from_toml(plan_file)
     if workload is not None:
         fields["workload"] = workload
     if nemesis is not None:
-        fields["nemesis"] = request.names_of(nemesis)
+        fields["nemesis"] = plan_resolution.names_of(nemesis)
     if mutants:
         fields["mutants"] = mutants
-    for whose, key, value in request.settings_of(settings):
+    for whose, key, value in plan_resolution.settings_of(settings):
         fields[whose] = {**fields.get(whose, {}), key: value}
     asked = campaign.Asked(
         pinned=fields,
@@ -466,7 +468,7 @@ def search(
     if as_json:
         _print_json(told)
     else:
-        click.echo(outcome.describe(told, program.command("replay")))
+        click.echo(outcome.describe(told, command_line.command("replay")))
     return outcome.exit_status(told)
 
 
@@ -499,9 +501,9 @@ def shrink(
     keep.
     """
     _pin(["simulated"])
-    from harness.app import program
+    from harness.app import command_line
+    from harness.app.progress import Screen
     from harness.app.run import Failed
-    from harness.app.screen import Screen
     from harness.app.search import campaign
     from harness.app.shrink import shrink as shrink_
 
@@ -519,7 +521,7 @@ def shrink(
     if as_json:
         _print_json(shrunk)
     else:
-        click.echo(shrink_.describe(shrunk, program.command("replay")))
+        click.echo(shrink_.describe(shrunk, command_line.command("replay")))
     return 1
 
 
@@ -550,11 +552,11 @@ def list_(as_json: bool) -> None:
 @_json
 def show(name: str, as_json: bool) -> None:
     """Show the story of one mutant."""
-    from harness.app import request
+    from harness.app import plan_resolution
     from harness.cluster.mutants import catalogue
 
     known = catalogue()
-    request.known("mutants show", name, known, request.ALL_MUTANTS)
+    plan_resolution.known("mutants show", name, known, plan_resolution.ALL_MUTANTS)
     mutant = known[name]
     if as_json:
         _print_json(mutant)
@@ -607,9 +609,9 @@ def score(
     NAME. Exit status 2 if a schedule does not show its mutant.
     """
     _pin(["simulated"])
+    from harness.app.progress import Screen
     from harness.app.run import Failed
     from harness.app.score import matrix, measure
-    from harness.app.screen import Screen
     from harness.app.search import campaign
     from harness.cluster.mutants import catalogue
 
@@ -658,11 +660,11 @@ def up(
     **options: Any,
 ) -> int | None:
     """Start a cluster, and print its bootstrap servers."""
-    from harness.app import cluster, request
+    from harness.app import cluster, plan_resolution
 
-    plan = _plan({"nemesis": (request.NONE,)}, settings, mutants, options)
+    plan = _plan({"nemesis": (plan_resolution.NONE,)}, settings, mutants, options)
     brokers = {"auto.create.topics.enable": "true"} | plan.broker
-    plan = request.bare(msgspec.structs.replace(plan, broker=brokers))
+    plan = plan_resolution.bare(msgspec.structs.replace(plan, broker=brokers))
     try:
         there = cluster.up(plan, lambda line: click.echo(line, err=True), port)
     except cluster.CannotStart as error:
@@ -735,15 +737,15 @@ def _plan(
     options: dict[str, Any],
 ) -> Any:
     """Return the plan with a file's fields, overridden by the command line."""
-    from harness.app import request
+    from harness.app import plan_resolution
 
     fields = fields | {name: value for name, value in options.items() if value is not None}
     if mutants:
         fields["mutants"] = tuple(mutants)
-    for whose, key, value in request.settings_of(settings):
+    for whose, key, value in plan_resolution.settings_of(settings):
         fields[whose] = {**fields.get(whose, {}), key: value}
-    plan = request.plan_of(fields)
-    request.check_targets(plan)
+    plan = plan_resolution.plan_of(fields)
+    plan_resolution.check_targets(plan)
     return plan
 
 
@@ -756,8 +758,8 @@ def _run(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int
     from checkers.verdict import exit_status
     from harness.app import catalogue
     from harness.app.check import describe
+    from harness.app.progress import Screen
     from harness.app.run import Failed, run
-    from harness.app.screen import Screen
 
     if inline is None:
         inline = catalogue.TARGETS[plan.target].is_virtual
@@ -782,9 +784,9 @@ def _reproduce(
     as_json: bool,
 ) -> int:
     """Test whether a simulation shows the anomaly of a run on real processes."""
-    from harness.app import program, reproduce
+    from harness.app import command_line, reproduce
+    from harness.app.progress import Screen
     from harness.app.run import Failed
-    from harness.app.screen import Screen
     from harness.app.search import campaign
 
     if inline is False:
@@ -802,7 +804,9 @@ def _reproduce(
     if as_json:
         _print_json(told)
     else:
-        click.echo(reproduce.describe(told, program.command("replay"), program.command("shrink")))
+        click.echo(
+            reproduce.describe(told, command_line.command("replay"), command_line.command("shrink"))
+        )
     return reproduce.exit_status(told)
 
 

@@ -25,7 +25,7 @@ import psutil
 
 from harness.app import catalogue, files, leftovers, private, signals
 from harness.app.refused import Refused
-from harness.cluster.meshed import Meshed
+from harness.cluster.mesh.proxied_cluster import Meshed
 from harness.cluster.node import ClusterError
 from harness.cluster.ports import HOST
 from harness.cluster.registry import Known, known, state_folder

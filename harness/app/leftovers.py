@@ -4,7 +4,7 @@ A command that is killed with SIGKILL cannot stop its nodes. The next command of
 (:func:`remove_if_any`). ``faultline clean`` also removes what only uses disk space
 (:mod:`harness.app.clean`). Before anything is removed, it is proved to belong to Faultline and its
 owner is proved to have ended: see :mod:`harness.cluster.registry` and
-:mod:`harness.cluster.labels`.
+:mod:`harness.cluster.containers.labels`.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from harness.cluster.state import state_folder
+from harness.cluster.state_folder import state_folder
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,13 +93,13 @@ def _reap_engine(removed: Callable[[str], object], *, is_needed: bool) -> list[s
 
     A missing engine is an error only if it is known to hold something (``is_needed``).
     """
-    from harness.cluster import engine, reaper
+    from harness.cluster.containers import container_cleanup, engine
 
     try:
         client = engine.connect()
     except engine.EngineError as error:
         return [f"what is left with the container engine: {error}"] if is_needed else []
     try:
-        return reaper.reap(client, removed)
+        return container_cleanup.reap(client, removed)
     finally:
         client.close()

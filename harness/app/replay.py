@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app import catalogue, plan_file, request, run_folder
+from harness.app import catalogue, plan_file, plan_resolution, run_folder
 from harness.app.refused import Refused
 from model import masking
 from model.plan import Plan
@@ -24,7 +24,7 @@ def plan_of(folder: Path) -> Plan:
     if any(value == masking.MASK for part in (plan.broker, plan.producer, plan.consumer)
            for value in part.values()):  # fmt: skip
         raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
-    request.check_targets(plan)
+    plan_resolution.check_targets(plan)
     return plan
 
 
@@ -46,7 +46,7 @@ def changed(plan: Plan) -> str | None:
     """
     if plan.target != catalogue.SIMULATED.name:
         return None
-    now = {"commit": request.commit(), **request.versions()}
+    now = {"commit": plan_resolution.commit(), **plan_resolution.versions()}
     others = [
         f"{name} {now.get(name) or 'unknown'}, and not {was}"
         for name, was in {"commit": plan.commit, **plan.versions}.items()
@@ -62,9 +62,9 @@ def elsewhere(plan: Plan, name: str) -> Plan:
     replaced by one that it can. Raises :class:`Refused` for a fault that the new target does not
     offer.
     """
-    request.known("--target", name, catalogue.TARGETS)
+    plan_resolution.known("--target", name, catalogue.TARGETS)
     target, workload = catalogue.TARGETS[name], catalogue.WORKLOADS[plan.workload]
-    able = request.offered(target)
+    able = plan_resolution.offered(target)
     needed: dict[str, None] = {}
     for fault in plan.schedule or ():
         package = next(
@@ -78,5 +78,5 @@ def elsewhere(plan: Plan, name: str) -> Plan:
     if "client" in target.options and "client" in options:
         options["client"] = target.options["client"]
     return msgspec.structs.replace(
-        plan, target=name, nemesis=tuple(needed) or (request.NONE,), options=options
+        plan, target=name, nemesis=tuple(needed) or (plan_resolution.NONE,), options=options
     )

@@ -16,15 +16,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.app import catalogue, replay, request, run_folder, worlds
+from harness.app import catalogue, plan_resolution, replay, run_folder, runtime
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.report import faults
 from harness.app.run import Interrupted, new_folder
-from harness.app.screen import Screen
-from harness.app.search import one
+from harness.app.search import single_run
 from harness.app.search.jobs import SAID, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import Ran, Status
-from harness.app.search.scratch import scratch
+from harness.app.search.temp_dir import scratch
 from harness.app.shrink.shrink import severity
 from harness.app.shrink.trials import GLANCE_S, Each
 from model.plan import Plan, ScheduledFault
@@ -100,7 +100,11 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
     simulation lacks what the workload needs.
     """
     target, workload = catalogue.SIMULATED, catalogue.WORKLOADS[recorded.workload]
-    able = {fault for name in request.offered(target) for fault in catalogue.NEMESES[name].faults}
+    able = {
+        fault
+        for name in plan_resolution.offered(target)
+        for fault in catalogue.NEMESES[name].faults
+    }
     schedule = recorded.schedule or ()
     kept = tuple(fault for fault in schedule if fault.fault in able)
     changes = [
@@ -126,7 +130,7 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
         plan = msgspec.structs.replace(plan, rate_hz=RATE_HZ_MAX)
     changes.append("the brokers, the network and the clock are simulated")
     try:
-        return request.resolve(plan), tuple(changes)
+        return plan_resolution.resolve(plan), tuple(changes)
     except Refused as error:
         raise Refused(f"--target {target.name}: this run cannot be simulated: {error}") from None
 
@@ -182,7 +186,7 @@ def carry_out(
     screen: Screen,
     seeds: int = SEEDS,
     jobs: int = 1,
-    each: Each = one.of_plan,
+    each: Each = single_run.of_plan,
 ) -> Reproduction:
     """Simulate the plan of a red run's folder, with up to ``seeds`` seeds, until the anomaly shows.
 
@@ -196,7 +200,7 @@ def carry_out(
     tried = list(plans(plan, recorded, seeds))
     folder = new_folder(results, f"{plan.workload}-seed{plan.seed}", time.gmtime())
     try:
-        with worlds.asked_to_end() as ending, scratch(folder) as place:
+        with runtime.asked_to_end() as ending, scratch(folder) as place:
             trial = functools.partial(_tried, each, place)
             ran = _until_shown(tried, trial, place, wanted, screen, jobs, ending)
             best = min(range(len(ran)), key=lambda number: _rank(shows(ran[number], wanted)))
@@ -206,7 +210,7 @@ def carry_out(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     drop_if_empty(folder / SAID)
-    one.finish(folder)
+    single_run.finish(folder)
     anomalies = ran[best].anomalies
     same = [name for name in anomalies if name in wanted]
     return Reproduction(

@@ -15,13 +15,22 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from harness.app import catalogue, files, program, report, request, run_start, signals, worlds
+from harness.app import (
+    catalogue,
+    command_line,
+    files,
+    plan_resolution,
+    report,
+    run_start,
+    runtime,
+    signals,
+)
 from harness.app.check import examine
 from harness.app.judgements import Judged
+from harness.app.progress import Screen
 from harness.app.refused import Refused
-from harness.app.screen import Screen
-from harness.engine.phases import carry_out
 from harness.engine.recorder import Recorder
+from harness.engine.test_run import carry_out
 from model.plan import Plan
 from model.roles import Cluster, HasData
 from nemesis.runner import Nemesis
@@ -61,7 +70,7 @@ def run(
     stopped, and the history so far is in the folder.
     """
     folder = new_folder(results, f"{plan.workload}-seed{plan.seed}", time.gmtime())
-    document = msgspec.json.format(msgspec.json.encode(request.masked(plan)), indent=2)
+    document = msgspec.json.format(msgspec.json.encode(plan_resolution.masked(plan)), indent=2)
     files.replace(folder / "plan.json", document + b"\n")
     screen.say(f"{folder}")
     try:
@@ -116,11 +125,11 @@ def drive(
     target = catalogue.TARGETS[plan.target]
     if target.is_virtual:
         test = functools.partial(_test, plan, folder, screen, lambda: None)
-        cluster = worlds.in_a_world(plan, folder, target.make, test, screen)
+        cluster = runtime.in_a_world(plan, folder, target.make, test, screen)
         start()
         return cluster
     test = functools.partial(_test, plan, folder, screen, start)
-    return worlds.on_the_clock(plan, folder, target.make, test, screen)
+    return runtime.on_the_clock(plan, folder, target.make, test, screen)
 
 
 async def _test(
@@ -128,8 +137,8 @@ async def _test(
     folder: Path,
     screen: Screen,
     on_ready: Callable[[], None],
-    make: worlds.Make,
-    course: worlds.Course,
+    make: runtime.Make,
+    course: runtime.Course,
 ) -> Cluster:
     """Run the test from the first node's start to the last one's end; return the cluster."""
     workload = catalogue.WORKLOADS[plan.workload]
@@ -188,7 +197,7 @@ def _left(folder: Path, error: BaseException) -> str:
     history = folder / "history.jsonl"
     if not history.exists() or not history.stat().st_size:
         return f"{how} ({folder / 'crash.txt'})"
-    again = program.command("check", folder)
+    again = command_line.command("check", folder)
     return f"{how} ({folder / 'crash.txt'}); the history so far: {again}"
 
 

@@ -10,7 +10,7 @@ from broker_impl.wire.messages.alter_partition_reassignments_request import (
 )
 from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from harness.cluster.address import Address
-from harness.cluster.asking import ask
+from harness.cluster.observe.kafka_request import ask
 
 TIMEOUT_S = 2.0
 _REASSIGN = (45, 0)

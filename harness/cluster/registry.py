@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from harness.cluster.state import state_folder as state_folder
+from harness.cluster.state_folder import state_folder as state_folder
 
 MARK = "FAULTLINE_STARTED_BY"
 """The variable that every node has in its environment."""

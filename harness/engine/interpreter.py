@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.engine import stumbles
+from harness.engine import client_crashes
 from harness.engine.recorder import Recorder
 from model.generator import Context, Generator, Invocation, Wait
 from model.op import Op
@@ -165,7 +165,7 @@ class Interpreter:
 
     async def _carry_out(self, thread: int, op: Op) -> None:
         """Run one operation from its invocation until its thread is free again."""
-        stumbles.PROCESS.set(op.process)
+        client_crashes.PROCESS.set(op.process)
         try:
             completion, alive = await self._complete(op)
             assert completion.type != "invoke", f"{op.f}: a client answered with an invocation"

@@ -4,8 +4,8 @@ import random
 import socket
 from typing import TYPE_CHECKING
 
+from harness.simulation.interceptors import Tap
 from harness.simulation.segment import RST, SYN, Segment, end_of
-from harness.simulation.taps import Tap
 from harness.simulation.timeline import Timeline
 from harness.simulation.tracing import Trace
 

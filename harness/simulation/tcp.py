@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from harness.simulation.interceptors import Deliver, Hold, Run
 from harness.simulation.segment import FIN, PROBE, RST, SYN, Address, Segment, end_of
-from harness.simulation.taps import Deliver, Hold, Run
 
 if TYPE_CHECKING:
     from harness.simulation.network import Link

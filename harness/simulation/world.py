@@ -16,7 +16,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from harness.simulation import pins, stuck
+from harness.simulation import deadlock, determinism
 from harness.simulation.clock import EPOCH_S, HostClock
 from harness.simulation.host import Host
 from harness.simulation.loop import SimLoop
@@ -63,7 +63,7 @@ class World:
         self._tcp = tcp or TcpOptions()
         self._busy_steps_max = busy_steps_max
         self._rng = random.Random(f"{seed} turns")
-        self._chance = pins.Chance(str(seed))
+        self._chance = determinism.Chance(str(seed))
         self._hosts: dict[str, Host] = {}
         self._processes: list[Process] = []
         self._runnable: list[SimLoop] = []
@@ -158,7 +158,7 @@ class World:
     def _running(self) -> Iterator[None]:
         """Make this world's time current, and collect the garbage it creates before leaving."""
         hooks = sys.get_asyncgen_hooks()
-        with pins.active(self, self._chance):
+        with determinism.active(self, self._chance):
             try:
                 yield
             finally:
@@ -179,7 +179,7 @@ class World:
                 continue
             if not runnable:
                 if not heap:
-                    raise stuck.Deadlock(
+                    raise deadlock.Deadlock(
                         f"nothing can happen any more at {now:.6f} s; waiting:\n{self._waiting()}"
                     )
                 self.lull()
@@ -218,7 +218,7 @@ class World:
                     break
         else:
             return
-        raise stuck.OutOfTime(f"not done by {limit:.6f} s; waiting:\n{self._waiting()}")
+        raise deadlock.OutOfTime(f"not done by {limit:.6f} s; waiting:\n{self._waiting()}")
 
     def _enter(self, loop: SimLoop) -> None:
         """Make ``loop`` the running event loop."""
@@ -243,13 +243,13 @@ class World:
         for loop in self._runnable:
             for handle in loop.ready:
                 names[f"{loop.process.name}: {name_of(handle._callback)}"] += 1  # type: ignore[attr-defined]
-        raise stuck.Livelock(
+        raise deadlock.Livelock(
             f"{busy} steps without an idle moment by {self.now:.6f} s; ready:\n"
-            f"{stuck.spinning(names)}"
+            f"{deadlock.spinning(names)}"
         )
 
     def _waiting(self) -> str:
-        return stuck.told(self._processes)
+        return deadlock.told(self._processes)
 
     # Failures.
 

@@ -19,7 +19,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
-from broker_impl.coordinator import placing
+from broker_impl.coordinator import partitioner
 from tests.broker_impl.conftest import ClusterInLoop
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ async def groups(cluster: ClusterInLoop) -> ClusterInLoop:
 
 def coordinator_of(cluster: ClusterInLoop, group: str) -> int:
     """The broker that leads the group's partition."""
-    number = placing.partition_of(group, OFFSETS_PARTITIONS)
+    number = partitioner.partition_of(group, OFFSETS_PARTITIONS)
     for running in cluster.brokers.values():
         if running.broker is not None:
             return running.broker.view.topics["__consumer_offsets"][number].leader

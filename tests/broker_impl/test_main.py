@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from broker_impl import __main__ as main
 from broker_impl import config as configuration
 from broker_impl.errors import StorageError
-from broker_impl.node.ending import BAD_CONFIG, FAILED, OK, STORAGE_FAILED
+from broker_impl.node.exit_status import BAD_CONFIG, FAILED, OK, STORAGE_FAILED
 from tests.broker_impl.conftest import ZooKeeperInLoop, until
 
 

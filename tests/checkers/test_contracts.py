@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from checkers import findings, inline
 from checkers.expectations import Contract
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 from model.op import Op
 
 SEEDS = st.integers(0, 2**32)
@@ -145,7 +145,7 @@ def counted(histories: Any, ops: list[Op], contract: Contract) -> dict[str, int]
     tables = histories.tables(ops)
     reports = inline.judge(tables, lambda done: None)
     assert not [r for report in reports.values() for r in report.receipts if r.crash]
-    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     assert not [r for r in told.receipts if r.crash]
     return findings.counts(findings.findings(told.found, tables, contract), legal=False)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bench.histories import PHANTOM_FROM, World
 from checkers import findings, inline
 from checkers.expectations import INFORMATION, Contract
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 from checkers.kernels.rows import Found
 from checkers.tables import Tables
 from model.op import MicroOp, Op
@@ -41,7 +41,7 @@ def world(rng: random.Random) -> World:
 def standing(tables: Tables) -> list[Found]:
     """Return what the kernels find, without what every contract permits."""
     reports = inline.judge(tables, lambda done: None)
-    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
     assert not [receipt for receipt in receipts if receipt.crash]
     return [f for f in told.found if f.anomaly not in INFORMATION]

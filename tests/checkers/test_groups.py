@@ -7,7 +7,7 @@ import pytest
 
 from checkers import findings, inline
 from checkers.expectations import Contract
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 from checkers.tables import Tables
 
 SENDS = "s:x-0=a@0,x-0=b@1,x-0=c@2 "
@@ -23,7 +23,9 @@ def told(tables: Tables, **settings: str) -> list[str]:
     brackets."""
     reports = inline.judge(tables, lambda done: None)
     assert not [r for report in reports.values() for r in report.receipts if r.crash]
-    found = whole.judge(tables, [f for report in reports.values() for f in report.found]).found
+    found = history_kernels.judge(
+        tables, [f for report in reports.values() for f in report.found]
+    ).found
     return [
         ("({})" if f.legal else "{}").format(f.anomaly + f" +{f.folded}" * bool(f.folded))
         for f in findings.findings(found, tables, Contract.of(None, settings))

@@ -7,7 +7,7 @@ import pytest
 
 from checkers import findings, inline, material
 from checkers.expectations import Contract
-from checkers.kernels import key, whole
+from checkers.kernels import history_kernels, key
 from checkers.verdict import Verdict, conclude
 from model.op import Op, OpType
 from model.plan import Plan
@@ -16,7 +16,7 @@ from model.plan import Plan
 def verdict(histories: Any, text: str | list[Op], *, run: bool = False) -> Verdict:
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
-    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     results = findings.findings(told.found, tables, Contract())
     plan = Plan() if run else None
     return conclude(tables, reports, results, run=plan, plan={}, whole=told.receipts)
@@ -32,7 +32,13 @@ def idle(told: Verdict) -> set[str]:
 
 def test_every_checker_says_what_it_judges() -> None:
     """Each checker that can appear in a verdict counts its material."""
-    run = {*key.BASIC, *key.DERIVED, *key.GROUPS, *whole.KERNELS, *whole.RETELLINGS}
+    run = {
+        *key.BASIC,
+        *key.DERIVED,
+        *key.GROUPS,
+        *history_kernels.KERNELS,
+        *history_kernels.RETELLINGS,
+    }
     named = {"availability", "compacted", "crashes", "folding", "invariants"}
     assert run | named == set(material.MATERIAL)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from checkers import findings, inline
 from checkers.expectations import Contract
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 from model.op import Op
 from tests.checkers.transactional import Transactional
 
@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 2**32)
 def illegal(histories: Any, ops: list[Op], contract: Contract | None = None) -> dict[str, int]:
     tables = histories.tables(ops)
     reports = inline.judge(tables, lambda done: None)
-    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
     assert not [receipt for receipt in receipts if receipt.crash]
     results = findings.findings(told.found, tables, contract or Contract())

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from checkers import inline, uniqueness
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 
 
 def found(histories: Any, text: str) -> tuple[list[str], list[str]]:
     """Return the anomalies, and why the verdict is unknown."""
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
-    judged = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    judged = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     return [f.anomaly for f in judged.found], uniqueness.reasons(tables.repeated, tables.keys)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from checkers import findings, inline
 from checkers.expectations import Contract
-from checkers.kernels import key, whole
+from checkers.kernels import history_kernels, key
 from checkers.kernels.rows import Found, Log
 from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
 from model.op import Op
@@ -18,7 +18,7 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settin
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
-    told = whole.judge(tables, [f for report in reports.values() for f in report.found])
+    told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     results = findings.findings(told.found, tables, contract)
     return conclude(
         tables,

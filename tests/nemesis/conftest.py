@@ -10,7 +10,7 @@ import pytest
 from model import roles
 from model.link_faults import LinkFaults
 from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Partition, Strain
-from nemesis import admin, clock, disk, messages, power, proof, session
+from nemesis import admin, clock, disk, messages, power, session_expiry, verification
 
 DISK_BYTES = 64 << 20
 
@@ -440,13 +440,13 @@ def cluster() -> FakeCluster:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes without an answer are repeated without a pause, and nothing has to settle."""
-    monkeypatch.setattr(proof, "BETWEEN_S", 0.0)
+    monkeypatch.setattr(verification, "BETWEEN_S", 0.0)
     monkeypatch.setattr(disk, "SETTLE_S", 0.0)
     monkeypatch.setattr(clock, "WATCHED_S", 0.5)
     monkeypatch.setattr(power, "WHOLE_WITHIN_S", 0.03)
     monkeypatch.setattr(power, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(session, "RETURN_S", 0.03)
-    monkeypatch.setattr(session, "COME_S", 0.03)
+    monkeypatch.setattr(session_expiry, "RETURN_S", 0.03)
+    monkeypatch.setattr(session_expiry, "COME_S", 0.03)
     monkeypatch.setattr(messages, "CATCH_S", 0.03)
     monkeypatch.setattr(admin, "WITHIN_S", 0.2)
     monkeypatch.setattr(admin, "CHOICE_S", 0.03)

@@ -11,13 +11,13 @@ from nemesis import (
     disconnect,
     disk,
     kill,
-    link,
     packets,
     partition,
     pause,
+    resource_limits,
     restart,
     slow_disk,
-    squeeze,
+    slow_link,
     zookeeper,
 )
 from nemesis.runner import Nemesis
@@ -26,8 +26,8 @@ from tests.nemesis.conftest import FakeCluster
 pytestmark = pytest.mark.usefixtures("impatient")
 
 MODULES = (
-    *(kill, pause, restart, zookeeper, partition, link, disconnect, packets),
-    *(disk, squeeze, slow_disk),
+    *(kill, pause, restart, zookeeper, partition, slow_link, disconnect, packets),
+    *(disk, resource_limits, slow_disk),
 )
 PACKAGES = tuple(module.PACKAGE for module in MODULES)
 ONE = ["broker-1"]

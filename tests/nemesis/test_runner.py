@@ -16,15 +16,15 @@ from nemesis import (
     partition,
     pause,
     power,
+    resource_limits,
     restart,
     slow_disk,
-    squeeze,
 )
 from nemesis.runner import Nemesis
 from tests.nemesis.conftest import DISK_BYTES, FakeCluster
 
 PACKAGES = (kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, partition.PACKAGE)
-OF_CONTAINERS = (disconnect.PACKAGE, disk.PACKAGE, squeeze.PACKAGE, packets.PACKAGE)
+OF_CONTAINERS = (disconnect.PACKAGE, disk.PACKAGE, resource_limits.PACKAGE, packets.PACKAGE)
 OF_WORLDS = (power.PACKAGE, slow_disk.PACKAGE, clock.PACKAGE)
 
 

@@ -13,20 +13,22 @@ from nemesis import (
     disconnect,
     disk,
     kill,
-    link,
     packets,
     partition,
     pause,
     power,
+    resource_limits,
     restart,
     schedule,
-    squeeze,
+    slow_link,
     zookeeper,
 )
 from nemesis.package import Package
 
-CLASSIC = tuple(module.PACKAGE for module in (kill, pause, restart, partition, link, zookeeper))
-OF_CONTAINERS = tuple(module.PACKAGE for module in (disconnect, disk, squeeze, packets))
+CLASSIC = tuple(
+    module.PACKAGE for module in (kill, pause, restart, partition, slow_link, zookeeper)
+)
+OF_CONTAINERS = tuple(module.PACKAGE for module in (disconnect, disk, resource_limits, packets))
 PACKAGES = (*CLASSIC, *OF_CONTAINERS)
 BROKERS = ("broker-1", "broker-2", "broker-3")
 LANES = {fault: package.lane for package in PACKAGES for fault in package.faults}

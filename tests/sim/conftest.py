@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.app import request
+from harness.app import plan_resolution
 from model.plan import Plan
 
 VALID, INVALID = 0, 1
@@ -105,7 +105,7 @@ def simulate(simulator: subprocess.Popen[str], tmp_path: Path) -> Simulate:
         nonlocal count
         count += 1
         path, folder = tmp_path / f"plan{count}.json", tmp_path / f"run{count}"
-        path.write_bytes(msgspec.json.encode(request.resolve(asked)))
+        path.write_bytes(msgspec.json.encode(plan_resolution.resolve(asked)))
         assert simulator.stdin is not None
         assert simulator.stdout is not None
         simulator.stdin.write(json.dumps([str(path), str(folder)]) + "\n")

@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from harness.simulation import pins
+from harness.simulation import determinism
 
 HERE = Path(__file__).resolve().parent
 HASHES = HERE / "same.json"
@@ -47,29 +47,31 @@ def cases() -> Iterator[Case]:
 
 
 def _of_seed(workload: str, seed: int) -> Any:
-    from harness.app import request
+    from harness.app import plan_resolution
 
     fields = {"target": "simulated", "workload": workload, "seed": seed}
-    return request.resolve(request.plan_of(fields | {"time_limit_s": TIME_LIMIT_S}))
+    return plan_resolution.resolve(plan_resolution.plan_of(fields | {"time_limit_s": TIME_LIMIT_S}))
 
 
 def _of_bug(path: Path) -> Any:
     import msgspec
 
-    from harness.app import request
+    from harness.app import plan_resolution
 
-    asked = request.plan_of(request.from_toml(path))
-    return request.resolve(msgspec.structs.replace(asked, mutants=(*asked.mutants, path.stem)))
+    asked = plan_resolution.plan_of(plan_resolution.from_toml(path))
+    return plan_resolution.resolve(
+        msgspec.structs.replace(asked, mutants=(*asked.mutants, path.stem))
+    )
 
 
 def hashes(plan: Any, folder: Path) -> dict[str, Any]:
     """Hash what a plan's simulation records, and what is found in it."""
     import pyarrow.parquet as pq
 
-    from harness.app.search import one
+    from harness.app.search import single_run
 
     folder.mkdir()
-    ran = one.of_plan(plan, folder)
+    ran = single_run.of_plan(plan, folder)
     assert ran.status != "failed", (folder / "crash.txt").read_text()
     findings = json.dumps(pq.read_table(folder / "findings.parquet").to_pylist(), sort_keys=True)
     return {
@@ -83,7 +85,7 @@ def all_hashes(scratch: Path, jobs: int) -> dict[str, Any]:
     """Hash every case, each simulated by a process of its own."""
     import pandas as _pandas  # noqa: F401 - pyarrow imports it: here, once for all processes
 
-    from harness.app.search import one as _one  # noqa: F401 - the same
+    from harness.app.search import single_run as _one  # noqa: F401 - the same
     from harness.app.search.jobs import SAID, Jobs, how_ended
 
     left = list(cases())
@@ -140,6 +142,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    pins.exec_pinned()
-    pins.install()
+    determinism.exec_pinned()
+    determinism.install()
     sys.exit(main())

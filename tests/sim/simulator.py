@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from harness.simulation import pins
+from harness.simulation import determinism
 
 DONE = "done"
 
@@ -19,11 +19,11 @@ def simulate(path: Path, folder: Path) -> None:
     """Simulate the plan in a new folder, and judge it; no page is written."""
     import msgspec
 
-    from harness.app.search import one
+    from harness.app.search import single_run
     from model.plan import Plan
 
     folder.mkdir()
-    ran = one.of_plan(msgspec.json.decode(path.read_bytes(), type=Plan), folder)
+    ran = single_run.of_plan(msgspec.json.decode(path.read_bytes(), type=Plan), folder)
     if ran.status == "failed":
         raise AssertionError((folder / "crash.txt").read_text())
 
@@ -50,7 +50,7 @@ def in_a_copy(path: Path, folder: Path) -> str:
 
 def main() -> None:
     """Answer each line until the input ends."""
-    from harness.app.search import one as _one  # noqa: F401 - children have it already
+    from harness.app.search import single_run as _one  # noqa: F401 - children have it already
 
     for line in sys.stdin:
         path, folder = map(Path, json.loads(line))
@@ -59,6 +59,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    pins.exec_pinned()
-    pins.install()
+    determinism.exec_pinned()
+    determinism.install()
     main()

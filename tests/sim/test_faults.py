@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.app import request
+from harness.app import plan_resolution
 from harness.app.check import examine
 from model.plan import Plan, ScheduledFault
 from tests.sim.conftest import Done, Simulate
@@ -155,7 +155,7 @@ def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
     simulate: Simulate, name: str, anomaly: str, strict: dict[str, str]
 ) -> None:
     """An inherent loss is permitted by its plan's contract, and illegal by the strict one."""
-    plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
+    plan = plan_resolution.plan_of(plan_resolution.from_toml(PLANS / f"{name}.toml"))
     done = simulate(plan)
     assert done.verdict["valid"] is True
     assert done.verdict["allowed"][anomaly] > 0
@@ -168,7 +168,7 @@ def test_a_loss_that_is_inherent_is_allowed_where_it_is_expected(
 def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(simulate: Simulate, name: str) -> None:
     """By default, a producer does not act again while its commit or abort may still be under
     way."""
-    plan = request.plan_of(request.from_toml(PLANS / f"{name}.toml"))
+    plan = plan_resolution.plan_of(plan_resolution.from_toml(PLANS / f"{name}.toml"))
     options = {**plan.options, "doubt_ends": True}
     done = simulate(msgspec.structs.replace(plan, options=options))
     assert done.verdict["valid"] is True

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.app import request
+from harness.app import plan_resolution
 from tests.sim.conftest import INVALID
 
 BUG = "ack-on-local-append"
@@ -24,8 +24,8 @@ def test_from_processes_to_a_test_case(
     Its plan shows the same anomaly in a simulation, and ``shrink`` accepts the folder of that by
     the command that is printed; a second time, the answer is the same.
     """
-    fields = request.from_toml(repository / "examples" / "plans" / f"{BUG}.toml")
-    plan = request.resolve(request.plan_of(fields | {"mutants": (BUG,)}))
+    fields = plan_resolution.from_toml(repository / "examples" / "plans" / f"{BUG}.toml")
+    plan = plan_resolution.resolve(plan_resolution.plan_of(fields | {"mutants": (BUG,)}))
     assert plan.target == "processes"
     real = tmp_path / "real"
     real.mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.app import request
+from harness.app import plan_resolution
 from tests.sim.conftest import Simulate
 
 FINDINGS = Path(__file__).resolve().parents[2] / "docs" / "findings"
@@ -33,7 +33,7 @@ def test_the_page_tells_the_truth(
     )
     path = tmp_path / "plan.toml"
     path.write_text(plan)
-    asked = request.plan_of(request.from_toml(path))
+    asked = plan_resolution.plan_of(plan_resolution.from_toml(path))
     without = simulate(asked).verdict
     planted = simulate(msgspec.structs.replace(asked, mutants=(mutant,))).verdict
     assert without["valid"] is True

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from model import keyed
+from model import record_keys
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
@@ -42,8 +42,8 @@ def test_every_key_is_written_and_deleted() -> None:
     assert sorted(values) == ["topic0-0", "topic0-1", "topic1-0", "topic1-1"]
     for written in values.values():
         assert written == sorted(set(written))
-        assert {keyed.key_of(value) for value in written} == set(range(8))
-        share = sum(map(keyed.deletes, written)) / len(written)
+        assert {record_keys.key_of(value) for value in written} == set(range(8))
+        share = sum(map(record_keys.deletes, written)) / len(written)
         assert share == pytest.approx(0.2, abs=0.1)
     rows = [[micro_op[0] for micro_op in op.value] for op in asked(history, "txn")]
     aborted = sum(row[-1] == "abort" for row in rows) / len(rows)
@@ -71,9 +71,9 @@ def test_topics_are_asked_for_as_compacted() -> None:
 def test_some_have_no_key() -> None:
     """A record without a key is sent alone, because a broker rejects the whole batch with it."""
     history = simulate(WORKLOAD.main(with_options(keyless_p=0.5, txn_p=0.0)), threads=6)
-    rows = [[keyed.key_of(send[2]) for send in op.value] for op in asked(history, "send")]
-    keyless = [row for row in rows if keyed.NO_KEY in row]
-    assert all(row == [keyed.NO_KEY] for row in keyless)
+    rows = [[record_keys.key_of(send[2]) for send in op.value] for op in asked(history, "send")]
+    keyless = [row for row in rows if record_keys.NO_KEY in row]
+    assert all(row == [record_keys.NO_KEY] for row in keyless)
     assert len(keyless) / len(rows) == pytest.approx(0.5, abs=0.1)
 
 

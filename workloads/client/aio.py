@@ -39,6 +39,7 @@ from workloads.client.aio_settings import (
     producer_arguments,
     refusal,
 )
+from workloads.client.base_client import PlainClient, Report
 from workloads.client.common import (
     DELETION_TIMEOUT_S,
     POLL_RECORDS_MAX,
@@ -49,7 +50,6 @@ from workloads.client.common import (
     silenced,
     split,
 )
-from workloads.client.plain import PlainClient, Report
 
 __all__ = ["AioClient", "refusal"]
 

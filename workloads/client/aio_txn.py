@@ -20,8 +20,8 @@ from aiokafka.structs import OffsetAndMetadata
 from workloads.client import outcome, payload, transaction
 from workloads.client.aio import AioClient, Writer, its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
+from workloads.client.base_client import Report
 from workloads.client.common import Place, Settings, split, to_commit
-from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from model import lives
+from model import topic_incarnation
 from model.op import Op
 from workloads.client.outcome import Outcome
 
@@ -54,7 +54,7 @@ def silenced(library: str) -> logging.Logger:
 def split(key: str) -> tuple[str, int]:
     """Split a history's partition name into topic and partition number, as brokers know them."""
     life, _, partition = key.rpartition("-")
-    return lives.topic_of(life), int(partition)
+    return topic_incarnation.topic_of(life), int(partition)
 
 
 def to_commit(place: Place) -> tuple[int, str]:

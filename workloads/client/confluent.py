@@ -33,6 +33,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from workloads.client import outcome, payload
+from workloads.client.base_client import PlainClient, Report
 from workloads.client.common import (
     DELETION_TIMEOUT_S,
     POLL_RECORDS_MAX,
@@ -43,7 +44,6 @@ from workloads.client.common import (
     silenced,
     split,
 )
-from workloads.client.plain import PlainClient, Report
 
 T = TypeVar("T")
 

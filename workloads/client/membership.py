@@ -11,8 +11,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
 from model.op import MicroOp, Op
+from workloads.client.base_client import PlainClient
 from workloads.client.common import Place, Records, completed
-from workloads.client.plain import PlainClient
 
 Change = Literal["assigned", "revoked", "lost"]
 

@@ -3,16 +3,16 @@
 A record that comes back from another partition, or with other bytes, is read as a negative number,
 which no client ever writes: checkers report a phantom.
 
-In a compacted partition records have record keys of four bytes (``model.keyed``). Keys 0 and 1 have
-the same bytes as the keys of a transaction's control records, which are not keys of users. The
-number is in a record's value, and in a header of a tombstone, which has no value.
+In a compacted partition records have record keys of four bytes (``model.record_keys``). Keys 0 and
+1 have the same bytes as the keys of a transaction's control records, which are not keys of users.
+The number is in a record's value, and in a header of a tombstone, which has no value.
 """
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from model import keyed
+from model import record_keys
 
 _LENGTH = 8
 _KEY_LENGTH = 4
@@ -57,10 +57,14 @@ PLAIN = Form(
 
 
 def _encode_keyed(key: str, value: int) -> tuple[bytes | None, bytes | None, list[tuple[str, Any]]]:
-    number = keyed.key_of(value)
-    record_key = None if number == keyed.NO_KEY else number.to_bytes(_KEY_LENGTH, "big")
+    number = record_keys.key_of(value)
+    record_key = None if number == record_keys.NO_KEY else number.to_bytes(_KEY_LENGTH, "big")
     told = value.to_bytes(_LENGTH, "big") + key.encode()
-    return (record_key, None, [(_HEADER, told)]) if keyed.deletes(value) else (record_key, told, [])
+    return (
+        (record_key, None, [(_HEADER, told)])
+        if record_keys.deletes(value)
+        else (record_key, told, [])
+    )
 
 
 def _decode_keyed(

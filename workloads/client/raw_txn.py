@@ -30,8 +30,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from workloads.client import aio_errors, outcome, payload
 from workloads.client.aio import name_of, stop_client
 from workloads.client.aio_txn import TransactionalAioClient
+from workloads.client.base_client import Report
 from workloads.client.common import Place, Settings, split, to_commit
-from workloads.client.plain import Report
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 BACKOFF_S = 0.05

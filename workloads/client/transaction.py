@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from model.op import MicroOp, Op
+from workloads.client.base_client import PlainClient
 from workloads.client.common import Place, Records, completed
 from workloads.client.outcome import Outcome
-from workloads.client.plain import PlainClient
 
 INIT_TIMEOUT_S = 10.0
 """How long a producer may take to get its id and epoch.

@@ -7,7 +7,7 @@ leads it: an answer from half the log would send a consumer back to the beginnin
 
 import itertools
 
-from broker_impl.coordinator import placing
+from broker_impl.coordinator import partitioner
 from broker_impl.coordinator.groups import rules
 from broker_impl.coordinator.groups.events import (
     Answered,
@@ -87,7 +87,7 @@ class Groups:
 
     def partition_of(self, group: str) -> int:
         """The partition of ``__consumer_offsets`` that this group belongs to."""
-        return placing.partition_of(group, self._partitions)
+        return partitioner.partition_of(group, self._partitions)
 
     def office_error(self, group: str) -> ErrorCode:
         """Is this group coordinated here, and has its partition been loaded?"""

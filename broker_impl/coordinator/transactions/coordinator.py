@@ -10,7 +10,7 @@ from itertools import count
 
 import msgspec
 
-from broker_impl.coordinator import placing, transaction_records
+from broker_impl.coordinator import partitioner, transaction_records
 from broker_impl.coordinator.transactions import rules
 from broker_impl.coordinator.transactions.events import (
     AddPartitions,
@@ -113,7 +113,7 @@ class TransactionCoordinator:
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of ``__transaction_state`` that an id belongs to."""
-        return placing.partition_of(transactional_id, self._config.partitions)
+        return partitioner.partition_of(transactional_id, self._config.partitions)
 
     # Requests.
 

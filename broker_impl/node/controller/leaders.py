@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from broker_impl import points
+from broker_impl import failpoints
 from broker_impl.controller import context as contexts
 from broker_impl.controller import election
 from broker_impl.controller.context import Context, Leadership
@@ -232,7 +232,7 @@ class Leaders:
                 if choice is not None:
                     wanted[tp] = state.followed_by(choice, context.controller_epoch)
             if wanted:
-                await points.point(points.CONTROLLER_WRITE)
+                await failpoints.point(failpoints.CONTROLLER_WRITE)
             written = await _all(self._znodes.change(tp, state) for tp, state in wanted.items())
             pending = []
             for tp, found in zip(wanted, written, strict=True):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, assert_never
 
-from broker_impl import points
+from broker_impl import failpoints
 from broker_impl.controller.context import Context
 from broker_impl.controller.requests import Order, Outbox
 from broker_impl.errors import ErrorCode
@@ -294,7 +294,7 @@ class ControllerRuntime:
                 await self._event_came.wait()
             event = next(iter(self._events))
             del self._events[event]
-            await points.point(points.CONTROLLER_EVENT)
+            await failpoints.point(failpoints.CONTROLLER_EVENT)
             if isinstance(event, Asked):
                 await self._answer(term, event)
             else:

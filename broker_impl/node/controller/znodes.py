@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from broker_impl import points
+from broker_impl import failpoints
 from broker_impl.config import parse_endpoint
 from broker_impl.controller.context import BrokerInfo, Leadership
 from broker_impl.controller.creation import NewTopic
@@ -101,7 +101,7 @@ class ControllerZnodes:
         znode = zk_paths.ControllerZnode(brokerid=broker_id, timestamp=str(timestamp_ms))
         claim = Create(zk_paths.CONTROLLER, zk_paths.encode(znode), ephemeral=True)
         raised = SetData(zk_paths.CONTROLLER_EPOCH, str(epoch + 1).encode(), version)
-        await points.point(points.CONTROLLER_CLAIM)
+        await failpoints.point(failpoints.CONTROLLER_CLAIM)
         try:
             for writes in election_writes(claim, raised):
                 *_, stat = await self._zk.multi(writes)

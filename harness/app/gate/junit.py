@@ -10,7 +10,7 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from junitparser.junitparser import FinalResult
 
-from harness.app.gate import words
+from harness.app.gate import console
 from harness.app.gate.outcome import Case, Gate
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -74,12 +74,12 @@ def _out(case: Case, folder: Path) -> list[str]:
     """Return the case's figures, its folder and the command that repeats it."""
     if case.status == "skipped":
         return list(case.why)
-    named = zip(words.COLUMNS, words.figures(case), strict=True)
+    named = zip(console.COLUMNS, console.figures(case), strict=True)
     lines = [", ".join(f"{name} {value}" for name, value in named)]
     if case.mutants:
         lines.append(f"planted: {', '.join(case.mutants)}")
     if case.folder is not None:
-        lines += [f"folder: {folder / case.folder}", f"again: {words.replay(case, folder)}"]
+        lines += [f"folder: {folder / case.folder}", f"again: {console.replay(case, folder)}"]
     return lines
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from markupsafe import Markup
 
-from harness.app import program, run_folder
+from harness.app import command_line, run_folder
 from harness.app.gate import trends
 from harness.app.gate.outcome import Case, Gate, Status, by_urgency, read
 from harness.app.report import faults, findings, plots, sheet
@@ -114,7 +114,7 @@ def tell(folder: Path, case: Case, place: int) -> Told:
         return Told(case, f"case-{place}", None, None, None, [])
     report = run / "report.html"
     link = quote(report.relative_to(folder).as_posix()) if report.is_file() else None
-    replay = program.command("replay", run) if (run / "plan.json").is_file() else None
+    replay = command_line.command("replay", run) if (run / "plan.json").is_file() else None
     found: list[findings.Headline] = []
     if case.status == "invalid":
         try:

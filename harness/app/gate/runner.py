@@ -18,15 +18,15 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from harness.app import files, private, request, signals
+from harness.app import files, plan_resolution, private, signals
 from harness.app import run as run_
 from harness.app.check import reasons
-from harness.app.gate import figures, junit, outcome, page, summary, words
+from harness.app.gate import console, figures, junit, outcome, page, summary
 from harness.app.gate.outcome import Case, Gate, Status
 from harness.app.gate.suite import Ready, Suite
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Done, Failed, Interrupted, Spark
-from harness.app.screen import Screen
 from model.plan import Plan
 
 _STATUS: dict[Any, Status] = {True: "valid", False: "invalid", "unknown": "unknown"}
@@ -66,8 +66,8 @@ def carry_out(
         suite=suite.name,
         name=folder.name,
         began=time.strftime("%Y-%m-%dT%H:%M:%SZ", utc),
-        commit=request.commit(),
-        versions=request.versions(),
+        commit=plan_resolution.commit(),
+        versions=plan_resolution.versions(),
         seed=seed,
         mutants=tuple(mutants),
         budget_s=suite.budget_s,
@@ -138,7 +138,7 @@ class _Series:
                 outcome.write(self._folder, gate)
             if spare is not None:
                 self._remove(self._folder / spare)
-            self._screen.say(words.line(case, number, len(cases)))
+            self._screen.say(console.line(case, number, len(cases)))
         return gate
 
     def _remove(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from harness.app import catalogue, names, options, request, toml_lines
+from harness.app import catalogue, names, options, plan_resolution, toml_lines
 from harness.app.refused import Refused
 from model.plan import Plan, Target
 from model.text import brief
@@ -186,7 +186,7 @@ def ready(asked: Suite) -> list[Ready]:
             found.append(Ready(case, case.plan, why))
             continue
         try:
-            found.append(Ready(case, request.resolve(case.plan)))
+            found.append(Ready(case, plan_resolution.resolve(case.plan)))
         except Refused as error:
             raise Refused(f"{case.name}: {error}") from None
     return found
@@ -195,7 +195,7 @@ def ready(asked: Suite) -> list[Ready]:
 def _missing(target: str) -> str | None:
     """Return why this machine cannot offer a target; ``None`` if it can."""
     try:
-        request.resolve(Plan(target=cast(Target, target)))
+        plan_resolution.resolve(Plan(target=cast(Target, target)))
     except Refused as error:
         return str(error)
     return None
@@ -220,7 +220,7 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
         raise Refused(f"{path}: keep {brief(file.keep)}: must be 0 to {options.KEEP_MAX:,}")
     if file.time_limit is not None:
         try:
-            request.check_numbers(Plan(time_limit_s=file.time_limit))
+            plan_resolution.check_numbers(Plan(time_limit_s=file.time_limit))
         except Refused as error:
             raise Refused(f"{path}: {str(error).removeprefix('--')}") from None
     if file.budget_minutes is not None and not file.budget_minutes > 0:
@@ -231,14 +231,14 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
 def _configuration(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return a configuration as fields of a plan."""
     _only(fields, _CONFIGURATION, where)
-    changed = request.fields_of(fields, where)
+    changed = plan_resolution.fields_of(fields, where)
     _plan(changed, where)
     return changed
 
 
 def _plan(fields: Mapping[str, Any], where: str) -> Plan:
     try:
-        return request.plan_of(fields)
+        return plan_resolution.plan_of(fields)
     except Refused as error:
         raise Refused(f"{where}: {str(error).removeprefix('the plan: ')}") from None
 
@@ -259,14 +259,18 @@ def _cases(
         if not together:
             raise Refused(f"{where}: a nemesis set is empty; write ['none'] for no faults")
         for name in together:
-            _known(f"{where}: nemesis", name, (*catalogue.NEMESES, request.ALL, request.NONE))
+            _known(
+                f"{where}: nemesis",
+                name,
+                (*catalogue.NEMESES, plan_resolution.ALL, plan_resolution.NONE),
+            )
     for name in matrix.workload or ():
         _known(f"{where}: workload", name, catalogue.WORKLOADS)
     for name in matrix.target or ():
         _known(f"{where}: target", name, catalogue.TARGETS)
     for name in matrix.configuration or ():
         _known(f"{where}: configuration", name, configurations)
-    base: dict[str, Any] = {"nemesis": (request.ALL,)}
+    base: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
     if file.time_limit is not None:
         base["time_limit_s"] = file.time_limit
     stem = None
@@ -275,7 +279,7 @@ def _cases(
         if not stem.isprintable():
             raise Refused(f"{where}: plan {matrix.plan!r}: cases cannot be named after it")
         try:
-            base |= request.from_toml(folder / matrix.plan)
+            base |= plan_resolution.from_toml(folder / matrix.plan)
         except Refused as error:
             raise Refused(f"{where}: plan {error}") from None
     plan = _plan(base, where)
@@ -301,7 +305,7 @@ def _cases(
             fields["time_limit_s"] = matrix.time_limit
         fields["mutants"] = tuple(dict.fromkeys((*fields.get("mutants", ()), *mutants)))
         case = msgspec.structs.replace(_plan(fields, where), target=cast(Target, target))
-        request.check_targets(case)
+        plan_resolution.check_targets(case)
         struck = ",".join(case.nemesis)
         what = struck if stem is None else stem if nemesis is None else f"{stem} with {struck}"
         name = " · ".join((workload, what, configuration, target, f"seed {number}"))
@@ -332,7 +336,7 @@ def _only(table: Iterable[str], known: Sequence[str], where: str) -> None:
 
 
 def _known(where: str, name: str, known: Iterable[str]) -> None:
-    request.known(where, name, known)
+    plan_resolution.known(where, name, known)
 
 
 def _spoken(error: msgspec.ValidationError) -> str:

@@ -4,7 +4,7 @@ import html
 import re
 from pathlib import Path
 
-from harness.app.gate import words
+from harness.app.gate import console
 from harness.app.gate.outcome import Case, Gate, by_urgency
 
 _MARKS = {"valid": "✅", "invalid": "❌", "unknown": "❔", "failed": "💥", "skipped": "⏭️"}
@@ -16,16 +16,16 @@ WHY_MAX = 3
 
 def markdown(gate: Gate, folder: Path) -> str:
     """Return the verdict, the cases that need attention, and a table of all cases."""
-    lines = [f"## Faultline gate {_text(words.headline(gate))}: {_WORDS[gate.valid]}", ""]
+    lines = [f"## Faultline gate {_text(console.headline(gate))}: {_WORDS[gate.valid]}", ""]
     cases = by_urgency(gate.cases)
     for case in cases:
         if case.status in ("invalid", "failed", "unknown"):
             lines += _told(case, folder)
-    lines += [f"| | case | {' | '.join(words.COLUMNS)} |"]
-    lines += ["|---|---|" + "---:|" * len(words.COLUMNS)]
+    lines += [f"| | case | {' | '.join(console.COLUMNS)} |"]
+    lines += ["|---|---|" + "---:|" * len(console.COLUMNS)]
     lines += [
         f"| {_MARKS[case.status]} {case.status} | {_text(case.name)}"
-        f" | {' | '.join(words.figures(case))} |"
+        f" | {' | '.join(console.figures(case))} |"
         for case in cases
     ]
     skipped = sorted({why for case in cases if case.status == "skipped" for why in case.why})
@@ -38,7 +38,7 @@ def _told(case: Case, folder: Path) -> list[str]:
     lines += [f"- {_text(why)}" for why in case.why[:WHY_MAX]]
     if (more := len(case.why) - WHY_MAX) > 0:
         lines.append(f"- … and {more} more")
-    if (again := words.replay(case, folder)) is not None:
+    if (again := console.replay(case, folder)) is not None:
         lines.append(f"- again: `{again}`")
     return [*lines, ""]
 

@@ -8,7 +8,7 @@ import msgspec
 from markupsafe import Markup
 
 from checkers.material import MATERIAL
-from harness.app import judgements, program, run_start
+from harness.app import command_line, judgements, run_start
 from harness.app.report import (
     availability,
     columns,
@@ -94,9 +94,9 @@ def render(folder: Path, judged: Path | None = None) -> Path:
             colours=colours,
             errors=[found for found in events.errors.most_common(20) if found[0][1] != CRASH],
             seconds=float(events.time_ns.max()) / 1e9 if len(events) else 0.0,
-            replay=program.command("replay", folder),
-            shrink=program.command("shrink", folder),
-            check=program.command("check", folder),
+            replay=command_line.command("replay", folder),
+            shrink=command_line.command("shrink", folder),
+            check=command_line.command("check", folder),
             style=sheet.style("page.css"),
             bokeh=Markup(plots.script()),
             plot_script=Markup(plot_script),

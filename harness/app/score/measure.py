@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from harness.app import check, names, request
+from harness.app import check, names, plan_resolution
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix as matrix_
 from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
-from harness.app.screen import Screen
-from harness.app.search import campaign, one
+from harness.app.search import campaign, single_run
 from harness.app.search.outcome import Ran
-from harness.app.search.scratch import scratch
+from harness.app.search.temp_dir import scratch
 from harness.app.shrink.trials import Each, carried_out
 from harness.cluster.mutants import Mutant
 from model.plan import Plan
@@ -89,9 +89,9 @@ def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matr
     wanted = {name: known[name] for name in known if known[name].kind not in UNSEEN}
     controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
     if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
-        raise Refused(
-            f"mutants score: {names.unknown(unknown[0], [*wanted, *controls], request.ALL_MUTANTS)}"
-        )
+        known_names = [*wanted, *controls]
+        reason = names.unknown(unknown[0], known_names, plan_resolution.ALL_MUTANTS)
+        raise Refused(f"mutants score: {reason}")
     matrix = matrix_.read(asked.output).of(wanted)
     asked.output.mkdir(parents=True, exist_ok=True)
     for name, mutant in wanted.items():
@@ -122,8 +122,8 @@ def _is_due(asked: Asked, before: Row | None, name: str) -> bool:
 
 def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Row:
     path = asked.examples / "mutants" / f"{mutant.name}.toml"
-    fields = request.from_toml(path)
-    plan = request.plan_of(fields)
+    fields = plan_resolution.from_toml(path)
+    plan = plan_resolution.plan_of(fields)
     screen.say(f"{mutant.name}: its schedule")
     scripted = _scripted(asked, plan, mutant.name)
     drawn = None if before is None else before.drawn
@@ -142,9 +142,9 @@ def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Ro
 
 
 def _scripted(asked: Asked, plan: Plan, name: str) -> Scripted:
-    without = _played(asked, plan, one.of_plan)
+    without = _played(asked, plan, single_run.of_plan)
     planted = msgspec.structs.replace(plan, mutants=(*plan.mutants, name))
-    with_it = _played(asked, planted, one.of_plan)
+    with_it = _played(asked, planted, single_run.of_plan)
     return Scripted(
         without=without.status if without.faults == without.faults_effective > 0 else "unknown",
         anomalies=with_it.anomalies,
@@ -159,7 +159,7 @@ def _played(asked: Asked, plan: Plan, each: Each) -> Ran:
     with scratch(asked.results) as place:
         folder = place / "it"
         folder.mkdir()
-        return carried_out(request.resolve(plan), folder, each)
+        return carried_out(plan_resolution.resolve(plan), folder, each)
 
 
 def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
@@ -192,7 +192,7 @@ def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
 
 def _commit() -> str | None:
     """Return the shortened commit, with ``-dirty`` for local changes."""
-    number, _, rest = request.commit().partition("-")
+    number, _, rest = plan_resolution.commit().partition("-")
     return "-".join(part for part in (number[:COMMIT_DIGITS], rest) if part) or None
 
 
@@ -201,14 +201,14 @@ def _control_plan(asked: Asked, name: str) -> Path:
 
 
 def _control(asked: Asked, name: str) -> Control:
-    plan = request.plan_of(request.from_toml(_control_plan(asked, name)))
+    plan = plan_resolution.plan_of(plan_resolution.from_toml(_control_plan(asked, name)))
     ran = _played(asked, plan, _judged_twice)
     return Control(name=name, status=ran.status, allowed=ran.allowed, strict=ran.anomalies)
 
 
 def _judged_twice(plan: Plan, folder: Path) -> Ran:
     """Judge a run by its own contract, with the anomalies of a judgement by the strictest one."""
-    ran = one.of_plan(plan, folder)
+    ran = single_run.of_plan(plan, folder)
     if ran.status == "failed":
         return ran
     strict = check.examine(folder, inline=True, settings=STRICTEST).verdict

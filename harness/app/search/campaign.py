@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from harness.app import request, worlds
+from harness.app import plan_resolution, runtime
+from harness.app.progress import Screen
 from harness.app.run import Failed, new_folder
-from harness.app.screen import Screen
-from harness.app.search import draw, one, outcome, together
+from harness.app.search import batch_check, draw, outcome, single_run
+from harness.app.search.batch_check import Together
 from harness.app.search.jobs import SAID, Ended, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import Ran, Stopped, Summary
-from harness.app.search.scratch import scratch
-from harness.app.search.together import Together
+from harness.app.search.temp_dir import scratch
 
 RUNS = 100
 RED_KEPT_MAX = 50
@@ -55,7 +55,9 @@ Each = Callable[[int, Mapping[str, Any], Path], Ran]
 """Runs a seed with the pinned fields in a folder."""
 
 
-def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_seed) -> Summary:
+def carry_out(
+    asked: Asked, results: Path, screen: Screen, each: Each = single_run.of_seed
+) -> Summary:
     """Run the search in a new folder under ``results/searches``.
 
     SIGINT or SIGTERM ends it at once, with a summary of the runs so far. Raises
@@ -64,12 +66,12 @@ def carry_out(asked: Asked, results: Path, screen: Screen, each: Each = one.of_s
     """
     plan = draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
     draw.refuse_quiet(asked.first, asked.pinned)
-    request.commit()
+    plan_resolution.commit()
     what = f"{plan.workload}-seed{asked.first}"
     folder = new_folder(results / "searches", what, time.gmtime())
     screen.say(str(folder))
     with (
-        worlds.asked_to_end() as ending,
+        runtime.asked_to_end() as ending,
         scratch(folder) as place,
         Jobs[int]() as jobs,
     ):
@@ -146,11 +148,11 @@ class _Search:
         def work() -> bytes:
             ran = each(seed, pinned, folder)
             if aside is not None and ran.status != "failed":
-                together.put_aside(folder, aside)
+                batch_check.put_aside(folder, aside)
             if is_sample if ran.status == "valid" else keeps_red:
                 shutil.move(folder, kept)
                 if ran.status != "failed":
-                    one.finish(kept)
+                    single_run.finish(kept)
                 ran = msgspec.structs.replace(ran, folder=str(kept))
             else:
                 shutil.rmtree(folder)
@@ -184,7 +186,7 @@ class _Search:
         folders = [self._aside(run.seed) for run in self._ran if run.status != "failed"]
         screen.say(f"{len(folders):,} histories, judged together …")
         try:
-            self._together = together.judge(sorted(folders))
+            self._together = batch_check.judge(sorted(folders))
         except Exception as error:
             raise Failed(
                 f"judging together: {type(error).__name__}: {error}", self._folder

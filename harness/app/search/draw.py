@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.app import catalogue, request
+from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
 from model.plan import Plan
 from nemesis.schedule import Temper
@@ -97,11 +97,11 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     ``pinned`` are fields of a plan, as in options and plan files. Raises
     :class:`~harness.app.refused.Refused`.
     """
-    request.plan_of(pinned)  # checks their types before they are used
+    plan_resolution.plan_of(pinned)  # checks their types before they are used
     rng = random.Random(f"{seed}:search")
     layout = _layout(rng, pinned)
     options = _options(rng, layout)
-    wanted = pinned.get("nemesis", (request.ALL,))
+    wanted = pinned.get("nemesis", (plan_resolution.ALL,))
     records_hz = rng.uniform(35.0, 80.0)
     batch_max = rng.choice((4, 8, 12, 24))
     drawn: dict[str, Any] = {
@@ -136,12 +136,16 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         # First in order, so that a mutant of the user overrides it.
         planted = tuple(name for name in fixed.get("mutants", ()) if name != protocol)
         fixed["mutants"] = (protocol, *planted)
-    plan = request.resolve(request.plan_of(drawn | fixed), temper, may_be_quiet=True)
-    if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (request.ALL,):
+    plan = plan_resolution.resolve(
+        plan_resolution.plan_of(drawn | fixed), temper, may_be_quiet=True
+    )
+    if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (plan_resolution.ALL,):
         return plan
-    drawn["nemesis"] = (request.ALL,)
+    drawn["nemesis"] = (plan_resolution.ALL,)
     temper = temper._replace(calm=min(CALM))
-    return request.resolve(request.plan_of(drawn | fixed), temper, may_be_quiet=True)
+    return plan_resolution.resolve(
+        plan_resolution.plan_of(drawn | fixed), temper, may_be_quiet=True
+    )
 
 
 def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
@@ -151,7 +155,7 @@ def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
     """
     plans = (plan_of(seed + number, pinned) for number in range(QUIET_SEEDS))
     if all(plan.nemesis and not plan.schedule for plan in plans):
-        raise Refused(request.too_quiet(plan_of(seed, pinned)))
+        raise Refused(plan_resolution.too_quiet(plan_of(seed, pinned)))
 
 
 def _of_workload(
@@ -252,11 +256,11 @@ def _producer(rng: random.Random) -> dict[str, str]:
 
 def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
     """Return the nemeses that the user named, else some of the possible ones and ``always``."""
-    possible = request.offered(catalogue.SIMULATED)
+    possible = plan_resolution.offered(catalogue.SIMULATED)
     share = rng.uniform(0.3, 1.0)
     taken = [name for name in possible if rng.random() < share]
     some = rng.sample(possible, 3)
-    if tuple(wanted) != (request.ALL,):
+    if tuple(wanted) != (plan_resolution.ALL,):
         return tuple(wanted)
     chosen = taken if len(taken) >= 3 else some
     return tuple(name for name in possible if name in chosen or name in always)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.app import files
-from harness.app.search.together import Together
+from harness.app.search.batch_check import Together
 
 Status = Literal["valid", "invalid", "unknown", "failed"]
 """The result of a run. ``failed``: an error of Faultline itself, or a deadlocked simulation."""

@@ -13,14 +13,14 @@ import msgspec
 
 from checkers.findings import INVARIANT
 from checkers.verdict import ANOMALIES
-from harness.app import judgements, replay, request, worlds
+from harness.app import judgements, plan_resolution, replay, runtime
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed, Interrupted, new_folder
-from harness.app.screen import Screen
-from harness.app.search import one
+from harness.app.search import single_run
 from harness.app.search.outcome import Ran
-from harness.app.search.scratch import scratch
-from harness.app.shrink import case
+from harness.app.search.temp_dir import scratch
+from harness.app.shrink import test_case
 from harness.app.shrink.reductions import REDUCTIONS, Seen
 from harness.app.shrink.trials import Each, NoTime, Shown, Trials, carried_out
 from harness.cluster.mutants import protocols
@@ -81,7 +81,7 @@ def carry_out(
     anomaly: str | None = None,
     jobs: int = 1,
     minutes: float = MINUTES,
-    each: Each = one.of_plan,
+    each: Each = single_run.of_plan,
 ) -> Shrunk:
     """Shrink the plan of a run's folder, in a new folder under ``results/shrunk``.
 
@@ -93,11 +93,11 @@ def carry_out(
     recorded = replay.plan_of(origin)
     if anomaly is not None:
         _refuse_unknown(origin, anomaly)
-    plan = request.resolve(recorded)
+    plan = plan_resolution.resolve(recorded)
     if plan.target != "simulated":
         raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
     folder = new_folder(results / "shrunk", f"{plan.workload}-seed{plan.seed}", time.gmtime())
-    with worlds.asked_to_end() as ending:
+    with runtime.asked_to_end() as ending:
         try:
             with scratch(folder) as place:
                 first = place / "origin"
@@ -120,8 +120,8 @@ def carry_out(
             raise Failed(
                 f"{folder}: the same plan showed {anomaly} before, and does not now", folder
             )
-        one.finish(folder)
-        written = case.write(folder, best.plan, anomaly)
+        single_run.finish(folder)
+        written = test_case.write(folder, best.plan, anomaly)
         shrunk = Shrunk(
             anomaly=anomaly,
             before=size(plan),
@@ -210,7 +210,7 @@ def _refuse_unknown(origin: Path, wanted: str) -> None:
         if wanted not in found:
             raise Refused(f"--anomaly {wanted}: the run shows {', '.join(sorted(found))}")
     elif not wanted.startswith(INVARIANT):
-        request.known("--anomaly", wanted, ANOMALIES, "docs/anomalies.md")
+        plan_resolution.known("--anomaly", wanted, ANOMALIES, "docs/anomalies.md")
 
 
 def severity(anomaly: str) -> tuple[bool, bool, str]:

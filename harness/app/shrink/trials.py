@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.app import request
+from harness.app import plan_resolution
 from harness.app.refused import Refused
 from harness.app.run import Failed
-from harness.app.search import one
+from harness.app.search import single_run
 from harness.app.search.jobs import SAID, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import Ran
 from harness.app.shrink.reductions import Seen
@@ -53,7 +53,7 @@ class Trials:
     """The deadline on the clock of ``time.monotonic``."""
     asked_to_end: Sequence[int] = ()
     """Not empty once a signal has requested the end."""
-    each: Each = one.of_plan
+    each: Each = single_run.of_plan
     count: int = 0
     """The number of trials so far."""
 
@@ -132,7 +132,7 @@ def _tried(each: Each, plan: Plan, folder: Path) -> bytes:
 
 def _is_possible(plan: Plan) -> bool:
     try:
-        request.resolve(plan)
+        plan_resolution.resolve(plan)
     except Refused:
         return False
     return True

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from broker_impl.api.fetch import fetch
+from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import RequestContext
-from broker_impl.api.waiting import Waiting
 from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.node.peers import PeerError
 from broker_impl.replica.partition import FetchResult

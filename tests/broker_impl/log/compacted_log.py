@@ -4,10 +4,10 @@ import itertools
 from typing import NamedTuple
 
 from broker_impl.log import cleaner
+from broker_impl.log.aborted_index import Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
-from broker_impl.log.transactions import Marker
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 from broker_impl.wire.types import TopicPartition

@@ -8,7 +8,7 @@ import pytest
 
 from broker_impl.errors import ErrorCode, StorageError
 from broker_impl.node.peers import PeerError, Peers
-from broker_impl.server import bounds
+from broker_impl.server import memory_limits
 from broker_impl.wire import batch
 from broker_impl.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -470,7 +470,7 @@ async def test_readers_that_never_read_do_not_fill_the_memory(
 
     Clients that never read their responses therefore cannot fill the memory.
     """
-    monkeypatch.setattr(bounds, "UNREAD_BYTES_MAX", 16 * 1024 * 1024)
+    monkeypatch.setattr(memory_limits, "UNREAD_BYTES_MAX", 16 * 1024 * 1024)
     await create(three)
     number = leader(three)
     for _ in range(16):

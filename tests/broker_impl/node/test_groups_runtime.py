@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from broker_impl import config as configuration
-from broker_impl.coordinator import placing, records
+from broker_impl.coordinator import partitioner, records
 from broker_impl.coordinator.groups.events import Commit, Heartbeat, Join, Leave
 from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode as E
 from broker_impl.errors import StorageError
-from broker_impl.node.groups import GroupsRuntime
+from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.conftest import until
 
 GROUP = "g"
-HOME = TopicPartition(records.TOPIC, placing.partition_of(GROUP, 50))
+HOME = TopicPartition(records.TOPIC, partitioner.partition_of(GROUP, 50))
 TP = TopicPartition("t", 0)
 
 

@@ -1,11 +1,11 @@
 """Transactions at a replica: what read_committed consumers see, and how markers are appended."""
 
 from broker_impl.errors import ErrorCode
-from broker_impl.log import transactions
+from broker_impl.log import aborted_index
+from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
-from broker_impl.log.transactions import AbortedTransaction, Marker
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -73,7 +73,7 @@ def shown(partition: Partition, replica_id: int, isolation: int) -> int:
         last_fetched_epoch=-1,
         at_least_one=True,
     )
-    return transactions.end_of(result.records) or 0
+    return aborted_index.end_of(result.records) or 0
 
 
 def test_an_open_transaction_is_not_shown_to_readers_of_committed_records() -> None:

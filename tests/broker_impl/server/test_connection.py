@@ -16,7 +16,7 @@ from broker_impl.api import registry
 from broker_impl.api.services import Services
 from broker_impl.errors import ErrorCode, StorageError
 from broker_impl.server import Server, listeners
-from broker_impl.server.bounds import UNREAD_BYTES_MAX
+from broker_impl.server.memory_limits import UNREAD_BYTES_MAX
 from broker_impl.wire.framing import RequestHeader, decode_response, encode_request
 from broker_impl.wire.messages import response_module
 from broker_impl.wire.messages.api_versions_request import ApiVersionsRequest

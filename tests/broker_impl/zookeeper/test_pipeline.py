@@ -42,8 +42,8 @@ from broker_impl.zookeeper.records import (
     WatchMode,
 )
 from broker_impl.zookeeper.sessions import SessionTracker
-from broker_impl.zookeeper.transactions import Proposal
 from broker_impl.zookeeper.tree import Database
+from broker_impl.zookeeper.txn_records import Proposal
 
 
 class Ledger:

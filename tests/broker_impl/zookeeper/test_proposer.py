@@ -25,8 +25,8 @@ from broker_impl.zookeeper.records import (
     SetAclRequest,
     SetDataRequest,
 )
-from broker_impl.zookeeper.transactions import CreateSessionTxn, MultiTxn, Proposal
 from broker_impl.zookeeper.tree import Applied, Database, Outcome
+from broker_impl.zookeeper.txn_records import CreateSessionTxn, MultiTxn, Proposal
 
 ME = 7
 ALICE = Id("digest", "alice:x")

@@ -24,8 +24,8 @@ from broker_impl.zookeeper.records import (
     SetDataRequest,
 )
 from broker_impl.zookeeper.store import FOLDER, SECRET_BYTES, SNAPSHOTS_KEPT, Store
-from broker_impl.zookeeper.transactions import CreateSessionTxn, ErrorTxn, Header, Proposal
 from broker_impl.zookeeper.tree import Database
+from broker_impl.zookeeper.txn_records import CreateSessionTxn, ErrorTxn, Header, Proposal
 
 
 class Server:

@@ -2,7 +2,8 @@ import pytest
 
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.records import OPEN_ACL, Acl, EventType, Id, Op, Stat
-from broker_impl.zookeeper.transactions import (
+from broker_impl.zookeeper.tree import Applied, Change, Database, int32
+from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
     CreateSessionTxn,
@@ -15,7 +16,6 @@ from broker_impl.zookeeper.transactions import (
     SetAclTxn,
     SetDataTxn,
 )
-from broker_impl.zookeeper.tree import Applied, Change, Database, int32
 
 OWNER = 7
 CREATED, DELETED, CHANGED, CHILD = (

@@ -15,7 +15,7 @@ from checkers.kernels.key import judge
 from checkers.kernels.loss import lost_writes
 from checkers.kernels.polls import poll_order
 from checkers.kernels.rows import Log
-from model import keyed
+from model import record_keys
 
 _RECORD = re.compile(r"(?<==)([A-Za-z])(\d+)")
 
@@ -24,15 +24,15 @@ def log_of(histories: Any, text: str) -> Log:
     def value(record: re.Match[str]) -> str:
         letter, number = record.groups()
         key = ord(letter.lower()) - ord("a")
-        return str(keyed.value_of(int(number), key, deletes=letter.isupper()))
+        return str(record_keys.value_of(int(number), key, deletes=letter.isupper()))
 
     log: Log = histories.log(_RECORD.sub(value, text))
     return dataclasses.replace(log, is_compacted=True)
 
 
 def told(value: int) -> str:
-    letter = chr(keyed.key_of(value) + ord("a"))
-    return f"{letter.upper() if keyed.deletes(value) else letter}{value // 1000}"
+    letter = chr(record_keys.key_of(value) + ord("a"))
+    return f"{letter.upper() if record_keys.deletes(value) else letter}{value // 1000}"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_readers_get_to_know_what_is_last(histories: Any, text: str, stale: list
 
 def test_what_has_no_key_is_replaced_by_nothing(histories: Any) -> None:
     """A record without a record key is replaced by none, so it has to be delivered."""
-    one, two = (keyed.value_of(n, keyed.NO_KEY, deletes=False) for n in (1, 2))
+    one, two = (record_keys.value_of(n, record_keys.NO_KEY, deletes=False) for n in (1, 2))
     log = histories.log(f"s:x={one}@0 s:x={two}@1 p:x={two}@1 c:x@2")
     (lost,) = lost_writes(dataclasses.replace(log, is_compacted=True))
     assert (lost.value, lost.variant) == (one, "")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkers.kernels import cycles
+from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.history import History
-from checkers.kernels.receipts import GaveUp
 from model.op import Op
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from checkers import inline
-from checkers.kernels import whole
+from checkers.kernels import history_kernels
 from checkers.kernels.early import early_reads
 from checkers.kernels.rows import Found
 
@@ -13,7 +13,9 @@ from checkers.kernels.rows import Found
 def standing(histories: Any, text: str) -> list[Found]:
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
-    return whole.judge(tables, [f for report in reports.values() for f in report.found]).found
+    return history_kernels.judge(
+        tables, [f for report in reports.values() for f in report.found]
+    ).found
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from checkers.kernels import key, whole
+from checkers.kernels import history_kernels, key
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_what_was_read_too_early_proves_nothing(
     """A read of an open transaction does not prove it, so its missing records may have been
     aborted."""
     tables = histories.tables(text)
-    told = whole.judge(tables, [f for log in tables.logs() for f in key.judge(log).found])
+    told = history_kernels.judge(tables, [f for log in tables.logs() for f in key.judge(log).found])
     assert (
         sorted(f"{f.anomaly} {f.value}" + (f" +{f.folded}" if f.folded else "") for f in told.found)
         == found

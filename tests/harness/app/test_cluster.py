@@ -17,7 +17,7 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from harness.cluster.toxiproxy import MeshError, find_server
+from harness.cluster.mesh.toxiproxy import MeshError, find_server
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

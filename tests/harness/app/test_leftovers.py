@@ -15,8 +15,9 @@ import pytest
 
 from harness.app import clean, cli, cluster, leftovers, temporary
 from harness.app.refused import Refused
-from harness.app.search import scratch
-from harness.cluster import engine, reaper, registry
+from harness.app.search import temp_dir
+from harness.cluster import registry
+from harness.cluster.containers import container_cleanup, engine
 from harness.cluster.node import ClusterError
 from harness.cluster.registry import MARK, Entry, Known, known, place
 from model.plan import Plan
@@ -38,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("memory", "temporary", "results"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(scratch, "MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(temp_dir, "MEMORY", tmp_path / "memory")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr(engine, "connect", no_engine)
     return tmp_path
@@ -207,7 +208,7 @@ def test_containers_of_a_killed_run_go_with_the_next_command(
         return ["network n: in use"] if refuses else []
 
     monkeypatch.setattr(engine, "connect", Client)
-    monkeypatch.setattr(reaper, "reap", reap)
+    monkeypatch.setattr(container_cleanup, "reap", reap)
     said.clear()
     leftovers.remove_if_any(said.append)
     assert said[0] == "removed from the container engine: container 1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.app import cli, request
+from harness.app import cli, plan_resolution
 from harness.app.refused import Refused
 from model.plan import Plan
 
@@ -28,7 +28,7 @@ def refuses(
     for what in ("run.run", "gate.runner.carry_out", "shrink.shrink.new_folder"):
         monkeypatch.setattr(f"harness.app.{what}", began)
     monkeypatch.setattr("harness.app.search.campaign.new_folder", began)
-    monkeypatch.setattr("harness.simulation.pins.exec_pinned", began)
+    monkeypatch.setattr("harness.simulation.determinism.exec_pinned", began)
 
     def of(*arguments: object) -> str:
         with pytest.raises(SystemExit) as exit_:
@@ -92,7 +92,7 @@ def test_a_search(name: str, refuses: Refuses, tmp_path: Path) -> None:
 def test_a_cluster_to_play_with() -> None:
     """``cluster up``, which has brokers only, refuses such settings of brokers."""
     with pytest.raises(Refused, match=r"--set broker\.log\.dirs: it names a file or folder"):
-        request.bare(Plan(broker={"log.dirs": "/elsewhere"}))
+        plan_resolution.bare(Plan(broker={"log.dirs": "/elsewhere"}))
 
 
 @pytest.mark.parametrize("folder", ["/tmp/x", "../x", "a/../../x", "~/x", ""])

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.app import catalogue, replay, request
+from harness.app import catalogue, plan_resolution, replay
 from harness.app.refused import Refused
 from model.plan import Plan, ScheduledFault
 
 CUT = ScheduledFault(id=1, at_s=2.0, duration_s=1.0, fault="partition-one", targets=["broker-1"])
 KILL = ScheduledFault(id=2, at_s=5.0, duration_s=1.0, fault="kill", targets=["broker-2"])
-RAN = request.resolve(
+RAN = plan_resolution.resolve(
     Plan(
         target="simulated",
         nemesis=("kill", "partition", "power"),
@@ -25,7 +25,7 @@ RAN = request.resolve(
 
 def test_the_same_faults_strike_elsewhere() -> None:
     """The plan keeps its faults, settings and client, without options of the simulation only."""
-    plan = request.resolve(replay.elsewhere(RAN, "processes"))
+    plan = plan_resolution.resolve(replay.elsewhere(RAN, "processes"))
     assert (plan.target, plan.nemesis) == ("processes", ("partition", "kill"))
     assert (plan.schedule, plan.seed) == (RAN.schedule, RAN.seed)
     assert (plan.broker, plan.rate_hz) == (RAN.broker, RAN.rate_hz)
@@ -36,8 +36,8 @@ def test_the_same_faults_strike_elsewhere() -> None:
 
 def test_and_back() -> None:
     """A plan of processes can be simulated if its client can."""
-    real = request.resolve(replay.elsewhere(RAN, "processes"))
-    again = request.resolve(replay.elsewhere(real, "simulated"))
+    real = plan_resolution.resolve(replay.elsewhere(RAN, "processes"))
+    again = plan_resolution.resolve(replay.elsewhere(real, "simulated"))
     assert again.schedule == RAN.schedule
     assert again.options["latency_ms"] == catalogue.SIMULATED.options["latency_ms"]
 
@@ -60,7 +60,7 @@ def test_other_code_is_told() -> None:
 def test_a_run_without_faults() -> None:
     """A plan without faults can run on any target."""
     calm = msgspec.structs.replace(RAN, schedule=(), nemesis=("kill",))
-    assert request.resolve(replay.elsewhere(calm, "processes")).nemesis == ()
+    assert plan_resolution.resolve(replay.elsewhere(calm, "processes")).nemesis == ()
 
 
 def test_what_cannot_be_suffered_is_refused() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.app import cli, reproduce, request
+from harness.app import cli, plan_resolution, reproduce
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.reproduce import Reproduction, Shows
-from harness.app.screen import Screen
-from harness.app.search import one
+from harness.app.search import single_run
 from harness.app.search.outcome import Ran, Status
 from harness.app.shrink import shrink
 from model.plan import Plan, ScheduledFault
@@ -25,7 +25,7 @@ KILL = ScheduledFault(
 SQUEEZE = ScheduledFault(id=3, at_s=6.0, duration_s=1.0, fault="squeeze-cpu", options={"cpus": 0.1})
 LIBRDKAFKAS = {"assignor": "cooperative-sticky"}
 RED = {"valid": False, "anomalies": {"lost-write": 12, "poll-skip": 3}}
-REAL = request.resolve(
+REAL = plan_resolution.resolve(
     Plan(
         target="processes",
         nemesis=("kill", "partition"),
@@ -40,7 +40,9 @@ REAL = request.resolve(
 @pytest.fixture(autouse=True)
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the page of a run: fake runs have no history to draw."""
-    monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
+    monkeypatch.setattr(
+        single_run, "finish", lambda folder: (folder / "report.html").write_text("page")
+    )
 
 
 def recorded(folder: Path, plan: Plan = REAL, verdict: object = RED, late_s: float = 0.0) -> Path:
@@ -111,7 +113,7 @@ def test_seeds_are_tried_until_the_same_anomaly_shows(tmp_path: Path) -> None:
     plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
     assert (plan.target, plan.seed, plan.mutants) == ("simulated", 9, REAL.mutants)
     assert plan.options["client"] == "aiokafka"
-    assert request.resolve(plan).schedule == (CUT, KILL)
+    assert plan_resolution.resolve(plan).schedule == (CUT, KILL)
 
 
 @pytest.mark.parametrize("jobs", [2, 5])
@@ -171,7 +173,7 @@ def test_a_late_schedule_is_tried_as_it_went_too(tmp_path: Path) -> None:
     ]
     assert late[1].options == {}
     assert plans[1].time_limit_s == 12.0
-    assert request.resolve(plans[1]).schedule == late
+    assert plan_resolution.resolve(plans[1]).schedule == late
 
 
 @pytest.mark.parametrize(

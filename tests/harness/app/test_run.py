@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from harness.app import catalogue, cli, request, run_start
+from harness.app import catalogue, cli, plan_resolution, run_start
 from harness.app.check import examine
+from harness.app.progress import Screen
 from harness.app.run import Interrupted, new_folder, run
-from harness.app.screen import Screen
 from model import history
 from model.plan import Plan, ScheduledFault
 from nemesis.package import Applied, Drawn, Effect, Package
@@ -101,8 +101,10 @@ SCHEDULE = (
 
 
 def plan(**changes: Any) -> Plan:
-    asked = Plan(nemesis=(request.ALL,), time_limit_s=1.2, rate_hz=100.0, seed=5, schedule=SCHEDULE)
-    return request.resolve(msgspec.structs.replace(asked, **changes))
+    asked = Plan(
+        nemesis=(plan_resolution.ALL,), time_limit_s=1.2, rate_hz=100.0, seed=5, schedule=SCHEDULE
+    )
+    return plan_resolution.resolve(msgspec.structs.replace(asked, **changes))
 
 
 def quiet() -> Screen:

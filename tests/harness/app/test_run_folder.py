@@ -58,7 +58,7 @@ def test_a_pipe_does_not_hold_a_command_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every verb that takes a folder refuses a pipe at once, with one line and status 64."""
-    monkeypatch.setattr("harness.simulation.pins.exec_pinned", lambda: None)
+    monkeypatch.setattr("harness.simulation.determinism.exec_pinned", lambda: None)
     (folder / "plan.json").unlink()
     os.mkfifo(folder / "plan.json")
     with pytest.raises(SystemExit) as exit_:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.app import cli, terminal
-from harness.app.screen import Screen
+from harness.app.progress import Screen
 
 HOSTILE = {
     "OSC, which renames the window": "\x1b]0;owned\x07",

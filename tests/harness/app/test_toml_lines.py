@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.app import request, toml_lines
+from harness.app import plan_resolution, toml_lines
 from harness.app.gate import suite
 from harness.app.refused import Refused
 from harness.app.toml_lines import about, line_of
@@ -76,7 +76,9 @@ def test_what_is_wrong_with_a_plan_file(tmp_path: Path, text: str, said: str) ->
     path = tmp_path / "plan.toml"
     path.write_text(text)
     with pytest.raises(Refused) as refused, about(path):
-        request.resolve(request.plan_of({"nemesis": ("kill",), **request.from_toml(path)}))
+        plan_resolution.resolve(
+            plan_resolution.plan_of({"nemesis": ("kill",), **plan_resolution.from_toml(path)})
+        )
     assert said in str(refused.value).replace(f"{path}:", "").lstrip() or said in str(refused.value)
     assert str(path) in str(refused.value)
 
@@ -86,7 +88,9 @@ def test_an_option_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text('workload = "idempotent"\n')
     with pytest.raises(Refused, match=r"^--workload: no bank"), about(path, ["--workload"]):
-        request.resolve(request.plan_of(request.from_toml(path) | {"workload": "bank"}))
+        plan_resolution.resolve(
+            plan_resolution.plan_of(plan_resolution.from_toml(path) | {"workload": "bank"})
+        )
 
 
 MATRIX = """time-limit = 20
@@ -187,7 +191,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), Path("/dev/null")):
         with pytest.raises(Refused, match=f"^{path}: it is no regular file"):
-            request.from_toml(path)
+            plan_resolution.from_toml(path)
         with pytest.raises(Refused, match=f"^{path}: it is no regular file"):
             suite.load(path)
 
@@ -198,4 +202,4 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(17 << 20)
     with pytest.raises(Refused, match="it has 17,825,792 bytes; 16,777,216 at most"):
-        request.from_toml(path)
+        plan_resolution.from_toml(path)

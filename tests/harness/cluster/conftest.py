@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.cluster import toxiproxy
+from harness.cluster.mesh import toxiproxy
 
 
 @pytest.fixture

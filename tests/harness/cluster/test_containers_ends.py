@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from docker.errors import APIError
 
-from harness.cluster import containers, engine, recipe
-from harness.cluster.containers import Containers, published
-from harness.cluster.image import Images
+from harness.cluster.containers import container_cluster, container_spec, engine
+from harness.cluster.containers.container_cluster import Containers, published
+from harness.cluster.containers.image import Images
 from harness.cluster.node import ClusterError
 from model.plan import Plan
 
@@ -93,9 +93,11 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
         return fake._make("container", made.labels)["Id"]
 
     monkeypatch.setattr(engine, "connect", lambda: fake)
-    monkeypatch.setattr(recipe, "create", create)
-    monkeypatch.setattr(containers, "_images", lambda client, say: Images("node", "toxiproxy"))
-    monkeypatch.setattr(containers, "LOOK_S", 0.0)
+    monkeypatch.setattr(container_spec, "create", create)
+    monkeypatch.setattr(
+        container_cluster, "_images", lambda client, say: Images("node", "toxiproxy")
+    )
+    monkeypatch.setattr(container_cluster, "LOOK_S", 0.0)
     return fake
 
 

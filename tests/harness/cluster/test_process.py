@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from harness.cluster.node import Exit, NodeError
+from harness.cluster.polling import until
 from harness.cluster.process import Process
 from harness.cluster.registry import Registry
-from harness.cluster.waiting import until
 
 LISTENER = """
 import signal, sys, time

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster import readiness
-from harness.cluster.processes import Processes
-from harness.cluster.waiting import until
+from harness.cluster.observe import readiness
+from harness.cluster.polling import until
+from harness.cluster.processes.process_cluster import Processes
 from model import roles
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
-from nemesis import kill, link, partition, pause, restart, zookeeper
+from nemesis import kill, partition, pause, restart, slow_link, zookeeper
 from nemesis.package import Package
 
 pytestmark = [
@@ -72,7 +72,7 @@ async def test_leader_that_dies_is_replaced_and_comes_back(cluster: Processes) -
         (restart.PACKAGE, "restart-rolling", [A, B, C], {}),
         (zookeeper.PACKAGE, "kill-zookeeper", [ZOOKEEPER], {}),
         (zookeeper.PACKAGE, "pause-zookeeper", [ZOOKEEPER], {}),
-        (link.PACKAGE, "slow", [A], {"latency_s": 0.05, "from": ["brokers"]}),
+        (slow_link.PACKAGE, "slow", [A], {"latency_s": 0.05, "from": ["brokers"]}),
         (partition.PACKAGE, "partition-one", [A], {"from": ["brokers", "zookeeper", "clients"]}),
         (partition.PACKAGE, "partition-leader", f"leader:{KEY}", {"way": "down"}),
         (partition.PACKAGE, "partition-zookeeper", "controller", {}),

@@ -9,7 +9,7 @@ from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.wire.types import BrokerId
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
-from harness.cluster.snapshots import Snapshots
+from harness.cluster.observe.snapshots import Snapshots
 from model.snapshot import PartitionState, ZooKeeperState
 from model.violation import Violation
 from tests.broker_impl.replica.pure_cluster import Node, PureCluster

@@ -6,11 +6,11 @@ the module ``random``, uuids, wall clocks, weak references, executors, a kill an
 
 import sys
 
-from harness.simulation import pins
+from harness.simulation import determinism
 
 if __name__ == "__main__":
-    pins.exec_pinned()
-pins.install()
+    determinism.exec_pinned()
+determinism.install()
 
 import asyncio  # noqa: E402
 import os  # noqa: E402

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker_impl.errors import StorageError
 from broker_impl.log.disk import Disk
-from broker_impl.node.os_disk import OsDisk
+from broker_impl.platform.os_disk import OsDisk
 from harness.simulation.disk import SimDisk
 
 PATHS = st.sampled_from(["a", "b", "d", "d/a", "d/e", "d/e/a", "f/a"])

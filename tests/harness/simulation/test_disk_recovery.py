@@ -21,7 +21,7 @@ from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.proposer import Proposer
 from broker_impl.zookeeper.records import OPEN_ACL, CreateRequest, Op
 from broker_impl.zookeeper.store import Store
-from broker_impl.zookeeper.transactions import CreateSessionTxn
+from broker_impl.zookeeper.txn_records import CreateSessionTxn
 from harness.simulation.disk import SimDisk
 
 TP = TopicPartition("t", 0)

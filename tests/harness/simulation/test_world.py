@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness.simulation.deadlock import Deadlock, Livelock, OutOfTime
 from harness.simulation.process import ProcessKilled
-from harness.simulation.stuck import Deadlock, Livelock, OutOfTime
 from harness.simulation.world import Unheard, World
 
 

@@ -6,11 +6,11 @@ killed broker is started again. The program prints the events and the trace's ha
 
 import sys
 
-from harness.simulation import pins
+from harness.simulation import determinism
 
 if __name__ == "__main__":
-    pins.exec_pinned()
-pins.install()
+    determinism.exec_pinned()
+determinism.install()
 
 import asyncio  # noqa: E402
 import itertools  # noqa: E402

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from broker_impl import mutants
-from harness.app import request
+from harness.app import plan_resolution
 from tests.sim.conftest import Simulate
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ def test_every_mutant_has_a_plan() -> None:
 def test_red_with_it_and_green_without(name: str, simulate: Simulate) -> None:
     """A mutant's plan has the expected anomaly with the mutant, and is valid without it, all faults
     proved."""
-    asked = request.plan_of(request.from_toml(PLANS[name]))
+    asked = plan_resolution.plan_of(plan_resolution.from_toml(PLANS[name]))
     without = simulate(asked).verdict
     assert without["valid"] is True, without
     assert without["evidence"]["faults"] == without["evidence"]["faults_effective"] > 0

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import keyed
+from model import record_keys
 from workloads.client import payload
 
 KEYS = st.from_regex(r"[a-z]{1,8}-[0-9]{1,3}", fullmatch=True)
@@ -36,7 +36,7 @@ def test_foreign_bytes_are_nobodys(
 
 
 NUMBERS = st.integers(min_value=0, max_value=2**40)
-RECORD_KEYS = st.integers(min_value=0, max_value=keyed.KEYS_MAX - 1)
+RECORD_KEYS = st.integers(min_value=0, max_value=record_keys.KEYS_MAX - 1)
 
 
 @given(KEYS, KEYS, NUMBERS, RECORD_KEYS, st.booleans())
@@ -44,8 +44,8 @@ def test_records_of_compacted_topics(
     key: str, other: str, number: int, record_key: int, deletes: bool
 ) -> None:
     """Records of compacted topics, tombstones too, are decoded only in their own partition."""
-    value = keyed.value_of(number, record_key, deletes=deletes)
-    assert (keyed.key_of(value), keyed.deletes(value)) == (record_key, deletes)
+    value = record_keys.value_of(number, record_key, deletes=deletes)
+    assert (record_keys.key_of(value), record_keys.deletes(value)) == (record_key, deletes)
     written = payload.KEYED.encode(key, value)
     assert (written[1] is None) is deletes
     assert payload.KEYED.decode(key, *written) == value
@@ -68,13 +68,15 @@ def test_foreign_bytes_of_compacted_topics_are_nobodys(
 
 def test_keys_of_a_compacted_topic_look_like_those_of_markers() -> None:
     """Record keys 0 and 1 have the bytes of control records: version 0, abort or commit."""
-    first = [payload.KEYED.encode("x-0", keyed.value_of(7, n, deletes=False))[0] for n in (0, 1)]
+    first = [
+        payload.KEYED.encode("x-0", record_keys.value_of(7, n, deletes=False))[0] for n in (0, 1)
+    ]
     assert first == [b"\0\0\0\0", b"\0\0\0\1"]
 
 
 def test_one_of_them_stands_for_none() -> None:
     """``NO_KEY`` is written as a record without a key, and read as one."""
-    value = keyed.value_of(7, keyed.NO_KEY, deletes=False)
+    value = record_keys.value_of(7, record_keys.NO_KEY, deletes=False)
     record_key, record_value, headers = payload.KEYED.encode("x-0", value)
     assert record_key is None
     assert payload.KEYED.decode("x-0", None, record_value, headers) == value

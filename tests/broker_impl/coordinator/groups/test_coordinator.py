@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker_impl.coordinator import placing, records
+from broker_impl.coordinator import partitioner, records
 from broker_impl.coordinator.groups.coordinator import Groups, office_error
 from broker_impl.coordinator.groups.events import (
     Answered,
@@ -31,7 +31,7 @@ from tests.broker_impl.coordinator.groups.conftest import RANGE
 PARTITIONS = 5
 TP = TopicPartition("t", 0)
 GROUP = "g"
-HOME = placing.partition_of(GROUP, PARTITIONS)
+HOME = partitioner.partition_of(GROUP, PARTITIONS)
 
 
 class Office:
@@ -185,7 +185,7 @@ def test_a_group_without_a_name() -> None:
     It cannot have members.
     """
     office = Office()
-    home = placing.partition_of("", PARTITIONS)
+    home = partitioner.partition_of("", PARTITIONS)
     office.groups.begin_loading(home)
     office.groups.loaded(home, 0.0, 0)
     joined = office.ask(Join, "", member_id="", fresh_id="m", protocols=RANGE)

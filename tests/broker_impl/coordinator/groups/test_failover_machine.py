@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from broker_impl.coordinator import placing
+from broker_impl.coordinator import partitioner
 from broker_impl.coordinator.groups.coordinator import Groups
 from broker_impl.coordinator.groups.events import (
     Answered,
@@ -31,7 +31,7 @@ from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.coordinator.groups.conftest import RANGE
 
 GROUP = "g"
-HOME = placing.partition_of(GROUP, 5)
+HOME = partitioner.partition_of(GROUP, 5)
 PARTITIONS = (TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0))
 CONFIG = GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=1000)
 partitions = st.sampled_from(PARTITIONS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker_impl import points
+from broker_impl import failpoints
 from broker_impl.errors import ErrorCode
 from broker_impl.node import zk_paths
 from broker_impl.node.controller.events import ControllerChanged
@@ -178,11 +178,11 @@ async def test_no_claim_by_an_epoch_that_has_been_raised(world: Any) -> None:
     go_on = asyncio.Event()
 
     async def hold(name: str) -> None:
-        if name == points.CONTROLLER_CLAIM and not held.is_set():
+        if name == failpoints.CONTROLLER_CLAIM and not held.is_set():
             held.set()
             await go_on.wait()
 
-    points.hold_by(hold)
+    failpoints.hold_by(hold)
     try:
         coming = asyncio.create_task(world.contend(1))
         await asyncio.wait_for(held.wait(), 10)
@@ -190,7 +190,7 @@ async def test_no_claim_by_an_epoch_that_has_been_raised(world: Any) -> None:
         go_on.set()
         contender = await coming
     finally:
-        points.hold_by(None)
+        failpoints.hold_by(None)
     assert contender.runtime.controller_epoch == 8
 
 

@@ -24,9 +24,9 @@ from harness.app.gate import outcome, runner
 from harness.app.gate.outcome import Gate, exit_status
 from harness.app.gate.suite import Suite, load, ready, suite
 from harness.app.judgements import Judged
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Done, Failed, Interrupted, Spark
-from harness.app.screen import Screen
 from model import history
 from model.finding import Finding
 from model.op import NEMESIS, RECOVER, Op

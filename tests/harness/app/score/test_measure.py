@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.app import catalogue, check, request
+from harness.app import catalogue, check, plan_resolution
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix, measure
 from harness.app.score.measure import Asked
-from harness.app.screen import Screen
-from harness.app.search import campaign, one
+from harness.app.search import campaign, single_run
 from harness.app.search.outcome import Ran, Summary
 from harness.cluster import mutants as mutants_
 from harness.cluster.mutants import Mutant
@@ -59,7 +59,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         )
 
     monkeypatch.setattr(measure, "carried_out", carried_out)
-    monkeypatch.setattr(request, "resolve", lambda plan: plan)
+    monkeypatch.setattr(plan_resolution, "resolve", lambda plan: plan)
     return plans
 
 
@@ -160,7 +160,7 @@ def test_what_was_measured_is_noted(
     noted: str | None,
 ) -> None:
     """A row records the abbreviated commit, if it is known."""
-    monkeypatch.setattr(request, "commit", lambda: commit)
+    monkeypatch.setattr(plan_resolution, "commit", lambda: commit)
     row = score(replace(asked, names=("a",))).rows["a"]
     assert row.scripted is not None
     assert row.drawn is not None
@@ -244,10 +244,10 @@ def test_a_control_is_judged_twice(asked: Asked, monkeypatch: pytest.MonkeyPatch
     plans = asked.examples / "plans"
     plans.mkdir()
     (plans / "acks-1-loss.toml").write_text(PLAN)
-    monkeypatch.setattr(request, "resolve", lambda plan: plan)
+    monkeypatch.setattr(plan_resolution, "resolve", lambda plan: plan)
     monkeypatch.setattr(measure, "carried_out", lambda plan, folder, each: each(plan, folder))
     monkeypatch.setattr(
-        one,
+        single_run,
         "of_plan",
         lambda plan, folder: Ran(seed=1, status="valid", allowed={"lost-write": 1}),
     )

@@ -11,19 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed
-from harness.app.screen import Screen
-from harness.app.search import campaign, one, outcome, together
+from harness.app.search import batch_check, campaign, outcome, single_run
+from harness.app.search.batch_check import Together
 from harness.app.search.campaign import Asked
 from harness.app.search.outcome import Ran, Status, Summary
-from harness.app.search.together import Together
 
 
 @pytest.fixture(autouse=True)
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the page of a run: fake runs have no history to draw."""
-    monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
+    monkeypatch.setattr(
+        single_run, "finish", lambda folder: (folder / "report.html").write_text("page")
+    )
 
 
 def _ran(seed: int, status: Status = "valid", **more: Any) -> Ran:
@@ -209,7 +211,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_made(tmp_path: Path)
 
 
 def _with_parts(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
-    for name in together.PARTS:
+    for name in batch_check.PARTS:
         (folder / name).write_text(f"{name} of {seed}")
     return _ran(seed, "failed") if seed == 2 else _ran(seed)
 
@@ -226,14 +228,14 @@ def test_all_histories_are_judged_together(
 
     def judge(folders: Sequence[Path]) -> Together:
         asked.extend(folder.name for folder in folders)
-        assert all((folder / name).exists() for folder in folders for name in together.PARTS)
+        assert all((folder / name).exists() for folder in folders for name in batch_check.PARTS)
         return Together(
             histories=len(folders),
             seconds=1.0,
             differ=tuple(str(f) for f in folders if f.name in [f"seed{seed}" for seed in odd]),
         )
 
-    monkeypatch.setattr(together, "judge", judge)
+    monkeypatch.setattr(batch_check, "judge", judge)
     told = _search(tmp_path, _with_parts, runs=3, enough=None, spark=True)
     assert asked == ["seed1", "seed3"]
     assert told.together is not None
@@ -255,7 +257,7 @@ def test_a_second_judgement_that_fails_leaves_the_first(
     def judge(folders: Sequence[Path]) -> Together:
         raise ValueError("no Spark today")
 
-    monkeypatch.setattr(together, "judge", judge)
+    monkeypatch.setattr(batch_check, "judge", judge)
     with pytest.raises(Failed, match="ValueError: no Spark today") as failed:
         _search(tmp_path, _with_parts, runs=1, spark=True)
     assert failed.value.folder is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.app import catalogue, request
+from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
 from harness.app.search import draw
 from harness.cluster.settings import session_timeout_s
@@ -20,7 +20,7 @@ def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None
     """Every drawn plan is valid and already resolved, whatever the seed and workload."""
     plan = draw.plan_of(seed, {"workload": workload})
     assert plan.workload == workload
-    assert request.resolve(plan) == plan
+    assert plan_resolution.resolve(plan) == plan
     assert plan.target == "simulated"
     replicas, isr_min = plan.options["replication_factor"], int(plan.broker["min.insync.replicas"])
     assert 1 <= isr_min <= replicas <= plan.brokers
@@ -65,7 +65,9 @@ def test_many_seeds_vary_everything() -> None:
     assert len({plan.concurrency for plan in plans}) == 5
     faults = {fault.fault for plan in plans for fault in plan.schedule or ()}
     offered = set(
-        request.resolve(request.plan_of({"target": "simulated", "nemesis": ["all"]})).nemesis
+        plan_resolution.resolve(
+            plan_resolution.plan_of({"target": "simulated", "nemesis": ["all"]})
+        ).nemesis
     )
     assert {name for plan in plans for name in plan.nemesis} == offered
     assert len(faults) >= len(offered)
@@ -132,7 +134,7 @@ def test_nemeses_by_name_are_all_taken() -> None:
     """All named nemeses are in each plan."""
     for seed in range(10):
         assert draw.plan_of(seed, {"nemesis": ("pause", "kill")}).nemesis == ("pause", "kill")
-        assert draw.plan_of(seed, {"nemesis": (request.NONE,)}).schedule == ()
+        assert draw.plan_of(seed, {"nemesis": (plan_resolution.NONE,)}).schedule == ()
 
 
 @given(SEEDS)

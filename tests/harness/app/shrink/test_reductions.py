@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.app import request
+from harness.app import plan_resolution
 from harness.app.refused import Refused
 from harness.app.search import draw
 from harness.app.shrink import reductions
@@ -68,7 +68,7 @@ def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) 
             before, after = _weight(plan), _weight(smaller)
             assert before != after, reduction
             assert all(b >= a for b, a in zip(before, after, strict=True)), (reduction, after)
-            resolved = request.resolve(smaller)
+            resolved = plan_resolution.resolve(smaller)
             assert resolved.schedule == smaller.schedule
             assert resolved.broker == smaller.broker
 
@@ -101,7 +101,7 @@ def test_a_plan_that_cannot_be_smaller_has_no_reductions() -> None:
         for reduction in reductions.REDUCTIONS:
             for smaller in reduction(plan, Seen(0.0, 0.0)):
                 try:
-                    plan = request.resolve(smaller)
+                    plan = plan_resolution.resolve(smaller)
                 except Refused:
                     continue
                 break

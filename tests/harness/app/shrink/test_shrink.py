@@ -14,14 +14,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.app import request
+from harness.app import plan_resolution
+from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed, Interrupted
-from harness.app.screen import Screen
-from harness.app.search import draw, one
+from harness.app.search import draw, single_run
 from harness.app.search.jobs import SAID
 from harness.app.search.outcome import Ran
-from harness.app.shrink import case, shrink, trials
+from harness.app.shrink import shrink, test_case, trials
 from harness.app.shrink.shrink import Shrunk
 from model.plan import Plan
 
@@ -32,7 +32,9 @@ RUFF = (sys.executable, "-m", "ruff", "check", "--quiet", "--config", ROOT / "py
 @pytest.fixture(autouse=True)
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the page of a run: fake runs have no history to draw."""
-    monkeypatch.setattr(one, "finish", lambda folder: (folder / "report.html").write_text("page"))
+    monkeypatch.setattr(
+        single_run, "finish", lambda folder: (folder / "report.html").write_text("page")
+    )
 
 
 def _each(
@@ -91,7 +93,9 @@ def test_only_what_is_needed_is_left(tmp_path: Path) -> None:
     def shows(plan: Plan) -> bool:
         return _has(plan, *needed) and plan.broker["replica.lag.time.max.ms"] == "1234"
 
-    plain = request.resolve(request.plan_of({"target": "simulated", "nemesis": ["none"]}))
+    plain = plan_resolution.resolve(
+        plan_resolution.plan_of({"target": "simulated", "nemesis": ["none"]})
+    )
     told = _shrunk(tmp_path, plan, shows)
     assert told.is_minimal
     assert (told.anomaly, told.after.faults, told.after.brokers) == ("lost-write", 2, 3)
@@ -311,7 +315,7 @@ def test_a_case_is_a_test(tmp_path: Path) -> None:
         (plan, "invariant:log-matching", "test_no_invariant_log_matching"),
         (planted, "invariant:log-matching", "test_invariant_log_matching_is_found"),
     ):
-        path = case.write(tmp_path, each, anomaly)
+        path = test_case.write(tmp_path, each, anomaly)
         file = re.sub("test_(no_)?|_is_found", "", name)
         assert path.name == f"test_{file}_seed{each.seed}.py"
         module = ast.parse(path.read_text())

@@ -1,0 +1,73 @@
+"""Runs the kernels for a whole history, after those of its partitions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from checkers.kernels import cycles, isolation, outputs, phantom, progress, torn, unproven
+from checkers.kernels.checker_runs import Asking, Receipt
+from checkers.kernels.history import History
+from checkers.kernels.rows import Found
+
+Kernel = Callable[[History], Iterable[Found]]
+Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
+"""A function that rewrites the findings so far, given all partitions: it renames or folds them."""
+
+KERNELS: dict[str, Kernel] = {
+    "transactions": isolation.kernel,
+    "cycles": cycles.kernel,
+    "outputs": outputs.kernel,
+    "producers": progress.stuck_producers,
+}
+
+RETELLINGS: dict[str, Retelling] = {
+    "misrouted": phantom.misrouted,
+    "unproven": unproven.kernel,
+    "torn": torn.kernel,
+}
+
+
+MISPLACED = (
+    "G1c-process",
+    "G1c-realtime",
+    "realtime-order",
+    "nonmonotonic-send",
+    "int-nonmonotonic-send",
+    "duplicate",
+    "phantom",
+)
+"""Anomalies that blame one record for where or when it is in a log. What follows from that record's
+place is no further anomaly: transactions that were open only if it is where it was read, for
+example."""
+
+
+class Report(NamedTuple):
+    """All that was found in a history, and which checkers looked at its partitions together."""
+
+    found: list[Found]
+    receipts: list[Receipt]
+
+
+def judge(history: History, of_keys: Iterable[Found]) -> Report:
+    """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions."""
+    asking = Asking()
+    found = list(of_keys)
+    places = [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
+    clean = history
+    if places:
+        clean = history.without({(found[n].key, found[n].value) for n in places})
+    for name, kernel in KERNELS.items():
+        asked = asking.ask(name, partial(kernel, history)) or []
+        if asked and places:
+            left = asking.ask(name, partial(kernel, clean)) or []
+            first = found[places[0]]
+            folded = first.folded + max(len(asked) - len(left), 0)
+            found[places[0]] = msgspec.structs.replace(first, folded=folded)
+            asked = left
+        found += asked
+    for name, retelling in RETELLINGS.items():
+        told = asking.ask(name, partial(retelling, history, found))
+        found = found if told is None else told
+    return Report(found, asking.receipts)

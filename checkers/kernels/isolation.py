@@ -1,0 +1,252 @@
+"""Isolation and fencing: what a transaction shows before it is committed, or after it was fenced.
+
+A history says when a transaction began and when its end was answered, and not when it was
+committed. But its own steps show how long it was open. What it polled had been sent by then, and
+its records were appended after all that are before them in their logs: so it was still open after
+each operation had begun that sent any of these. And it was open until it had waited as long as it
+was to wait.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.kernels.checker_runs import GaveUp
+from checkers.kernels.history import History, Init
+from checkers.kernels.rows import FAIL, I64, OK, STABLE, UNKNOWN, Found, Rows, at, groups
+
+_NEVER = 1 << 62
+"""An event after every event."""
+ROUNDS_MAX = 10_000
+"""How long a chain of transactions that read each other may be."""
+
+
+class _Columns(NamedTuple):
+    op: I64
+    row: I64
+    """The row of its first record."""
+    appended: I64
+    """The latest event after which some record of it was certainly appended."""
+    polled: I64
+    """The latest event after which it certainly polled."""
+    waited: I64
+    """The latest event after which it had certainly waited."""
+
+
+class _Lives(Rows, _Columns):
+    """One row per transaction that sent records, in the order of ``op``."""
+
+    __slots__ = ()
+
+    @property
+    def open(self) -> I64:
+        """The latest event after which it was certainly not committed yet."""
+        return np.maximum(np.maximum(self.appended, self.polled), self.waited)
+
+
+def kernel(history: History) -> list[Found]:
+    """Find ``dirty-read``, ``lso-ahead`` and ``zombie-write``."""
+    if not history.sends.txn.any():
+        return []
+    lives = _lives(history)
+    return [
+        *_dirty_reads(history, lives),
+        *_stable_ahead(history, lives),
+        *_zombie_writes(history, lives),
+    ]
+
+
+def _lives(history: History) -> _Lives:
+    sends, polls, writer = history.sends, history.polls, history.writer
+    rows = np.flatnonzero(sends.txn)
+    op, first = np.unique(sends.op[rows], return_index=True)
+    number = np.searchsorted(op, sends.op[rows])
+    appended = sends.invoked[rows[first]]
+    np.maximum.at(appended, number, _appended(history)[rows])
+    polled = sends.invoked[rows[first]]
+    inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
+    np.maximum.at(polled, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
+    waited = history.send_until[rows[first]]
+    lives = _Lives(op=op, row=rows[first], appended=appended, polled=polled, waited=waited)
+    source = np.searchsorted(op, sends.op[writer[inside]])
+    target = np.searchsorted(op, polls.op[inside])
+    own = source == target
+    others = sends.txn[writer[inside]] & ~own
+    _wait_for_each_other(lives, source[others], target[others])
+    return lives
+
+
+def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
+    """Extend how long transactions were open by what they read of each other.
+
+    A transaction that read a record of another polled after the other was committed, and so after
+    every event after which the other was still open. Where such an event is after its own end, the
+    read is dirty, and nothing follows from it.
+
+    Raises :class:`GaveUp` for a chain of more than ``ROUNDS_MAX`` transactions.
+    """
+    for _ in range(ROUNDS_MAX):
+        until = lives.open[source]
+        later = (until > lives.polled[target]) & (until < lives.op[target])
+        if not later.any():
+            return
+        np.maximum.at(lives.polled, target[later], until[later])
+    raise GaveUp(f"transactions that read each other form a chain of more than {ROUNDS_MAX:,}")
+
+
+def _appended(history: History) -> I64:
+    """Return for each row of ``sends`` an event after which its record was appended, if it was. Of
+    a record that was not read, only what its broker answered is known."""
+    sends, polls, writer = history.sends, history.polls, history.writer
+    read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
+    read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
+    floor = history.poll_key[read] * (sends.invoked.max(initial=0) + 1)
+    latest = np.maximum.accumulate(floor + sends.invoked[writer[read]]) - floor
+    appended = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
+    appended[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
+    appended[writer[read]] = np.maximum(appended[writer[read]], history.send_after[writer[read]])
+    return appended
+
+
+def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
+    """Find polls that delivered a record of a transaction that was certainly still open afterwards.
+
+    There is one finding for each such transaction; ``also`` are the values. A read of an aborted
+    transaction is ``G1a``.
+    """
+    sends, polls, writer = history.sends, history.polls, history.writer
+    rows = np.flatnonzero(writer >= 0)
+    rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
+    rows = rows[polls.op[rows] != sends.op[writer[rows]]]
+    life = np.searchsorted(lives.op, sends.op[writer[rows]])
+    until = lives.open
+    early = polls.op[rows] <= until[life]
+    rows, life = rows[early], life[early]
+    order = np.argsort(life, kind="stable")
+    rows, life = rows[order], life[order]
+    later = np.flatnonzero(np.isin(sends.invoked, until[life]))[::-1]
+    senders = dict(zip(sends.invoked[later].tolist(), later.tolist(), strict=True))
+    for begin, end in zip(*groups(life), strict=True):
+        row, mine = rows[begin], life[begin]
+        sent = writer[row]
+        ops = [int(sends.op[sent]), int(polls.op[row])]
+        how = "it was to wait for longer"
+        if until[mine] != lives.waited[mine] and int(until[mine]) not in senders:
+            how = "it had read a record of a transaction that was open until later"
+        elif until[mine] != lives.waited[mine]:
+            other = senders[int(until[mine])]
+            ops.append(int(sends.op[other]))
+            behind = until[mine] == lives.appended[mine]
+            how = (
+                f"later, at {at(int(sends.start_ns[other]))}, process {sends.process[other]} began"
+                " to send what it " + ("has a record behind" if behind else "read before its end")
+            )
+        yield Found(
+            anomaly="dirty-read",
+            key=history.keys[history.poll_key[row]],
+            offset=int(polls.offset[row]),
+            value=int(polls.value[row]),
+            ops=tuple(ops),
+            also=tuple(np.unique(polls.value[rows[begin:end]]).tolist()),
+            why=f"process {polls.process[row]} read value {polls.value[row]} at"
+            f" {at(int(polls.end_ns[row]))}, and the transaction of process {sends.process[sent]}"
+            f" that had sent it was open still: {how}",
+            folded=int(end - begin) - 1,
+        )
+
+
+def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
+    """Find last stable offsets above a record of a transaction that was still open, and was
+    committed later. There is one finding for each such transaction."""
+    sends, steps = history.sends, history.steps
+    stable = steps.where(steps.kind == STABLE)
+    stable_key = history.step_key[steps.kind == STABLE]
+    place = _places(history)
+    rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (place != UNKNOWN))
+    life = np.searchsorted(lives.op, sends.op[rows])
+    until = lives.open[life]
+    found: dict[int, tuple[int, int]] = {}
+    count: Counter[int] = Counter()
+    for probe, (op, offset, key) in enumerate(
+        zip(stable.op, stable.offset, stable_key, strict=True)
+    ):
+        below = (until >= op) & (place[rows] < offset) & (history.send_key[rows] == key)
+        for row in rows[below].tolist():
+            found.setdefault(int(sends.op[row]), (row, probe))
+            count[int(sends.op[row])] += 1
+    for op, (row, probe) in found.items():
+        yield Found(
+            anomaly="lso-ahead",
+            key=history.keys[history.send_key[row]],
+            offset=int(place[row]),
+            value=int(sends.value[row]),
+            ops=(int(stable.op[probe]), op),
+            why=f"process {stable.process[probe]} was told by {at(int(stable.end_ns[probe]))} that"
+            f" the last stable offset is {stable.offset[probe]}, and a transaction of process"
+            f" {sends.process[row]} with value {sends.value[row]} at offset {place[row]} was"
+            f" open still: it was committed by {at(int(sends.end_ns[row]))}",
+            folded=count[op] - 1,
+        )
+
+
+def _places(history: History) -> I64:
+    """Return the offset of each row of ``sends``, as acknowledged or else as read."""
+    place = history.sends.offset.copy()
+    read = np.flatnonzero((history.writer >= 0) & (history.polls.offset != UNKNOWN))
+    read = read[place[history.writer[read]] == UNKNOWN]
+    place[history.writer[read]] = history.polls.offset[read]
+    return place
+
+
+def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
+    """Find transactions that happened although their process was fenced.
+
+    Another process had taken over its transactional id, and they were still open after that; or, if
+    they are in doubt, a record of theirs that was read was appended after that.
+    """
+    sends = history.sends
+    lives = lives.where(np.argsort(sends.process[lives.row], kind="stable"))
+    process, begun = sends.process[lives.row], sends.invoked[lives.row]
+    acked = sends.outcome[lives.row] == OK
+    proven = np.isin(lives.op, sends.op[sends.proven])
+    alive = np.where(acked, lives.open, np.where(proven, lives.appended, UNKNOWN))
+    for own, until, fence in _fenced(history.inits):
+        mine = slice(*np.searchsorted(process, (own.process, own.process + 1)))
+        is_its = (begun[mine] > own.op) & (begun[mine] < until)
+        for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] >= fence.op))).tolist():
+            row = lives.row[at_]
+            happened = "acknowledged" if acked[at_] else "read"
+            yield Found(
+                anomaly="zombie-write",
+                key=history.keys[history.send_key[row]],
+                offset=None if sends.offset[row] == UNKNOWN else int(sends.offset[row]),
+                value=int(sends.value[row]),
+                ops=(fence.op, int(sends.op[row])),
+                why=f"process {fence.process} had taken over the transactional id"
+                f" {fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, yet"
+                f" value {sends.value[row]} of a transaction of the latter was {happened}, which"
+                + (" began" if begun[at_] > fence.op else " was open")
+                + " after that",
+            )
+
+
+def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
+    """Yield each acknowledged init after which another process took over its transactional id.
+
+    With it come the invocation up to which it counts, because its own process takes the id again
+    there, and the first takeover.
+    """
+    by_id: defaultdict[str, list[Init]] = defaultdict(list)
+    for init in inits:
+        by_id[init.transactional_id].append(init)
+    for same in by_id.values():
+        for place, own in enumerate(same):
+            later = same[place + 1 :]
+            fence = next(
+                (i for i in later if i.process != own.process and i.invoked > own.op), None
+            )
+            if fence is not None:
+                again = (i.invoked for i in later if i.process == own.process)
+                yield own, next(again, _NEVER), fence

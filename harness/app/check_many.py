@@ -1,0 +1,80 @@
+"""Implements ``faultline check`` for several histories: judges each, stores and prints it."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from checkers.expectations import KNOWN, BadSetting
+from checkers.verdict import Verdict
+from harness.app import names, report
+from harness.app.check import describe, examined, folder_of, session_for
+from harness.app.judgements import Kept
+from harness.app.progress import Screen
+from harness.app.refused import Refused
+from model.history import BadHistory
+
+
+@dataclass(frozen=True)
+class Request:
+    """How histories are judged."""
+
+    inline: bool
+    settings: Mapping[str, str]
+    """Settings that replace the plan's."""
+    results: Path
+    """The folder for judgements of runs whose own folder cannot be written."""
+    describes: bool = True
+    """Print each verdict as soon as it is reached; otherwise print only notes about it."""
+
+
+def judge_all(
+    paths: Sequence[Path], request: Request, screen: Screen, say: Callable[[str], None]
+) -> list[Verdict]:
+    """Judge all histories with one Spark session; raises :class:`~harness.app.refused.Refused`."""
+    verdicts: list[Verdict] = []
+    with contextlib.ExitStack() as stack:
+        try:
+            for path in paths:  # fail before the first long judgement
+                folder_of(path)
+            is_one = request.inline or len(paths) == 1  # starts its own session while it reads
+            session = None if is_one else stack.enter_context(session_for(paths))
+            for path in paths:
+                with screen.steps() as progress:
+                    judged, kept = examined(
+                        path,
+                        inline=request.inline,
+                        settings=request.settings,
+                        session=session,
+                        progress=progress,
+                        results=request.results,
+                    )
+                folder = folder_of(path)
+                if folder is not None and kept is not None:
+                    _render(folder, kept, screen)
+                if request.describes:
+                    say(describe(*judged, folder, kept))
+                elif kept is not None and kept.note is not None:
+                    say(kept.note)
+                verdicts.append(judged.verdict)
+        except BadSetting as error:
+            raise Refused(f"{error}{_hint(request.settings)}") from None
+        except BadHistory as error:
+            raise Refused(str(error)) from None
+    return verdicts
+
+
+def _render(folder: Path, kept: Kept, screen: Screen) -> None:
+    """Write a judgement's report; on a read-only or full disk there is only the verdict."""
+    if kept.folder is None:
+        return
+    try:
+        report.render(folder, kept.folder)
+    except OSError as error:
+        screen.say(f"{kept.folder / 'report.html'} cannot be written ({error.strerror})")
+
+
+def _hint(settings: Mapping[str, str]) -> str:
+    """Return the settings that a misspelt setting resembles."""
+    like = [each for name in settings if name not in KNOWN for each in names.close_to(name, KNOWN)]
+    return f"; did you mean {' or '.join(like)}?" if like else ""

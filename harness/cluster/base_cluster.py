@@ -1,0 +1,311 @@
+"""The base of all targets: what a cluster of nodes can do, however they run and are linked.
+
+A target adds how its nodes are created and linked, and how everything is removed.
+"""
+
+import abc
+import asyncio
+import contextlib
+import random
+import shutil
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from broker_impl.coordinator.partitioner import partition_of
+from harness.cluster import admin
+from harness.cluster.address import Address
+from harness.cluster.node import ClusterError, Exit, Node, NodeError
+from harness.cluster.observe.metadata_view import Sight, Unseen
+from harness.cluster.observe.readiness import until_writable
+from harness.cluster.observe.zookeeper_metadata import View
+from harness.cluster.polling import EVERY_S, until
+from model import roles
+from model.plan import Plan
+from model.roles import ZOOKEEPER, Coordinated, NodeId, Partition
+
+Told = TypeVar("Told")
+Answers = Mapping[str, str]
+"""Names of errors, by partition."""
+
+COORDINATION: Mapping[Coordinated, str] = {
+    "group": "__consumer_offsets",
+    "transaction": "__transaction_state",
+}
+"""The internal topics whose partition leaders are the coordinators."""
+PATIENCE_S = 4.0
+"""How long a restarted node may take to answer before the harness continues."""
+STOP_TIMEOUT_S = 12.0
+"""A controlled shutdown promises to end within 10 s."""
+
+
+class Nodes(abc.ABC):
+    """Brokers and a ZooKeeper that can be started, stopped, frozen and inspected."""
+
+    START_TIMEOUT_S: ClassVar[float]
+    LOOK_EVERY_S: ClassVar[float] = EVERY_S
+    """How often a starting node is probed."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        rng: random.Random,
+        *,
+        sight: Callable[[str], Sight] | None = None,
+        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+    ) -> None:
+        """Prepare a cluster without starting it.
+
+        ``folder`` is the run's; ``rng`` is for the view's ZooKeeper sessions. The keyword arguments
+        are for tests: another view of the metadata, another criterion of readiness.
+        """
+        self._plan = plan
+        self._folder = folder
+        self._sight_of = sight or (lambda connect: View(connect, rng))
+        self._ready = ready
+        self._nodes: dict[NodeId, Node] = {}
+        self._sight: Sight | None = None
+        self.unexpected_exits: list[Exit] = []
+        """Nodes that exited unexpectedly."""
+
+    # --- implemented by targets
+
+    @abc.abstractmethod
+    async def _prepare(self) -> None:
+        """Do what may take long, before the time limit of the start begins."""
+
+    @abc.abstractmethod
+    async def _make_nodes(self) -> None:
+        """Create every node and the links between them, and start ZooKeeper."""
+
+    @abc.abstractmethod
+    async def _end(self) -> None:
+        """Stop and remove everything that has been created so far."""
+
+    @abc.abstractmethod
+    def direct(self, node: NodeId) -> Address:
+        """The address of a broker's client listener, or of ZooKeeper, that bypasses all faults."""
+
+    @abc.abstractmethod
+    async def _answers(self, node: NodeId) -> bool:
+        """Return whether the node answers a probe that bypasses all faults."""
+
+    # --- Cluster
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        return (*self.brokers, ZOOKEEPER)
+
+    @property
+    def brokers(self) -> tuple[NodeId, ...]:
+        return tuple(roles.broker(number) for number in self._numbers)
+
+    @property
+    def view(self) -> Sight:
+        assert self._sight is not None, "the cluster was started"
+        return self._sight
+
+    async def start(self) -> None:
+        """Return once the cluster is ready; on failure, stop it and raise :class:`ClusterError`."""
+        try:
+            await self._prepare()
+            async with asyncio.timeout(self.START_TIMEOUT_S):
+                await self._start()
+                await self._ready(self.view, {name: self.direct(name) for name in self.brokers})
+        except TimeoutError:
+            reason = self._what_failed() or "not ready in time"
+            await self.stop()
+            raise ClusterError(f"no cluster after {self.START_TIMEOUT_S:g} s: {reason}") from None
+        except OSError as error:
+            await self.stop()
+            raise ClusterError(str(error)) from error
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        try:
+            if self._sight is not None:
+                await self._sight.close()
+        finally:
+            await self._end()
+
+    async def recover(self, timeout_s: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout_s):
+                for name in self.nodes:
+                    if not await self._nodes[name].is_up():
+                        await self.start_node(name)
+                await until(self.is_whole)
+        except (TimeoutError, ClusterError):
+            return False
+        return True
+
+    def drop_data(self) -> None:
+        """Remove the nodes' data but keep their logs, for runs that need no second look."""
+        for name in self.nodes:
+            shutil.rmtree(self._folder_of(name) / "data", ignore_errors=True)
+
+    # --- CanKill, CanRestart, CanPause
+
+    async def kill(self, node: NodeId) -> None:
+        await self._nodes[node].kill()
+
+    async def start_node(self, node: NodeId) -> None:
+        """Start a node and wait until it answers, for a few seconds: other faults may prevent that.
+
+        Raises :class:`NodeError` when it ends.
+        """
+        await self._nodes[node].start()
+        await self._answering(node, PATIENCE_S)
+
+    async def stop_node(self, node: NodeId) -> int:
+        return await self._nodes[node].stop(STOP_TIMEOUT_S)
+
+    async def is_running(self, node: NodeId) -> bool:
+        return await self._nodes[node].is_up()
+
+    async def pause(self, node: NodeId) -> None:
+        await self._nodes[node].pause()
+
+    async def resume(self, node: NodeId) -> None:
+        await self._nodes[node].resume()
+
+    async def is_paused(self, node: NodeId) -> bool:
+        return await self._nodes[node].is_paused()
+
+    # --- CanCut
+
+    async def answers(self, node: NodeId) -> bool:
+        return await self._answers(node)
+
+    # --- HasRoles
+
+    async def controller(self) -> NodeId | None:
+        try:
+            return await self.view.controller()
+        except Unseen:
+            return None
+
+    async def leader(self, key: str) -> NodeId | None:
+        partition = await self._partition(key)
+        return partition.leader if partition is not None else None
+
+    async def isr(self, key: str) -> tuple[NodeId, ...]:
+        partition = await self._partition(key)
+        return partition.isr if partition is not None else ()
+
+    async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
+        topic = COORDINATION[of]
+        try:
+            partitions = [each for each in await self.view.partitions() if each.topic == topic]
+        except Unseen:
+            return None
+        if not partitions:
+            return None  # no client has asked for a coordinator yet
+        number = partition_of(name, len(partitions))
+        return {each.key: each.leader for each in partitions}.get(f"{topic}-{number}")
+
+    # --- CanAdminister
+
+    async def partitions(self) -> Sequence[Partition]:
+        try:
+            return await self.view.partitions()
+        except Unseen:
+            return ()
+
+    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Answers:
+        numbers = {
+            key: None if nodes is None else [roles.number(node) for node in nodes]
+            for key, nodes in wanted.items()
+        }
+        return await self._ask_controller(lambda at: admin.reassign(at, numbers))
+
+    async def elect_preferred(self, keys: Sequence[str]) -> Answers:
+        return await self._ask_controller(lambda at: admin.elect_preferred(at, keys))
+
+    async def _ask_controller(
+        self, ask: Callable[[Address], Coroutine[Any, Any, Answers]]
+    ) -> Answers:
+        controller = await self.controller()
+        if controller is None:
+            return {}
+        return await self._past_faults(lambda: ask(self.direct(controller)), "operator")
+
+    async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
+        """Do ``work`` where no fault can touch it; some targets run it in another process."""
+        return await work()
+
+    # --- HasHealth
+
+    async def is_whole(self) -> bool:
+        try:
+            if sorted(await self.view.live()) != sorted(self.brokers):
+                return False
+            if await self.view.controller() is None:
+                return False
+            return all(partition.is_whole for partition in await self.view.partitions())
+        except Unseen:
+            return False
+
+    async def registration(self, node: NodeId) -> int | None:
+        if node not in self.brokers:
+            return None
+        try:
+            found = await self.view.registration(node)
+        except Unseen:
+            return None
+        return None if found is None else found.epoch
+
+    async def in_sync_min(self, node: NodeId) -> int:
+        try:
+            partitions = await self.view.partitions()
+        except Unseen:
+            return 1
+        return min((len(one.isr) for one in partitions if node in one.isr), default=0)
+
+    # --- implementation
+
+    @property
+    def _numbers(self) -> range:
+        return range(1, self._plan.brokers + 1)
+
+    def _folder_of(self, name: NodeId) -> Path:
+        return self._folder / "nodes" / name
+
+    async def _start(self) -> None:
+        await self._make_nodes()
+        await self._answering(ZOOKEEPER, self.START_TIMEOUT_S)
+        await self._start_brokers()
+        self._sight = self._sight_of(str(self.direct(ZOOKEEPER)))
+        await asyncio.gather(
+            *(self._answering(name, self.START_TIMEOUT_S) for name in self.brokers)
+        )
+
+    async def _start_brokers(self) -> None:
+        await asyncio.gather(*(self._nodes[broker].start() for broker in self.brokers))
+
+    async def _answering(self, name: NodeId, patience_s: float) -> None:
+        node = self._nodes[name]
+
+        async def answers() -> bool:
+            if not await node.is_up():
+                raise NodeError(f"{name} ended at its start: {await node.last_line()}")
+            return await self._answers(name)
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await until(answers, self.LOOK_EVERY_S)
+
+    async def _partition(self, key: str) -> Partition | None:
+        try:
+            return await self.view.partition(key)
+        except Unseen:
+            return None
+
+    def _what_failed(self) -> str:
+        return "; ".join(
+            f"{end.node} ended with status {end.status}: {end.last_line}"
+            for end in self.unexpected_exits
+        )

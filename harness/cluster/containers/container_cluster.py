@@ -1,0 +1,495 @@
+"""The target ``containers``: every node in its own container, and Toxiproxy in another.
+
+Nodes reach each other, and this machine reaches them, only through ports of Toxiproxy's container.
+The start of a cluster first removes what ended harnesses have left behind.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import os
+import random
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.cluster import links, settings
+from harness.cluster.address import Address
+from harness.cluster.base_cluster import PATIENCE_S
+from harness.cluster.containers import (
+    container_cleanup,
+    container_export,
+    container_spec,
+    engine,
+    labels,
+    limits,
+    network,
+    packets,
+)
+from harness.cluster.containers.container import Container, State
+from harness.cluster.containers.container_spec import Recipe
+from harness.cluster.containers.disks import DATA, Disks
+from harness.cluster.containers.engine import Engine, EngineError
+from harness.cluster.containers.helper_container import ErrandError, Errands
+from harness.cluster.containers.network import Network
+from harness.cluster.containers.network_attachment import Cables
+from harness.cluster.expected_exits import Excuses
+from harness.cluster.links import HARNESS, Wanted
+from harness.cluster.mesh import toxiproxy
+from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
+from harness.cluster.mesh.proxied_cluster import Meshed
+from harness.cluster.mesh.toxiproxy import Door
+from harness.cluster.node import ClusterError, Exit, Node
+from harness.cluster.observe import probe
+from harness.cluster.observe.metadata_view import Sight
+from harness.cluster.observe.probe import protocol_of
+from harness.cluster.observe.readiness import until_writable
+from harness.cluster.polling import until
+from harness.cluster.ports import HOST
+from harness.cluster.registry import Registry
+from model import options
+from model.link_faults import LinkFaults
+from model.plan import Plan
+from model.roles import CLIENTS, ZOOKEEPER, NodeId, Strain
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from harness.cluster.containers.image import Images
+
+log = logging.getLogger(__name__)
+
+MESH: NodeId = "toxiproxy"
+API_PORT = 8474
+LINKS_FROM = 20001
+"""The first port of the links, in Toxiproxy's container."""
+BROKER_PORTS_FROM = 9091
+ZOOKEEPER_PORT = 2181
+MESH_BYTES = 256 << 20
+MESH_KERNEL: Mapping[str, str] = {"net.ipv4.tcp_syn_retries": "1"}
+"""Kernel settings of Toxiproxy's container.
+
+Toxiproxy connects to a node before it accepts for that node again, and closes no link meanwhile.
+The address of a dead or disconnected node does not answer at all: with this setting a connect fails
+after 3 s instead of 127.
+"""
+
+OPTIONS: Mapping[str, Any] = {
+    "client_listeners": [],
+    "cpus": 1.0,
+    "memory_mb": 512,
+    "disk_mb": 128,
+}
+"""Limits of each broker; ``disk_mb`` applies only if the plan fills a disk."""
+LEAST: Mapping[str, float] = {"cpus": 0.01, "memory_mb": 64, "disk_mb": 16}
+"""The least values: engines give no less CPU, and a broker needs the memory and disk to start."""
+COLLECT_TIMEOUT_S = 60.0
+LOOK_S = 0.5
+"""How often to ask the engine which containers have ended."""
+_ROOT = "0:0"
+
+
+async def prepare(say: Callable[[str], None]) -> None:
+    """Build missing images (a minute or two the first time), and report progress."""
+    client = await asyncio.to_thread(engine.connect)
+    try:
+        await asyncio.to_thread(_images, client, say)
+    finally:
+        client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """The engine's resources that a cluster uses."""
+
+    images: "Images"
+    network: Network
+    disks: Disks
+    errands: Errands
+    cables: Cables
+
+
+class Containers(Meshed):
+    """A cluster of containers on the engine of this machine."""
+
+    START_TIMEOUT_S: ClassVar[float] = 60.0
+    LOOK_EVERY_S: ClassVar[float] = 0.2
+    BINDS: ClassVar[str] = "0.0.0.0"
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        rng: random.Random,
+        *,
+        sight: Callable[[str], Sight] | None = None,
+        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+    ) -> None:
+        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        self._options = {**OPTIONS, **plan.options}
+        self._labels = labels.of_run(folder.name)
+        self._prefix = "-".join(
+            ["faultline", re.sub(r"[^a-zA-Z0-9_.-]", "-", folder.name), str(os.getpid())]
+        )
+        self._excuses = Excuses(lambda: asyncio.get_running_loop().time())
+        self._doors: dict[tuple[NodeId, NodeId], int] = {}
+        self._published: dict[int, int] = {}
+        self._squeezed: set[NodeId] = set()
+        self._leaking: set[NodeId] = set()
+        self._images: Images | None = None
+        self._containers: dict[NodeId, Container] = {}
+        self._engine: Engine | None = None
+        self._ground: _Ground | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._registry = Registry(folder.name)
+
+    # --- Cluster
+
+    async def start_node(self, node: NodeId) -> None:
+        container = self._containers[node]
+        await container.start()
+        await self._here.cables.keep_out(container)
+        await self._answering(node, PATIENCE_S)
+
+    # --- CanCut
+
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        return dataclasses.replace(
+            super().link_faults(one, other),
+            disconnected=any(map(self._here.cables.is_pulled, (one, other))),
+            lossy=not self._leaking.isdisjoint((one, other)),
+        )
+
+    # --- CanDisconnect
+
+    async def disconnect(self, node: NodeId) -> None:
+        await self._here.cables.pull(self._containers[node])
+
+    async def reconnect(self, node: NodeId) -> None:
+        await self._here.cables.put_back(self._containers[node])
+
+    async def is_disconnected(self, node: NodeId) -> bool:
+        if await self._here.cables.is_in(self._containers[node]):
+            return False
+        return not await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)
+
+    # --- CanFillDisk
+
+    async def fill_disk(self, node: NodeId) -> None:
+        self._excuses.begin(node, "disk")
+        await self._here.disks.fill(node, self._containers[MESH])
+
+    async def free_disk(self, node: NodeId) -> None:
+        if not self._excuses.expects(node, "disk"):
+            return
+        await self._here.disks.free(node, self._containers[MESH])
+        await self._containers[node].look()
+        self._excuses.end(node, "disk")
+
+    async def disk_free_bytes(self, node: NodeId) -> int:
+        return await self._here.disks.free_bytes(node, self._containers[MESH])
+
+    # --- CanSqueeze
+
+    async def squeeze_cpu(self, node: NodeId, cpus: float) -> None:
+        self._squeezed.add(node)
+        await limits.set_cpus(self._asked, self._containers[node], cpus)
+
+    async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
+        self._squeezed.add(node)
+        self._excuses.begin(node, "memory")
+        await limits.set_memory(self._asked, self._containers[node], bytes_)
+
+    async def release(self, node: NodeId) -> None:
+        if node not in self._squeezed:
+            return
+        container = self._containers[node]
+        await limits.set_cpus(self._asked, container, self._options["cpus"])
+        await limits.set_memory(self._asked, container, self._memory_bytes(node))
+        await container.look()
+        self._excuses.end(node, "memory")
+        self._squeezed.discard(node)
+
+    async def strain(self, node: NodeId) -> Strain:
+        return await limits.strain(self._asked, self._containers[node])
+
+    # --- CanDropPackets
+
+    async def drop_packets(self, node: NodeId, share: float) -> None:
+        self._leaking.add(node)
+        await self._nft(node, packets.rules(share))
+
+    async def pass_packets(self, node: NodeId) -> None:
+        if node in self._leaking and await self.is_running(node):
+            await self._nft(node, packets.NO_RULES)
+        self._leaking.discard(node)
+
+    async def packets_dropped(self, node: NodeId) -> int | None:
+        if not await self.is_running(node):
+            return None
+        try:
+            return packets.dropped(await self._nft(node, "--json", "list", "table", *packets.TABLE))
+        except ErrandError as error:
+            if packets.NO_TABLE in str(error):
+                return None
+            raise
+
+    # --- implementation
+
+    @property
+    def _asked(self) -> Engine:
+        assert self._engine is not None, "the cluster was started"
+        return self._engine
+
+    @property
+    def _here(self) -> _Ground:
+        assert self._ground is not None, "the cluster was started"
+        return self._ground
+
+    async def _prepare(self) -> None:
+        client = await asyncio.to_thread(engine.connect)
+        self._engine = Engine(client)
+        for left in await self._engine.call(container_cleanup.reap, client):
+            log.warning("a stray could not be removed: %s", left)
+        self._images = await self._engine.call(_images, client, _silently)
+
+    async def _begin(self) -> None:
+        (self._folder / "nodes").mkdir(parents=True, exist_ok=True)
+        self._registry.uses_engine(True)
+        self._ports[ZOOKEEPER] = {ZOOKEEPER: ZOOKEEPER_PORT}
+        names = links.listeners(self._clients)
+        for broker in self.brokers:
+            self._ports[broker] = {name: BROKER_PORTS_FROM + at for at, name in enumerate(names)}
+        wanted = (*links.watching(self.brokers), *links.between(self.brokers, self._clients))
+        for port, (opener, acceptor, _) in enumerate(wanted, start=LINKS_FROM):
+            self._doors[opener, acceptor] = port
+        self._ground = await self._lay()
+        self._watcher = asyncio.create_task(self._watch(), name="watch containers")
+        await self._start_mesh()
+        for link in links.watching(self.brokers):
+            await self._add_link(link)
+        command = ["python3", "-m", "broker_impl.zookeeper", "--data", DATA]
+        command += ["--listen", f"{self.BINDS}:{ZOOKEEPER_PORT}", "--tick-ms"]
+        await self._make(ZOOKEEPER, [*command, str(settings.TICK_MS)])
+        await self._nodes[ZOOKEEPER].start()
+
+    async def _lay(self) -> _Ground:
+        """Create the network and the disks."""
+        asked, images = self._asked, self._images
+        assert images is not None, "the images are made ready first"
+        made = await asked.call(
+            network.create, asked.client, self._prefix, self._labels, (MESH, *self.nodes)
+        )
+        disks = Disks(asked, self._prefix, self._labels, self._disk_bytes)
+        for node in self.nodes:
+            await disks.create(node, small=node != ZOOKEEPER and fills_disks(self._plan))
+        errands = Errands(asked, images.node, self._labels)
+        return _Ground(images, made, disks, errands, Cables(asked, made))
+
+    async def _start_mesh(self) -> None:
+        """Start Toxiproxy; its container ends last, as it holds the ports and the small disks."""
+        disks = self._here.disks
+        container = await self._create(
+            MESH,
+            Recipe(
+                image=self._here.images.toxiproxy,
+                command=["-host=0.0.0.0", f"-port={API_PORT}", "-proxy-metrics"],
+                labels=self._labels,
+                host=MESH,
+                environment=toxiproxy.ENVIRONMENT,
+                volumes=disks.mounts(),
+                publishes=[API_PORT, *self._doors.values()],
+                published_at={
+                    self._doors[CLIENTS, broker]: port for broker, port in self.client_ports.items()
+                },
+                sysctls=MESH_KERNEL,
+                memory_bytes=MESH_BYTES + len(disks.small) * self._disk_bytes,
+            ),
+        )
+        await container.start()
+        self._published = published((await container.inspect())["NetworkSettings"]["Ports"])
+        self.mesh.connect(Address(HOST, self._published[API_PORT]))
+
+        async def answers() -> bool:
+            if not await container.is_up():
+                raise ClusterError(f"{MESH} ended at its start: {await container.last_line()}")
+            return await self.mesh.answers()
+
+        await until(answers)
+
+    async def _make_broker(self, name: NodeId, told: Mapping[str, str]) -> Node:
+        folder = self._folder_of(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings.write(folder / "server.properties", told)
+        command = ["python3", "-m", "broker_impl"]
+        command += [word for item in told.items() for word in ("--set", "=".join(item))]
+        command += [word for mutant in self._plan.mutants for word in ("--mutant", mutant)]
+        return await self._make(name, command)
+
+    async def _make(self, name: NodeId, command: Sequence[str]) -> Node:
+        """Create the container of a broker or ZooKeeper without starting it."""
+        container = self._nodes[name] = await self._create(
+            name,
+            Recipe(
+                image=self._here.images.node,
+                command=command,
+                labels=self._labels,
+                host=name,
+                volumes={DATA: self._here.disks.volume(name)},
+                memory_bytes=self._memory_bytes(name),
+                cpus=self._options["cpus"],
+            ),
+        )
+        return container
+
+    async def _create(self, name: NodeId, made: Recipe) -> Container:
+        asked = self._asked
+        identity = await asked.call(
+            container_spec.create, asked.client, f"{self._prefix}-{name}", made, self._here.network
+        )
+        container = self._containers[name] = Container(name, identity, asked, self._ended)
+        return container
+
+    def _memory_bytes(self, node: NodeId) -> int:
+        """A node's memory limit; a small disk is kept in memory and counts as its node's."""
+        disk_bytes = self._disk_bytes if node in self._here.disks.small else 0
+        return (int(self._options["memory_mb"]) << 20) + disk_bytes
+
+    @property
+    def _disk_bytes(self) -> int:
+        return int(self._options["disk_mb"]) << 20
+
+    def _data_of(self, name: NodeId) -> PurePosixPath:
+        return PurePosixPath(DATA)
+
+    def _host_of(self, name: NodeId) -> str:
+        return name
+
+    def _door(self, wanted: Wanted) -> Door:
+        port = self._doors[wanted.opener, wanted.acceptor]
+        return Door(
+            binds=Address(self.BINDS, port),
+            inside=Address(MESH, port),
+            outside=Address(HOST, self._published[port]),
+        )
+
+    def _past(self, node: NodeId, listener: str) -> Address:
+        return Address(HOST, self._published[self._doors[HARNESS, node]])
+
+    def _ended(self, end: Exit, state: State) -> None:
+        if not self._excuses.cover(end, oom_killed=state.oom_killed):
+            self.unexpected_exits.append(end)
+
+    async def _watch(self) -> None:
+        """Look for unexpected exits until cancelled; any other end of this task fails the run."""
+        asked = self._asked
+        what = {"label": [f"{name}={value}" for name, value in self._labels.items()]}
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with contextlib.suppress(EngineError):  # a busy engine is asked again
+                found = await asked.call(asked.client.api.containers, all=True, filters=what)
+                ended = {one["Id"] for one in found if one["State"] in ("exited", "dead")}
+                for container in list(self._containers.values()):
+                    if container.identity in ended:
+                        await container.look()
+
+    async def _nft(self, node: NodeId, *words: str) -> str:
+        return await self._here.errands.run(
+            ["nft", *words],
+            user=_ROOT,
+            beside=self._containers[node].identity,
+            capabilities=["NET_ADMIN"],
+        )
+
+    async def _end(self) -> None:
+        blind = await _cancelled(self._watcher)
+        if self._engine is None:
+            return
+        asked, self._engine = self._engine, None
+        await asked.settle()
+        try:
+            async with asyncio.timeout(COLLECT_TIMEOUT_S):
+                await asyncio.gather(*(self._collect(asked, name) for name in self._containers))
+        except TimeoutError:
+            log.warning("logs and data could not all be copied: the engine is too slow")
+        finally:
+            await self._sweep(asked)
+        if blind is not None:
+            raise ClusterError(f"ends of nodes may have gone unseen: {blind!r}") from blind
+
+    async def _sweep(self, asked: Engine) -> None:
+        """Remove everything that belongs to this cluster."""
+        try:
+            left = await asked.call(container_cleanup.sweep, asked.client, self._is_mine)
+        except EngineError as error:
+            left = [str(error)]
+        asked.close()
+        if not left:
+            self._registry.uses_engine(False)
+        for what in left:
+            log.warning("not removed, until the next start: %s", what)
+
+    async def _collect(self, asked: Engine, name: NodeId) -> None:
+        """Stop a container, and copy its log and data as far as possible."""
+        container, folder = self._containers[name], self._folder_of(name)
+        try:
+            if name != MESH:  # its container holds the others' small disks
+                await container.kill()
+                await asked.call(
+                    container_export.data, asked.client, container.identity, DATA, folder
+                )
+            await asked.call(container_export.log, asked.client, container.identity, folder)
+        except Exception as error:  # noqa: BLE001 - reported; the other nodes are still copied
+            log.warning("%s: not all of its log and data could be copied: %r", name, error)
+
+    def _is_mine(self, found: Mapping[str, str] | None) -> bool:
+        return self._labels.items() <= dict(found or {}).items()
+
+
+async def _cancelled(watcher: asyncio.Task[None] | None) -> BaseException | None:
+    """Cancel the task; return the exception that had ended it before, if any."""
+    if watcher is None:
+        return None
+    watcher.cancel()
+    [end] = await asyncio.gather(watcher, return_exceptions=True)
+    return None if isinstance(end, asyncio.CancelledError) else end
+
+
+def published(ports: Mapping[str, Sequence[Mapping[str, str]] | None]) -> dict[int, int]:
+    """Map a container's published ports to this machine's, from the engine's description.
+
+    Ports that the image only exposes are left out.
+    """
+    return {
+        int(inside.partition("/")[0]): int(outside[0]["HostPort"])
+        for inside, outside in ports.items()
+        if outside
+    }
+
+
+def refuse(plan: Plan) -> str | None:
+    """Why these options are invalid; ``None`` if they are valid."""
+    return links.refusal(plan.options["client_listeners"]) or options.refusal(plan.options, LEAST)
+
+
+def fills_disks(plan: Plan) -> bool:
+    """Return whether the plan has a fault that needs small disks."""
+    if plan.schedule is None:
+        return "disk" in plan.nemesis
+    return any(fault.fault == "disk-full" for fault in plan.schedule)
+
+
+def _images(client: "DockerClient", say: Callable[[str], None]) -> "Images":
+    from harness.cluster.containers import image
+
+    try:
+        return image.ensure(client, say)
+    except image.ImageError as error:
+        raise EngineError(str(error)) from error
+
+
+def _silently(_: str) -> None:
+    """Discard progress messages."""

@@ -1,0 +1,1 @@
+"""Observes a cluster: its metadata, readiness, signs of life, and snapshots of its state."""

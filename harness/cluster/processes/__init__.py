@@ -1,0 +1,1 @@
+"""The target ``processes``: every node as a process of this machine."""

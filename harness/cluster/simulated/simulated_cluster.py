@@ -1,0 +1,452 @@
+"""The target ``simulated``: brokers, ZooKeeper and clients in one process, on virtual time.
+
+Every node is a host of a simulated world, with its own disk. The harness and all clients are one
+process on the host ``clients``. Measurements use probes over connections, as on the other targets:
+those that bypass all faults start on a host that no fault touches, and those through a link start
+on the host at its end.
+"""
+
+import asyncio
+import contextlib
+import functools
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, cast
+
+from broker_impl import failpoints, mutants
+from broker_impl.errors import StorageError
+from broker_impl.node.broker import Broker
+from broker_impl.zookeeper.store import SECRET
+from harness.cluster import links, settings
+from harness.cluster.address import Address
+from harness.cluster.expected_exits import Excuses
+from harness.cluster.links import HARNESS, Wanted
+from harness.cluster.mesh.link_proof import (
+    GRACE_S,
+    PROBE_TIMEOUT_S,
+    SLOWNESS_S_MAX,
+    round_trip_patience_s,
+)
+from harness.cluster.node import ClusterError, Exit
+from harness.cluster.observe import probe
+from harness.cluster.observe.invariant_monitor import INTERVAL_S, Watcher, rules_of
+from harness.cluster.observe.metadata_view import Sight, Unseen
+from harness.cluster.observe.probe import Sign, protocol_of
+from harness.cluster.observe.readiness import until_writable
+from harness.cluster.observe.snapshots import Snapshots, looking_at
+from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
+from harness.cluster.simulated import aiokafka_patch, session_expiry, simulated_node
+from harness.cluster.simulated.breakpoints import Halts
+from harness.cluster.simulated.host_faults import Machines, Told
+from harness.cluster.simulated.link_faults import Wires
+from harness.cluster.simulated.message_faults import Messages, What
+from harness.cluster.simulated.node_logs import NodeLogs, listening
+from harness.cluster.simulated.simulated_node import Program, SimulatedNode
+from harness.simulation.clock import EPOCH_S
+from harness.simulation.disk import SimDisk
+from harness.simulation.host import Host
+from harness.simulation.process import ProcessKilled
+from harness.simulation.world import World
+from model import roles, violation
+from model.link_faults import LinkFaults
+from model.plan import Plan
+from model.roles import CLIENTS, ZOOKEEPER, Flip, NodeId
+
+PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
+"""The port of each listener, by name."""
+OPTIONS: Mapping[str, float] = {
+    "latency_ms": 0.2,
+    "jitter_ms": 0.8,
+    "start_gap_ms": 0,
+    "snapshot_ms": 1000 * INTERVAL_S,
+    "clients_clock_s": 0,
+}
+"""Options of a plan:
+
+- ``latency_ms``, ``jitter_ms``: the latency of each link, and its largest random addition.
+- ``start_gap_ms``: the pause between the starts of two brokers. Starting all at once is closer to
+  practice; one by one, the first becomes the controller.
+- ``snapshot_ms``: the least time between two snapshots of white-box checks; 0 takes one after every
+  batch of events, at twice the cost.
+- ``clients_clock_s``: how far the clients' clock, from which records take their times, is ahead of
+  all other clocks (behind, if negative).
+"""
+LEAST: Mapping[str, float] = {**dict.fromkeys(OPTIONS, 0.0), "clients_clock_s": -EPOCH_S}
+"""The smallest value of each option; no record can have a time before 1970."""
+SETTLE_EVERY_S = 0.1
+"""How often the end of a run checks whether the cluster has recovered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The resources of a simulated cluster, which outlive it if it fails."""
+
+    world: World
+    logs: NodeLogs
+    clients: Host
+    """The host of the harness and of all clients."""
+    harness: Host
+    """The host of probes that no fault may touch."""
+    halts: Halts
+    """The breakpoints of the nodes."""
+    watcher: Watcher
+    """Takes snapshots between events until the cluster is stopped."""
+
+
+@contextlib.contextmanager
+def staged(
+    plan: Plan,
+    folder: Path,
+    now_s: Callable[[], float] | None = None,
+    calm_since_ns: Callable[[], int | None] = lambda: None,
+) -> Iterator[Stage]:
+    """Create a world with the plan's seed; the plan's mutants are planted while it exists.
+
+    White-box checks write to a file in ``folder``. ``now_s`` is the history's clock (by default the
+    world's); ``calm_since_ns`` returns the time on that clock since which all faults are over for
+    good.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    options = {**OPTIONS, **plan.options}
+    with World(plan.seed) as world:
+        world.network.latency_s = float(options["latency_ms"]) / 1000
+        world.network.jitter_s = float(options["jitter_ms"]) / 1000
+        logs = NodeLogs(folder / "nodes", world)
+        halts = Halts(world)
+        clock = now_s or (lambda: world.now)
+        try:
+            failpoints.hold_by(halts.hold)
+            mutants.plant(plan.mutants)
+            with listening(logs), (folder / violation.FILE).open("wb", buffering=0) as seen:
+                watcher = Watcher(
+                    world,
+                    rules_of(plan),
+                    seen.write,
+                    now_s=clock,
+                    calm_since_ns=calm_since_ns,
+                    interval_s=float(options["snapshot_ms"]) / 1000,
+                )
+                clients, harness = world.host(CLIENTS), world.host(HARNESS)
+                clients.clock.jump(float(options["clients_clock_s"]))
+                yield Stage(world, logs, clients, harness, halts, watcher)
+        finally:
+            mutants.removed()
+            failpoints.hold_by(None)
+
+
+class Simulated(Machines):
+    """A cluster of simulated hosts. Call it from the host ``clients``."""
+
+    START_TIMEOUT_S: ClassVar[float] = 20.0
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        rng: random.Random,
+        *,
+        stage: Stage,
+        sight: Callable[[str], Sight] | None = None,
+        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+    ) -> None:
+        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        aiokafka_patch.use_for_reading()
+        self._stage = stage
+        self._excuses = Excuses(lambda: stage.world.now)
+        self._machines: dict[NodeId, SimulatedNode] = {}
+        self._hosts: dict[NodeId, Host] = {CLIENTS: stage.clients, HARNESS: stage.harness}
+        self._wires = Wires(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
+        self._messages = Messages(stage.world.network)
+        self._halts = stage.halts
+
+    # --- Cluster
+
+    def bootstrap(self, client: str | None = None) -> str:
+        assert client is None, "clients of a world have no listeners of their own"
+        return ",".join(str(self.direct(broker)) for broker in self.brokers)
+
+    def direct(self, node: NodeId) -> Address:
+        listener = ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER
+        return Address(node, PORTS[listener])
+
+    async def is_running(self, node: NodeId) -> bool:
+        """Measure whether the node's process runs, or its port accepts connections."""
+        if await super().is_running(node):
+            return True
+        address = self.direct(node)
+        return await self._on(HARNESS, lambda: probe.accepts(address), f"probe of {node}")
+
+    # --- CanCut
+
+    async def cut(self, source: NodeId, target: NodeId) -> None:
+        self._wires.cut(source, target)
+
+    async def heal(self, source: NodeId, target: NodeId) -> None:
+        self._wires.heal(source, target)
+
+    async def heal_all(self) -> None:
+        self._wires.heal_all()
+
+    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
+        return self._wires.faults(one, other)
+
+    async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
+        verdicts = await asyncio.gather(
+            *(self._is_cut(link) for link in self._links(source, target))
+        )
+        told = [verdict for verdict in verdicts if verdict is not None]
+        return all(told) if told else None
+
+    # --- CanRefuse
+
+    async def refuse(self, one: NodeId, other: NodeId) -> None:
+        self._wires.refuse(one, other)
+
+    async def accept(self, one: NodeId, other: NodeId) -> None:
+        self._wires.accept(one, other)
+
+    async def is_refused(self, one: NodeId, other: NodeId) -> bool:
+        refused = await asyncio.gather(
+            *(self._is_refused(link) for link in self._links(one, other))
+        )
+        return all(refused)
+
+    # --- CanSlow
+
+    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        self._wires.slow(source, target, latency_s)
+
+    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
+        self._wires.quicken(source, target, latency_s)
+
+    async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
+        took = await asyncio.gather(*(self._took_s(link) for link in self._links(source, target)))
+        return min((seconds for seconds in took if seconds is not None), default=None)
+
+    # --- CanDisconnect
+
+    async def disconnect(self, node: NodeId) -> None:
+        self._wires.disconnect(node)
+
+    async def reconnect(self, node: NodeId) -> None:
+        self._wires.reconnect(node)
+
+    async def is_disconnected(self, node: NodeId) -> bool:
+        return self._wires.is_off(node) and not await self._answers(node)
+
+    # --- CanDropPackets
+
+    async def drop_packets(self, node: NodeId, share: float) -> None:
+        self._wires.leak(node, share)
+
+    async def pass_packets(self, node: NodeId) -> None:
+        self._wires.seal(node)
+
+    async def packets_dropped(self, node: NodeId) -> int | None:
+        return self._wires.dropped(node)
+
+    # --- CanMeddle
+
+    async def meddle(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    ) -> int:
+        return self._messages.trap(links, apis, cast(What, what))
+
+    async def caught(self, number: int) -> str | None:
+        return self._messages[number].caught
+
+    async def is_held(self, number: int) -> bool:
+        return self._messages[number].is_holding
+
+    async def let_go(self, number: int) -> None:
+        self._messages[number].open()
+
+    async def let_all_go(self) -> None:
+        self._messages.open_all()
+
+    # --- CanHalt
+
+    async def halt(self, node: NodeId, point: str) -> None:
+        self._halts.halt(node, point)
+
+    async def halted(self, node: NodeId, point: str) -> int:
+        return self._halts.waiting(node, point)
+
+    async def go_on(self, node: NodeId, point: str) -> None:
+        self._halts.release(node, point)
+
+    async def all_go_on(self) -> None:
+        self._halts.release_all()
+
+    # --- CanFlipBits
+
+    async def flip_bit(self, node: NodeId, key: str) -> Flip | None:
+        flip = await super().flip_bit(node, key)
+        if flip is not None:
+            self._snapshots.disk_changed(roles.number(node))
+        return flip
+
+    # --- CanExpire
+
+    async def expire_session(self, node: NodeId) -> bool:
+        try:
+            found = await self.view.registration(node)
+        except Unseen:
+            return False
+        if found is None:
+            return False
+        secret = self._disk(ZOOKEEPER).peek(SECRET)
+        timeout_ms = int(settings.session_timeout_s(self._plan.broker) * 1000)
+        work = functools.partial(
+            session_expiry.end, self.direct(ZOOKEEPER), found.session_id, secret, timeout_ms
+        )
+        return await self._on(HARNESS, work, f"usurper of {node}")
+
+    # --- implementation
+
+    async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
+        return await self._on(HARNESS, work, name)
+
+    async def _prepare(self) -> None:
+        """Do nothing: nothing has to be prepared."""
+
+    async def _make_nodes(self) -> None:
+        on_life = self._snapshots.zookeeper_started
+        self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER], on_life))
+        for number in self._numbers:
+            name = roles.broker(number)
+            told = self._settings_of(number)
+            on_life = functools.partial(self._broker_lives, number)
+            self._make(name, simulated_node.broker(told, on_life))
+            settings.write(self._folder_of(name) / "server.properties", told)
+        await self._nodes[ZOOKEEPER].start()
+
+    async def _start_brokers(self) -> None:
+        gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000
+        for broker in self.brokers:
+            await self._nodes[broker].start()
+            await asyncio.sleep(gap_s)
+
+    def _broker_lives(self, number: int, broker: Broker) -> None:
+        """Register a new life of a broker for snapshots; called in the broker's process."""
+        process = self._stage.world.current
+        assert process is not None, "a broker is made by a process"
+        disk = self._disk(roles.broker(number))
+        self._snapshots.broker_started(
+            number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
+        )
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return self._stage.watcher.snapshots
+
+    def _make(self, name: NodeId, program: Program) -> None:
+        world = self._stage.world
+        host = self._hosts[name] = world.host(name)
+        disk = SimDisk(random.Random(f"{world.seed} disk of {name}"), StorageError)
+        self._stage.logs.open(name)
+        node = SimulatedNode(host, program, disk, self._stage.logs, self._ended)
+        self._nodes[name] = self._machines[name] = node
+
+    def _settings_of(self, number: int) -> dict[str, str]:
+        """The settings of a broker: its host's name and ports, without proxies."""
+        name = roles.broker(number)
+        listeners = (CLIENT_LISTENER, PEER_LISTENER)
+        addresses = Addresses(
+            listeners={listener: Address("0.0.0.0", PORTS[listener]) for listener in listeners},
+            advertised={listener: Address(name, PORTS[listener]) for listener in listeners},
+            zookeeper=self.direct(ZOOKEEPER),
+        )
+        plan = self._plan
+        return settings.of_broker(
+            number, plan.brokers, addresses, PurePosixPath("/data"), plan.broker
+        )
+
+    def _ended(self, end: Exit) -> None:
+        if not self._excuses.cover(end, oom_killed=False):
+            self.unexpected_exits.append(end)
+
+    async def _end(self) -> None:
+        # The clients have ended; give the cluster time for the recovery that is still pending.
+        while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(SETTLE_EVERY_S)
+        self._stage.watcher.end()
+        await asyncio.gather(*(node.kill() for node in self._nodes.values()))
+        for name, node in self._machines.items():
+            for path in node.disk.paths():
+                copy = self._folder_of(name) / "data" / path
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(node.disk.peek(path))
+
+    # --- measurements
+
+    async def _answers(self, node: NodeId) -> bool:
+        return await self._sign(HARNESS, self._past(node), PROBE_TIMEOUT_S) == "answer"
+
+    def _past(self, node: NodeId) -> Wanted:
+        return Wanted(HARNESS, node, ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER)
+
+    def _links(self, one: NodeId, other: NodeId) -> list[Wanted]:
+        """All links between the two nodes, in either direction."""
+        ends = {one, other}
+        found = [link for link in links.between(self.brokers, ()) if {*link[:2]} == ends]
+        if not found:
+            raise ClusterError(f"nothing connects {one} and {other}")
+        return found
+
+    async def _is_cut(self, link: Wanted) -> bool | None:
+        """Return whether a probe through the link was lost, but a later one past it was answered.
+
+        ``None`` if this cannot be decided.
+        """
+        slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
+        if slowness_s > SLOWNESS_S_MAX:
+            return None
+        grace_s = GRACE_S + 2 * slowness_s  # a connection takes another round trip
+        lost = self._wires.lost(link.opener, link.acceptor)
+        through = asyncio.create_task(self._sign(link.opener, link, PROBE_TIMEOUT_S + grace_s))
+        try:
+            if not await self._answers(link.acceptor):
+                return None
+            if await asyncio.wait_for(through, grace_s) == "answer":
+                return False
+        except TimeoutError:
+            pass
+        finally:
+            through.cancel()
+        return True if self._wires.lost(link.opener, link.acceptor) > lost else None
+
+    async def _is_refused(self, link: Wanted) -> bool:
+        sign = await self._sign(link.opener, link, PROBE_TIMEOUT_S)
+        return sign == "end" and self._wires.is_refused(link.opener, link.acceptor)
+
+    async def _took_s(self, link: Wanted) -> float | None:
+        """The time from a probe's request to its answer; connecting takes another round trip."""
+        world = self._stage.world
+        asked_s: list[float] = []
+        slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
+        sign = await self._sign(
+            link.opener,
+            link,
+            round_trip_patience_s(slowness_s),
+            lambda: asked_s.append(world.now),
+        )
+        return world.now - asked_s[0] if sign == "answer" else None
+
+    async def _sign(
+        self,
+        source: NodeId,
+        link: Wanted,
+        timeout_s: float,
+        on_connect: Callable[[], object] = lambda: None,
+    ) -> Sign:
+        """The outcome of a probe from a host to the acceptor of a link."""
+        address = Address(link.acceptor, PORTS[link.listener])
+        protocol = protocol_of(link.acceptor)
+        work = functools.partial(probe.sign, address, protocol, timeout_s, on_connect)
+        try:
+            return await self._on(source, work, f"probe of {source}")
+        except ProcessKilled:
+            return "silence"

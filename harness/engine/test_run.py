@@ -1,0 +1,102 @@
+"""Runs the phases of a test: the workload under faults, healing and recovery, then the final reads.
+
+The cluster, the nemesis, the clients and the recorder are passed in, so that the same test runs on
+every target.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engine import client_crashes
+from harness.engine.crash_monitor import Crashes
+from harness.engine.faults import Faults, Nemesis
+from harness.engine.interpreter import Interpreter
+from harness.engine.progress import Tally
+from harness.engine.recorder import Recorder
+from model.op import NEMESIS, RECOVER
+from model.plan import Plan
+from model.roles import Cluster
+from workloads.package import Workload
+
+RECOVERY_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the run itself ended; the checkers judge whether the broker kept its guarantees."""
+
+    recovered: bool
+    """Whether, in time, every node was up and every partition had a leader and a full ISR."""
+
+
+async def carry_out(
+    plan: Plan,
+    workload: Workload,
+    cluster: Cluster,
+    nemesis: Nemesis,
+    recorder: Recorder,
+    tally: Tally,
+    schedule_path: Path,
+) -> Ending:
+    """Run all phases of a test on a cluster that is up.
+
+    ``tally`` must observe ``recorder``. Clients are closed at the end in any case; the caller owns
+    the cluster.
+    """
+    schedule = plan.schedule or ()
+    faults = Faults(recorder, nemesis, schedule, schedule_path, beginning=tally.beginning)
+    interpreter = Interpreter(
+        recorder,
+        lambda process: workload.client(plan, cluster.bootstrap(), process),
+        concurrency=plan.concurrency,
+        rng=random.Random(f"{plan.seed}:generator"),
+        op_timeout_s=workload.op_timeout_s(plan),
+        overtime_s=lambda: faults.overtime_s(plan.time_limit_s),
+    )
+    client_crashes.tell(interpreter.stumbled)
+    try:
+        async with _watched(Crashes(recorder, cluster)):
+            tally.phase = "main"
+            ending = asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(faults.run(ending))
+                await interpreter.run(workload.main(plan), on_exhausted=ending.set)
+            tally.phase = "healing"
+            await nemesis.heal_all()
+            # Readers are new processes that read from the beginning; no client writes any more.
+            await interpreter.retire_all()
+            recovered = await _recover(cluster, recorder)
+            tally.phase = "final reads"
+            until_s = recorder.now_ns() / 1e9 + float(plan.options["final_time_limit_s"])
+            await interpreter.run(workload.final(plan, tuple(tally.keys), until_s))
+            return Ending(recovered=recovered)
+    finally:
+        faults.close()  # first: a second interruption would not wait for the clients
+        await interpreter.close()
+
+
+async def _recover(cluster: Cluster, recorder: Recorder) -> bool:
+    """Wait for the cluster to recover, and record whether it did.
+
+    Reads from a cluster that has not recovered prove little.
+    """
+    recorder.record(NEMESIS, "invoke", RECOVER)
+    recovered = await cluster.recover(RECOVERY_TIMEOUT_S)
+    recorder.record(NEMESIS, "info", RECOVER, {"recovered": recovered})
+    return recovered
+
+
+@contextlib.asynccontextmanager
+async def _watched(crashes: Crashes) -> AsyncIterator[None]:
+    """Record unexpected exits for as long as the context lasts."""
+    watching = asyncio.create_task(crashes.run(), name="watch for crashes")
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        crashes.note()

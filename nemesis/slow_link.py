@@ -1,0 +1,155 @@
+"""slow: what some brokers send arrives late; nothing is lost, and nothing is reordered.
+
+Followers lag by a round trip. Everything that they receive with a delay, first of all the high
+watermark, reaches them much later than usual.
+"""
+
+import asyncio
+import dataclasses
+import math
+import random
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from model.link_faults import LinkFaults
+from model.roles import CanCut, CanKill, CanPause, CanSlow, Cluster, HasRoles, NodeId
+from nemesis import overlap, partition, verification
+from nemesis import targets as aim
+from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
+
+LATENCY_S = (0.02, 0.2)
+"""The range from which the latency is drawn."""
+
+
+class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
+    """The capabilities that this package needs from a cluster."""
+
+
+def draw(rng: random.Random, shape: Shape) -> Drawn:
+    """Draw one broker whose messages to its peers, to ZooKeeper, or to both are slow."""
+    parties = [["brokers"], ["brokers", "zookeeper"]] if len(shape.brokers) > 1 else []
+    options = {
+        "latency_s": round(rng.uniform(*LATENCY_S), 3),
+        "from": rng.choice([*parties, ["zookeeper"]]),
+    }
+    duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
+    return Drawn("slow", duration_s, aim.draw_one(rng, shape), options)
+
+
+async def strike(
+    cluster: Slowable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Slow the links."""
+    nodes = await aim.resolve(cluster, targets, rng)
+    links = [
+        link
+        for node in nodes
+        for link in partition.cuts("partition-one-way", [node], options, cluster.brokers)
+    ]
+    latency_s = options["latency_s"]
+    for link in links:
+        await cluster.slow(*link, latency_s)
+    return Applied(nodes, NOT_MEASURED, (Broken(links), latency_s))
+
+
+async def measure(cluster: Slowable, applied: Applied) -> Effect:
+    """Proved when each answered probe takes at least as long as the faults on its link demand.
+
+    That is the requested latency or, if it is more, what all faults on the link add together.
+    """
+    broken, latency_s = applied.undo
+    links, hidden = overlap.split(cluster, broken.pieces, lambda faults: faults.is_silent)
+    due_s = [max(latency_s, cluster.link_faults(*link).slowness_s) for link in links]
+    took = await verification.told(
+        lambda: asyncio.gather(*(cluster.round_trip_s(*link) for link in links))
+    )
+    answered = [seconds for seconds in took if seconds is not None]
+    quickest = min(answered, default=0.0)
+    how = (
+        f"{len(answered)} of {len(broken.pieces)} probes answered, none before"
+        f" {quickest * 1000:.0f} ms"
+    )
+    if hidden:
+        how += f", {len(hidden)} links are cut by other faults"
+    late = all(
+        seconds is None or seconds >= least for seconds, least in zip(took, due_s, strict=True)
+    )
+    return Effect(bool(answered) and late and latency_s > 0, how)
+
+
+async def apply(
+    cluster: Slowable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+) -> Applied:
+    """Slow the links, and measure that they are slow."""
+    applied = await strike(cluster, fault, targets, options, rng)
+    return dataclasses.replace(applied, effect=await measure(cluster, applied))
+
+
+async def mend(cluster: Slowable, applied: Applied) -> None:
+    """Remove the latency of this fault from the links."""
+    broken, latency_s = applied.undo
+    await broken.mend(lambda link: cluster.quicken(link[0], link[1], latency_s))
+
+
+async def heal(cluster: Slowable, applied: Applied) -> Effect:
+    """Proved when every link to a running node has answered a probe without this fault's delay.
+
+    Such a probe is quicker than this fault's latency plus that of the other faults. Links that
+    other faults keep from being measured do not count. A busy machine may delay a probe by itself,
+    so the quickest of several probes counts.
+    """
+    await mend(cluster, applied)
+    broken, latency_s = applied.undo
+    links: Sequence[overlap.Link] = ()
+    hidden: Sequence[overlap.Link] = ()
+    quickest = dict.fromkeys(broken.pieces, math.inf)
+
+    async def late() -> list[overlap.Link]:
+        nonlocal links, hidden
+        standing = [
+            link for link in broken.pieces if await aim.stands(cluster, _answers(cluster, link))
+        ]
+        links, hidden = overlap.split(cluster, standing, _hides)
+        due_s = {link: latency_s + cluster.link_faults(*link).slowness_s for link in links}
+        for link, took in zip(
+            links,
+            await asyncio.gather(*(cluster.round_trip_s(*link) for link in links)),
+            strict=True,
+        ):
+            if took is not None and took < due_s[link]:
+                quickest[link] = min(quickest[link], took)
+        return [link for link in links if quickest[link] == math.inf]
+
+    left = await verification.until(late, lambda late: not late)
+    how = f"{len(links) - len(left)} of {len(broken.pieces)} links are quicker than the latency"
+    if hidden:
+        how += f", {len(hidden)} are cut, lossy or slow by other faults"
+    if deaf := len(broken.pieces) - len(links) - len(hidden):
+        how += f", {deaf} lead to nodes that are down"
+    return Effect(not left, how)
+
+
+def _hides(faults: LinkFaults) -> bool:
+    """Do other faults make it impossible to measure that a link is no longer slow?"""
+    return faults.is_silent or faults.lossy or faults.slowness_s > overlap.TOO_SLOW_S
+
+
+def _answers(cluster: Slowable, link: partition.Cut) -> NodeId:
+    """Return the end of a link that can answer a probe; clients never do."""
+    source, target = link
+    return target if target in cluster.nodes else source
+
+
+PACKAGE = Package(
+    name="slow",
+    faults=("slow",),
+    needs=(CanSlow, CanCut, CanKill, CanPause, HasRoles),
+    color="#e6c229",
+    lane="network",
+    draw=draw,
+    apply=apply,
+    heal=heal,
+    strike=strike,
+    measure=measure,
+    mend=mend,
+)

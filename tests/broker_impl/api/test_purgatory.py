@@ -1,0 +1,104 @@
+import asyncio
+
+import pytest
+
+from broker_impl.api.purgatory import Waiting
+from broker_impl.errors import StorageError
+from broker_impl.wire.types import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+async def test_a_poke_settles_what_is_ready() -> None:
+    """A request is answered by the first notification of a partition that makes it ready."""
+    waiting = Waiting()
+    ready: list[bool] = []
+    answer = waiting.park([A, B], lambda expired: "done" if ready else None, 10)
+    waiting.poke(A)
+    assert not answer.done()
+    ready.append(True)
+    waiting.poke(B)
+    assert await answer == "done"
+    assert len(waiting) == 0
+
+
+async def test_what_moves_together_is_tried_once() -> None:
+    """A request of several partitions that move together is tried once.
+
+    Before the attempt it receives the moved partitions in their order, without partitions that
+    it does not wait for.
+    """
+    waiting = Waiting()
+    told: list[object] = []
+    waiting.park([A, B], lambda expired: told.append("attempt"), 10, told.append)
+    waiting.poke(B, TopicPartition("c", 0), A)
+    waiting.poke(A)
+    assert told == [[B, A], "attempt", [A], "attempt"]
+
+
+async def test_time_settles_what_never_gets_ready() -> None:
+    """At the timeout, the attempt is called as expired and must answer."""
+    waiting = Waiting()
+    answer = waiting.park([A], lambda expired: "late" if expired else None, 0.001)
+    assert await answer == "late"
+    assert len(waiting) == 0
+
+
+async def test_a_cancelled_answer_is_forgotten() -> None:
+    """A connection that closes cancels its parked requests."""
+    waiting = Waiting()
+    attempts: list[bool] = []
+
+    def attempt(expired: bool) -> None:
+        attempts.append(expired)
+
+    answer = waiting.park([A], attempt, 10)
+    answer.cancel()
+    await asyncio.sleep(0)
+    waiting.poke(A)
+    assert attempts == []
+    assert len(waiting) == 0
+
+
+async def test_requests_are_tried_in_the_order_they_came() -> None:
+    """Requests that wait for the same partition are tried in the order of their arrival."""
+    waiting = Waiting()
+    order: list[str] = []
+
+    def attempt(name: str) -> str:
+        order.append(name)
+        return name
+
+    waiting.park([A], lambda expired: attempt("first"), 10)
+    waiting.park([A], lambda expired: attempt("second"), 10)
+    waiting.poke(A)
+    assert order == ["first", "second"]
+
+
+async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
+    """An attempt may notify its own partition: an answer may move the partition of another."""
+    waiting = Waiting()
+
+    def attempt(expired: bool) -> str:
+        waiting.poke(A)
+        return "done"
+
+    first = waiting.park([A], attempt, 10)
+    second = waiting.park([A], lambda expired: "too", 10)
+    waiting.poke(A)
+    assert (await first, await second) == ("done", "too")
+
+
+async def test_an_attempt_that_fails_is_the_answer() -> None:
+    """The error of an attempt becomes the answer, at a notification and at the timeout."""
+    waiting = Waiting()
+
+    def fail(expired: bool) -> None:
+        raise StorageError("EIO")
+
+    answers = [waiting.park([A], fail, 10), waiting.park([B], fail, 0.001)]
+    waiting.poke(A)
+    for answer in answers:
+        with pytest.raises(StorageError, match="EIO"):
+            await answer
+    assert len(waiting) == 0

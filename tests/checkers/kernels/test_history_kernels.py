@@ -1,0 +1,50 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from checkers.kernels import cycles, history_kernels, key
+from checkers.kernels.history import History
+from checkers.kernels.rows import Found
+
+TORN = "t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=c@1"
+
+
+def of_keys(tables: Any) -> list[Found]:
+    return [f for log in tables.logs() for f in key.judge(log).found]
+
+
+def explode(history: History, found: Sequence[Found] = ()) -> list[Found]:
+    raise ZeroDivisionError(f"in {len(history.keys)} keys")
+
+
+def test_what_was_found_in_keys_is_told_anew(histories: Any) -> None:
+    """Findings of partitions are renamed or folded by kernels that see all partitions, each with a
+    receipt."""
+    tables = histories.tables(TORN)
+    told = history_kernels.judge(tables, of_keys(tables))
+    assert [f.anomaly for f in told.found] == ["torn-transaction"]
+    assert [r.checker for r in told.receipts] == [
+        *history_kernels.KERNELS,
+        *history_kernels.RETELLINGS,
+    ]
+
+
+def test_who_crashes_leaves_what_was_found(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that crashes keeps the findings so far and does not affect the others."""
+    monkeypatch.setitem(history_kernels.RETELLINGS, "torn", explode)
+    monkeypatch.setitem(history_kernels.KERNELS, "cycles", explode)
+    tables = histories.tables(TORN)
+    told = history_kernels.judge(tables, of_keys(tables))
+    assert [f.anomaly for f in told.found] == ["lost-write"]
+    crashes = {r.checker: r.crash for r in told.receipts if r.crash}
+    assert crashes == dict.fromkeys(("torn", "cycles"), "ZeroDivisionError: in 2 keys")
+
+
+def test_a_budget_that_is_spent_is_told(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spent budget is reported as such, and not as a crash."""
+    monkeypatch.setattr(cycles, "EDGES_MAX", 0)
+    told = history_kernels.judge(histories.tables("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0"), [])
+    (crash,) = [r.crash for r in told.receipts if r.crash]
+    assert crash == "it gave up: 2 dependencies are more than 0"
+    assert told.found == []

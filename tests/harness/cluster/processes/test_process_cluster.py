@@ -1,0 +1,331 @@
+"""The cluster of processes, with stand-ins for broker and ZooKeeper behind a real Toxiproxy."""
+
+import asyncio
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import javaproperties
+import psutil
+import pytest
+
+from harness.cluster.address import Address
+from harness.cluster.node import ClusterError, NodeError
+from harness.cluster.observe.metadata_view import Registration, Sight, Unseen
+from harness.cluster.polling import until
+from harness.cluster.process import Process
+from harness.cluster.processes.process_cluster import Commands, Processes
+from model import roles
+from model.plan import Plan
+from model.roles import CLIENTS, ZOOKEEPER, NodeId, Partition
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("toxiproxy_server")]
+
+FAKE = str(Path(__file__).with_name("fake_node.py"))
+A, B = roles.broker(1), roles.broker(2)
+
+
+class FakeCommands(Commands):
+    """Commands that start stand-ins on the ports of the real programs."""
+
+    def zookeeper(self, port: int, data: Path) -> Sequence[str]:
+        return [sys.executable, FAKE, "zookeeper", str(port)]
+
+    def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
+        with properties.open() as file:
+            listeners = javaproperties.load(file)["listeners"].split(",")
+        ports = [listener.rpartition(":")[2] for listener in listeners]
+        return [sys.executable, FAKE, "kafka", *ports]
+
+
+class FakeSight:
+    """A view of ZooKeeper with fixed contents that a test sets."""
+
+    def __init__(self) -> None:
+        self.isr: tuple[NodeId, ...] = (A, B)
+        self.internal: dict[str, tuple[NodeId, ...]] = {}
+        """The leaders of the partitions of each internal topic."""
+        self.blind = False
+
+    async def close(self) -> None:
+        self.blind = True
+
+    async def controller(self) -> NodeId | None:
+        if self.blind:
+            raise Unseen("blind")
+        return A
+
+    async def live(self) -> tuple[NodeId, ...]:
+        return (A, B)
+
+    async def registration(self, broker: NodeId) -> Registration | None:
+        if self.blind:
+            raise Unseen("blind")
+        return Registration(epoch=71, session_id=5) if broker == A else None
+
+    async def partition(self, key: str) -> Partition | None:
+        if self.blind:
+            raise Unseen("blind")
+        return Partition(key, replicas=(A, B), leader=B, leader_epoch=3, isr=self.isr)
+
+    async def partitions(self) -> tuple[Partition, ...]:
+        partition = await self.partition("x-0")
+        assert partition is not None
+        internal = (
+            Partition(f"{topic}-{number}", (A, B), leader, 1, (A, B))
+            for topic, leaders in self.internal.items()
+            for number, leader in enumerate(leaders)
+        )
+        return (partition, *internal)
+
+
+async def at_once(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
+    """Report ready without writing a record, which a stand-in could not store."""
+    assert sorted(brokers) == [A, B]
+
+
+def cluster_of(
+    folder: Path,
+    sight: FakeSight,
+    *,
+    options: Mapping[str, object] | None = None,
+    commands: Commands | None = None,
+) -> Processes:
+    return Processes(
+        Plan(brokers=2, broker={"num.partitions": "7"}, options=dict(options or {})),
+        folder / "run",
+        random.Random(1),
+        commands=commands or FakeCommands(),
+        sight=lambda _: sight,
+        ready=at_once,
+        state=folder / "state",
+    )
+
+
+@pytest.fixture
+def sight() -> FakeSight:
+    return FakeSight()
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, sight: FakeSight) -> AsyncIterator[Processes]:
+    processes = cluster_of(tmp_path, sight, options={"client_listeners": ["alice"]})
+    await processes.start()
+    yield processes
+    await processes.stop()
+
+
+def properties(tmp_path: Path, node: NodeId) -> dict[str, str]:
+    path = tmp_path / "run" / "nodes" / node / "server.properties"
+    return dict(javaproperties.loads(path.read_text()))
+
+
+async def test_every_link_has_its_own_proxy(cluster: Processes, tmp_path: Path) -> None:
+    """Clients, peers and ZooKeeper are reached through one proxy per link, as the settings say."""
+    towards = {(link.opener, link.acceptor): link for link in cluster.mesh.links}
+    assert sorted(towards) == sorted(
+        [
+            *((client, broker) for client in (CLIENTS, "clients-alice") for broker in (A, B)),
+            *((broker, ZOOKEEPER) for broker in (A, B)),
+            *((A, B), (B, A)),
+        ]
+    )
+    settings = properties(tmp_path, A)
+    assert settings["faultline.peer.2"] == str(towards[A, B].listens)
+    assert settings["zookeeper.connect"] == str(towards[A, ZOOKEEPER].listens)
+    assert settings["num.partitions"] == "7", "the plan's settings win"
+    advertised = dict(
+        endpoint.split("://") for endpoint in settings["advertised.listeners"].split(",")
+    )
+    assert advertised["CLIENT"] == str(towards[CLIENTS, A].listens)
+    assert advertised["CLIENT_ALICE"] == str(towards["clients-alice", A].listens)
+    assert advertised["REPLICATION"] == str(towards[B, A].upstream)
+    assert cluster.bootstrap() == ",".join(
+        str(towards[CLIENTS, broker].listens) for broker in (A, B)
+    )
+    assert cluster.bootstrap("alice").startswith(str(towards["clients-alice", A].listens))
+
+
+async def test_kill_and_start_on_the_same_ports(cluster: Processes) -> None:
+    """A killed node refuses connections; when it is started again, it has the same ports."""
+    port = cluster.direct(A)
+    await cluster.kill(A)
+    assert not await cluster.is_running(A)
+    await cluster.start_node(A)
+    assert await cluster.is_running(A)
+    assert cluster.direct(A) == port
+    assert cluster.unexpected_exits == []
+
+
+async def test_clean_stop(cluster: Processes) -> None:
+    """A clean stop returns the exit status."""
+    assert await cluster.stop_node(A) == 0
+    assert not await cluster.is_running(A)
+
+
+async def test_pause_and_resume(cluster: Processes) -> None:
+    """A paused node is stopped but still running."""
+    await cluster.pause(A)
+
+    async def paused() -> bool:
+        return await cluster.is_paused(A)
+
+    async with asyncio.timeout(5):
+        await until(paused, 0.001)
+    assert await cluster.is_running(A)
+    await cluster.resume(A)
+    assert not await cluster.is_paused(A)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [(A, B), (CLIENTS, A), (A, CLIENTS), (A, ZOOKEEPER), (ZOOKEEPER, A)]
+)
+async def test_cut_is_measured(cluster: Processes, source: NodeId, target: NodeId) -> None:
+    """A probe over a cut link gets no answer until the heal; probes over other links do."""
+    assert await cluster.is_cut(source, target) is False
+    await cluster.cut(source, target)
+    assert await cluster.is_cut(source, target) is True
+    assert await cluster.is_cut(CLIENTS, B) is False
+    await cluster.heal(source, target)
+    assert await cluster.is_cut(source, target) is False
+
+
+async def test_cut_towards_the_dead_cannot_be_told(cluster: Processes) -> None:
+    """A node that is down answers no probe, which proves nothing about the link."""
+    await cluster.kill(A)
+    assert await cluster.is_cut(CLIENTS, A) is None
+    await cluster.cut(A, B)
+    assert await cluster.is_cut(A, B) is True, "the link the other way tells"
+    await cluster.heal_all()
+
+
+async def test_a_slow_link_is_not_taken_for_a_cut_one(cluster: Processes) -> None:
+    """A probe waits for a slow link; beyond a limit it is unknown whether the link is cut."""
+    await cluster.slow(A, B, 0.4)
+    assert await cluster.is_cut(A, B) is False
+    await cluster.slow(B, A, 6.0)
+    assert await cluster.is_cut(A, B) is None
+    await cluster.heal_all()
+    assert await cluster.is_cut(A, B) is False
+
+
+async def test_refusal_is_measured(cluster: Processes) -> None:
+    """A refused link accepts no connection."""
+    await cluster.refuse(A, B)
+    assert await cluster.is_refused(B, A)
+    assert not await cluster.is_refused(CLIENTS, A)
+    await cluster.accept(A, B)
+    assert not await cluster.is_refused(A, B)
+
+
+async def test_slowness_is_measured(cluster: Processes) -> None:
+    """The round trip over a slow link is longer by the latency; a dead node has none."""
+    await cluster.slow(A, B, 0.1)
+    slow = await cluster.round_trip_s(A, B)
+    assert slow is not None
+    assert slow >= 0.1
+    await cluster.quicken(A, B, 0.1)
+    quick = await cluster.round_trip_s(A, B)
+    assert quick is not None
+    assert quick < 0.1
+    await cluster.kill(A)
+    assert await cluster.round_trip_s(CLIENTS, A) is None
+
+
+async def test_crash_is_evidence(cluster: Processes) -> None:
+    """A node that ends by a signal that Faultline did not send is recorded."""
+    node = cluster._nodes[A]
+    assert isinstance(node, Process)
+    pid = node.pid
+    assert pid is not None
+    psutil.Process(pid).send_signal(signal.SIGSEGV)
+
+    async def noticed() -> bool:
+        return bool(cluster.unexpected_exits)
+
+    async with asyncio.timeout(5):
+        await until(noticed, 0.01)
+    [end] = cluster.unexpected_exits
+    assert (end.node, end.status, end.last_line) == (A, -signal.SIGSEGV, "listening")
+
+
+async def test_recovery_waits_for_every_replica(cluster: Processes, sight: FakeSight) -> None:
+    """Recovery waits until every node runs, has leaders and full ISRs; else it returns False."""
+    sight.isr = (B,)
+    await cluster.kill(A)
+    assert not await cluster.recover(0.5)
+    assert await cluster.is_running(A), "recovery starts what is down"
+    sight.isr = (B, A)
+    assert await cluster.recover(0.5)
+
+
+async def test_roles_are_those_of_zookeeper(cluster: Processes, sight: FakeSight) -> None:
+    """Leader, ISR and controller come from ZooKeeper's view; without a view they are unknown."""
+    assert await cluster.controller() == A
+    assert await cluster.leader("x-0") == B
+    assert await cluster.coordinator("group", "g") is None
+    sight.internal = {"__consumer_offsets": (A, B), "__transaction_state": (B,)}
+    assert await cluster.coordinator("group", "g") == B  # the hash of "g" is 103
+    assert await cluster.coordinator("group", "h") == A
+    assert await cluster.coordinator("transaction", "h") == B
+    assert await cluster.isr("x-0") == (A, B)
+    sight.blind = True
+    assert await cluster.controller() is None
+    assert await cluster.leader("x-0") is None
+    assert await cluster.coordinator("group", "g") is None
+    assert await cluster.isr("x-0") == ()
+    assert not await cluster.recover(0.1)
+
+
+async def test_data_can_be_dropped_and_logs_stay(cluster: Processes, tmp_path: Path) -> None:
+    """After a green run the data of the nodes is removed and their logs stay."""
+    await cluster.stop()
+    cluster.drop_data()
+    nodes = tmp_path / "run" / "nodes"
+    assert sorted(path.name for path in nodes.iterdir()) == [
+        *(A, B, "pids.json", "toxiproxy", ZOOKEEPER)
+    ]
+    assert sorted(path.name for path in (nodes / A).iterdir()) == ["log.txt", "server.properties"]
+
+
+async def test_stop_leaves_nothing(tmp_path: Path, sight: FakeSight) -> None:
+    """After stop no process is left, paused or not, and no process is registered."""
+    cluster = cluster_of(tmp_path, sight)
+    others = set(psutil.pids())
+    await cluster.start()
+    pids = [process.pid for process in psutil.Process().children() if process.pid not in others]
+    await cluster.pause(A)
+    await cluster.stop()
+    assert len(pids) >= 4
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, sight: FakeSight) -> None:
+    """The error names the node that ended and its last line, and no process is left behind."""
+
+    class Dying(FakeCommands):
+        def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
+            return [sys.executable, "-c", "import sys; sys.exit('bad setting')"]
+
+    cluster = cluster_of(tmp_path, sight, commands=Dying())
+    with pytest.raises(ClusterError, match=r"broker-. ended at its start: bad setting"):
+        await cluster.start()
+    assert list((tmp_path / "state").iterdir()) == []
+    with pytest.raises(NodeError):
+        await cluster.pause(A)
+
+
+def test_commands_name_this_project_s_own_programs(tmp_path: Path) -> None:
+    """By default the nodes are this project's broker and ZooKeeper, with the named mutants."""
+    zookeeper = Commands().zookeeper(7, tmp_path)
+    assert [*zookeeper[1:3], *zookeeper[3:5]] == [
+        *("-m", "broker_impl.zookeeper", "--listen", "127.0.0.1:7")
+    ]
+    broker = Commands().broker(tmp_path / "p", ["one", "two"])
+    assert broker[1:] == [
+        *("-m", "broker_impl", str(tmp_path / "p"), "--reuse-port"),
+        *("--mutant", "one", "--mutant", "two"),
+    ]

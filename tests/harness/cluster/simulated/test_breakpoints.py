@@ -1,0 +1,65 @@
+"""Breakpoints hold the processes that reach them, in a world of two hosts."""
+
+import asyncio
+
+import pytest
+
+from broker_impl import failpoints
+from harness.cluster.simulated.breakpoints import Halts
+from harness.simulation.world import World
+
+POINT = failpoints.ISR_WRITE
+
+
+def test_a_node_is_held_and_no_other() -> None:
+    """A process at a breakpoint is held until its release; other nodes and later passes are not."""
+    with World(1) as world:
+        halts = Halts(world)
+        passed: list[tuple[str, float]] = []
+
+        async def come() -> None:
+            for _ in range(2):
+                await asyncio.sleep(0.1)
+                await halts.hold(POINT)
+                assert world.current is not None
+                passed.append((world.current.host.name, world.now))
+
+        async def main() -> None:
+            halts.halt("a", POINT)
+            await asyncio.sleep(1.0)
+            assert (halts.waiting("a", POINT), halts.waiting("b", POINT)) == (1, 0)
+            halts.release("a", POINT)
+            assert halts.waiting("a", POINT) == 0
+            await asyncio.sleep(1.0)
+
+        for name in ("a", "b"):
+            world.host(name).spawn(come)
+        world.run(world.host("clients").spawn(main))
+        assert [name for name, _ in passed] == ["b", "b", "a", "a"]
+        assert [at > 1.0 for _, at in passed] == [False, False, True, True]
+
+
+def test_the_dead_wait_nowhere() -> None:
+    """A node that is killed at a breakpoint counts as held no more, and its release is harmless."""
+    with World(1) as world:
+        halts = Halts(world)
+
+        async def come() -> None:
+            await halts.hold(POINT)
+
+        async def main() -> None:
+            halts.halt("a", POINT)
+            process = world.host("a").spawn(come)
+            await asyncio.sleep(0.1)
+            assert halts.waiting("a", POINT) == 1
+            process.kill()
+            assert halts.waiting("a", POINT) == 0
+            halts.release_all()
+
+        world.run(world.host("clients").spawn(main))
+
+
+def test_points_have_names() -> None:
+    """An unknown breakpoint is an error that names the existing ones."""
+    with World(1) as world, pytest.raises(ValueError, match=r"no point is called x; there are isr"):
+        Halts(world).halt("a", "x")

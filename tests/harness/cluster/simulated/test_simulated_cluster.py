@@ -1,0 +1,541 @@
+"""The simulated cluster's faults take effect, are measured, and are healed, on virtual time."""
+
+import asyncio
+import importlib
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_impl import mutants
+from broker_impl.node.exit_status import STORAGE_FAILED
+from harness.cluster.node import ClusterError, NodeError
+from harness.cluster.observe.invariant_monitor import RECOVERY_S
+from harness.cluster.simulated.host_faults import LEFT_BYTES, Machines
+from harness.cluster.simulated.simulated_cluster import Simulated, Stage, staged
+from harness.cluster.simulated.simulated_node import SimulatedNode
+from model import violation
+from model.plan import Plan
+from model.roles import (
+    CLIENTS,
+    ZOOKEEPER,
+    CanCut,
+    CanDisconnect,
+    CanDropPackets,
+    CanFillDisk,
+    CanKill,
+    CanPause,
+    CanRefuse,
+    CanRestart,
+    CanSlow,
+    CanSqueeze,
+    HasData,
+    HasRoles,
+)
+from model.snapshot import ClusterState
+
+ONE, TWO, THREE = "broker-1", "broker-2", "broker-3"
+KEY = "faultline-ready-0"
+"""The only partition: that of the topic whose record shows that a cluster is ready."""
+
+
+class Lab:
+    """Run what a test does to a cluster, on the host of the clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, work: Callable[[Simulated], Awaitable[Any]], seed: int = 1, **fields: Any
+    ) -> Any:
+        return self.on_stage(lambda cluster, stage: work(cluster), seed, **fields)
+
+    def on_stage(
+        self,
+        work: Callable[[Simulated, Stage], Awaitable[Any]],
+        seed: int = 1,
+        *,
+        calm_since_ns: int | None = None,
+        **fields: Any,
+    ) -> Any:
+        plan = Plan(target="simulated", seed=seed, **fields)
+        with staged(plan, self.folder, calm_since_ns=lambda: calm_since_ns) as stage:
+
+            async def main() -> Any:
+                cluster = Simulated(plan, self.folder, random.Random(1), stage=stage)
+                await cluster.start()
+                try:
+                    return await work(cluster, stage)
+                finally:
+                    await cluster.stop()
+
+            return stage.world.run(stage.clients.spawn(main), 300)
+
+    def log_of(self, node: str) -> str:
+        return (self.folder / "nodes" / node / "log.txt").read_text()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_it_offers_all_but_limits() -> None:
+    """The simulated target offers all faults except an engine's limits of CPU and memory."""
+    offers: tuple[type, ...] = (CanKill, CanRestart, CanPause, CanCut, CanRefuse, CanSlow)
+    offers += (CanDisconnect, CanFillDisk, CanDropPackets, HasRoles, HasData)
+    assert all(issubclass(Simulated, offer) for offer in offers)
+    assert not issubclass(Simulated, CanSqueeze)
+
+
+def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
+    """After start a replicated topic is writable; logs have virtual time; data can be dropped."""
+
+    async def work(cluster: Simulated) -> Simulated:
+        assert await cluster.controller() in cluster.brokers
+        assert await cluster.leader(KEY) in cluster.brokers
+        assert sorted(await cluster.isr(KEY)) == list(cluster.brokers)
+        assert cluster.bootstrap() == "broker-1:9092,broker-2:9092,broker-3:9092"
+        assert await cluster.recover(5.0)
+        assert cluster.unexpected_exits == []
+        return cluster
+
+    cluster: Simulated = lab(work)
+    for node in (*cluster.brokers, ZOOKEEPER):
+        assert any((lab.folder / "nodes" / node / "data").rglob("*"))
+    assert lab.log_of(ONE).startswith("2023-11-14 22:13:2")
+    assert "broker 1 started" in lab.log_of(ONE)
+    assert "broker 1 started" not in lab.log_of(TWO)
+    cluster.drop_data()
+    assert not (lab.folder / "nodes" / ONE / "data").exists()
+    assert lab.log_of(ONE)
+
+
+def test_clients_with_another_time(lab: Lab) -> None:
+    """The clients' clock alone is wrong; a node's clock is measured against a correct one."""
+
+    async def work(cluster: Simulated, stage: Stage) -> tuple[float, float]:
+        assert await cluster.clock_ahead_s(ONE) == pytest.approx(0, abs=1)
+        await cluster.jump_clock(ONE, 60)
+        assert await cluster.clock_ahead_s(ONE) == pytest.approx(60, abs=1)
+        await cluster.correct_clock(ONE)
+        assert await cluster.clock_ahead_s(ONE) == pytest.approx(0, abs=1)
+        return stage.clients.clock.wall(), stage.harness.clock.wall()
+
+    clients_s, right_s = lab.on_stage(work, options={"clients_clock_s": -200_000})
+    assert right_s - clients_s == pytest.approx(200_000)
+
+
+def test_brokers_that_start_one_by_one(lab: Lab) -> None:
+    """If brokers start one by one, the first is the controller, whatever the seed."""
+
+    async def work(cluster: Simulated) -> str | None:
+        return await cluster.controller()
+
+    controllers = [lab(work, seed, options={"start_gap_ms": 100}) for seed in range(4)]
+    assert controllers == [ONE] * 4
+
+
+def test_kill_and_start(lab: Lab) -> None:
+    """A killed broker does not run and refuses connections; after a start it has its data."""
+
+    async def work(cluster: Simulated) -> None:
+        leader = await cluster.leader(KEY)
+        assert leader is not None
+        await cluster.kill(leader)
+        assert not await cluster.is_running(leader)
+        await asyncio.sleep(4.0)
+        assert leader not in await cluster.isr(KEY)
+        await cluster.start_node(leader)
+        assert await cluster.is_running(leader)
+        with pytest.raises(NodeError, match="already runs"):
+            await cluster.start_node(leader)
+        assert await cluster.recover(10.0)
+        assert cluster.unexpected_exits == []
+
+    lab(work)
+
+
+def test_restart(lab: Lab) -> None:
+    """A clean stop is a controlled shutdown with exit status 0, also of a paused broker.
+
+    A broker that cannot end is killed.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.stop_node(ONE) == 0
+        assert not await cluster.is_running(ONE)
+        await cluster.start_node(ONE)
+        assert await cluster.recover(10.0)
+        await cluster.pause(ONE)
+        assert await cluster.stop_node(ONE) == 0
+        assert cluster.unexpected_exits == []
+
+    lab(work)
+    assert lab.log_of(ONE).count("controlled shutdown") == 2
+
+
+def test_pause(lab: Lab) -> None:
+    """A paused broker runs but does not answer; it loses its session and comes back."""
+
+    async def work(cluster: Simulated) -> None:
+        await cluster.pause(TWO)
+        assert await cluster.is_running(TWO)
+        assert await cluster.is_paused(TWO)
+        await asyncio.sleep(5.0)
+        assert TWO not in await cluster.view.live()
+        await cluster.resume(TWO)
+        assert not await cluster.is_paused(TWO)
+        assert await cluster.recover(10.0)
+        await cluster.kill(TWO)
+        with pytest.raises(NodeError, match="does not run"):
+            await cluster.pause(TWO)
+
+    lab(work)
+
+
+@pytest.mark.parametrize(
+    "way", [(ONE, TWO), (TWO, ONE), (CLIENTS, ONE), (ONE, CLIENTS), (ZOOKEEPER, ONE)]
+)
+def test_cut(lab: Lab, way: tuple[str, str]) -> None:
+    """A cut link leaves probes unanswered in one direction, although both ends are alive.
+
+    If an end is dead, the probe proves nothing.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.is_cut(*way) is False
+        await cluster.cut(*way)
+        assert await cluster.is_cut(*way) is True
+        assert await cluster.is_cut(TWO, THREE) is False
+        await cluster.heal(*way)
+        assert await cluster.is_cut(*way) is False
+        await cluster.cut(*way)
+        await cluster.heal_all()
+        assert await cluster.is_cut(*way) is False
+        if set(way) == {ONE, TWO}:
+            await cluster.kill(ONE)
+            await cluster.kill(TWO)
+            assert await cluster.is_cut(*way) is None
+
+    lab(work)
+
+
+def test_a_link_is_whole_when_all_cuts_are_healed(lab: Lab) -> None:
+    """A link works again only when all of its cuts are healed and no end is disconnected."""
+
+    async def work(cluster: Simulated) -> None:
+        await cluster.cut(ONE, TWO)
+        await cluster.cut(ONE, TWO)
+        await cluster.heal(ONE, TWO)
+        assert await cluster.is_cut(ONE, TWO)
+        await cluster.disconnect(TWO)
+        await cluster.heal(ONE, TWO)
+        assert await cluster.is_disconnected(TWO)
+        await cluster.reconnect(TWO)
+        assert await cluster.is_cut(ONE, TWO) is False
+
+    lab(work)
+
+
+def test_nothing_connects_clients_and_zookeeper(lab: Lab) -> None:
+    """A pair of nodes without a link cannot be probed."""
+
+    async def work(cluster: Simulated) -> None:
+        with pytest.raises(ClusterError, match="nothing connects"):
+            await cluster.is_cut(CLIENTS, ZOOKEEPER)
+
+    lab(work)
+
+
+def test_refuse(lab: Lab) -> None:
+    """A refused link resets open connections and refuses new ones; a dead node's is not refused."""
+
+    async def work(cluster: Simulated) -> None:
+        reader, _ = await asyncio.open_connection(ONE, 9092)
+        assert not await cluster.is_refused(CLIENTS, ONE)
+        await cluster.refuse(CLIENTS, ONE)
+        await cluster.refuse(ONE, CLIENTS)
+        assert await cluster.is_refused(CLIENTS, ONE)
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(ONE, 9092)
+        await cluster.accept(CLIENTS, ONE)
+        assert await cluster.is_refused(ONE, CLIENTS)
+        await cluster.accept(CLIENTS, ONE)
+        assert not await cluster.is_refused(CLIENTS, ONE)
+        await cluster.kill(ONE)
+        assert not await cluster.is_refused(CLIENTS, ONE)
+
+    lab(work)
+
+
+def test_slow(lab: Lab) -> None:
+    """The largest latency of a link counts, and a cut is measured nevertheless."""
+
+    async def work(cluster: Simulated) -> None:
+        usual_s = await cluster.round_trip_s(ONE, TWO)
+        assert usual_s is not None
+        assert usual_s < 0.05
+        await cluster.slow(ONE, TWO, 0.2)
+        await cluster.slow(ONE, TWO, 0.5)
+        took_s = await cluster.round_trip_s(ONE, TWO)
+        assert took_s is not None
+        assert 0.5 <= took_s < 0.7
+        assert await cluster.is_cut(ONE, TWO) is False
+        await cluster.quicken(ONE, TWO, 0.5)
+        assert 0.2 <= (await cluster.round_trip_s(ONE, TWO) or 0) < 0.5
+        await cluster.quicken(ONE, TWO, 0.2)
+        assert (await cluster.round_trip_s(ONE, TWO) or 1) < 0.05
+        await cluster.slow(ONE, TWO, 2.0)
+        assert await cluster.is_cut(ONE, TWO) is False
+        await cluster.cut(ONE, TWO)
+        assert await cluster.is_cut(ONE, TWO) is True
+        await cluster.heal(ONE, TWO)
+        await cluster.slow(ONE, TWO, 6.5)
+        assert await cluster.is_cut(ONE, TWO) is None
+        await cluster.heal_all()
+        assert (await cluster.round_trip_s(ONE, TWO) or 1) < 0.05
+        await cluster.kill(TWO)
+        await cluster.kill(ONE)
+        assert await cluster.round_trip_s(ONE, TWO) is None
+
+    lab(work)
+
+
+def test_a_round_trip_is_there_and_back(lab: Lab) -> None:
+    """A round trip counts two traversals of the link, not the four of a connect and a request.
+
+    Otherwise a link with a high latency of its own could not be distinguished from a slowed one.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        took = [await cluster.round_trip_s(TWO, ZOOKEEPER) for _ in range(12)]
+        assert all(each is not None and 0.006 < each < 0.031 for each in took)
+        await cluster.slow(TWO, ZOOKEEPER, 0.025)
+        took = [await cluster.round_trip_s(TWO, ZOOKEEPER) for _ in range(6)]
+        assert all(each is not None and 0.031 < each < 0.056 for each in took)
+
+    lab(work, options={"latency_ms": 3, "jitter_ms": 12})
+
+
+@pytest.mark.parametrize("node", [TWO, ZOOKEEPER])
+def test_disconnect(lab: Lab, node: str) -> None:
+    """A disconnected node is cut off from all others and keeps running.
+
+    Its connections continue after it is reconnected.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        assert not await cluster.is_disconnected(node)
+        await cluster.disconnect(node)
+        assert await cluster.is_disconnected(node)
+        assert await cluster.is_running(node)
+        await cluster.reconnect(node)
+        await cluster.reconnect(node)
+        assert not await cluster.is_disconnected(node)
+        assert await cluster.recover(20.0)
+
+    lab(work)
+
+
+def test_drop_packets(lab: Lab) -> None:
+    """A share of the packets is lost and counted, and the cluster recovers."""
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.packets_dropped(THREE) is None
+        await cluster.pass_packets(THREE)
+        await cluster.drop_packets(THREE, 0.2)
+        await asyncio.sleep(3.0)
+        assert (await cluster.packets_dropped(THREE) or 0) > 5
+        await cluster.pass_packets(THREE)
+        assert await cluster.packets_dropped(THREE) is None
+        assert await cluster.recover(20.0)
+
+    lab(work)
+
+
+def test_fill_disk(lab: Lab) -> None:
+    """A broker with a full disk ends, which is no crash.
+
+    After a start with a free disk it recovers.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        before = await cluster.disk_free_bytes(ONE)
+        await cluster.free_disk(ONE)
+        await cluster.fill_disk(ONE)
+        assert await cluster.disk_free_bytes(ONE) == LEFT_BYTES < before
+        await asyncio.sleep(8.0)
+        assert not await cluster.is_running(ONE)
+        await cluster.free_disk(ONE)
+        assert await cluster.disk_free_bytes(ONE) == before
+        await cluster.start_node(ONE)
+        assert await cluster.recover(10.0)
+        assert cluster.unexpected_exits == []
+
+    lab(work)
+    assert "storage failed, the log is offline" in lab.log_of(ONE)
+
+
+def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
+    """An unexpected end is reported with the status of a real broker and its last line."""
+
+    async def work(cluster: Simulated, stage: Stage) -> None:
+        node = cluster._nodes[TWO]
+        assert isinstance(node, SimulatedNode)
+        node.disk.fill()  # not by a fault of the schedule
+        await asyncio.sleep(8.0)
+        (end,) = cluster.unexpected_exits
+        assert (end.node, end.status) == (TWO, STORAGE_FAILED)
+        assert "storage failed, the log is offline" in end.last_line
+
+    lab.on_stage(work)
+
+
+def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
+    """If a broker rejects a setting, the start of the cluster fails with the broker's message."""
+
+    async def work(cluster: Simulated) -> None:
+        raise AssertionError("it has started")
+
+    with pytest.raises(ClusterError, match=r"broker-1 ended at its start: .*faultline\.no\.such"):
+        lab(work, broker={"faultline.no.such": "1"})
+
+
+def test_mutants_are_planted_once_and_removed_with_the_world(tmp_path: Path) -> None:
+    """Mutants are removed after a world, also after a failed one: the next has correct brokers."""
+    mutant = mutants.get("ack-on-local-append")
+    module, function = mutant.of.split(":")
+    rules = importlib.import_module(module)
+    correct = getattr(rules, function)
+    plan = Plan(target="simulated", mutants=(mutant.name,))
+
+    def come_to_a_bad_end() -> None:
+        with staged(plan, tmp_path):
+            assert getattr(rules, function) is mutant.rule
+            raise OSError("bad")
+
+    with pytest.raises(OSError, match="bad"):
+        come_to_a_bad_end()
+    assert getattr(rules, function) is correct
+
+
+def test_a_seed_is_a_run(tmp_path: Path) -> None:
+    """The same seed gives the same trace, and another seed another one."""
+
+    def digest(seed: int, name: str) -> str:
+        async def work(cluster: Simulated, stage: Stage) -> str:
+            await cluster.kill(ONE)
+            await asyncio.sleep(1.0)
+            await cluster.start_node(ONE)
+            await cluster.recover(10.0)
+            return stage.world.trace.digest()
+
+        found: str = Lab(tmp_path / name).on_stage(work, seed)
+        return found
+
+    assert digest(1, "a") == digest(1, "b") != digest(2, "c")
+
+
+def test_whoever_looks_on_changes_nothing(tmp_path: Path) -> None:
+    """Snapshots, frequent, rare or none, do not change the trace."""
+
+    def digest(name: str, snapshot_ms: float | None) -> str:
+        async def work(cluster: Simulated, stage: Stage) -> str:
+            if snapshot_ms is None:
+                stage.world.lull = lambda: None
+            await cluster.kill(ONE)
+            await asyncio.sleep(1.0)
+            await cluster.start_node(ONE)
+            await cluster.recover(10.0)
+            return stage.world.trace.digest()
+
+        options = {} if snapshot_ms is None else {"snapshot_ms": snapshot_ms}
+        found: str = Lab(tmp_path / name).on_stage(work, options=options)
+        return found
+
+    assert digest("a", 0) == digest("b", 20) == digest("c", None)
+    records = [violation.read(tmp_path / name / violation.FILE) for name in "abc"]
+    assert all(record.violations == () for record in records)
+    closely, now_and_then, hardly = (
+        record.end.snapshots for record in records if record.end is not None
+    )
+    assert closely > 2 * now_and_then > 4 * hardly
+
+
+def test_white_box_checks_see_every_life(lab: Lab) -> None:
+    """White-box checks count each start of a broker and each damage to a disk.
+
+    They do not see a broker whose data was falsified.
+    """
+
+    async def work(cluster: Simulated, stage: Stage) -> None:
+        def look() -> ClusterState:
+            return stage.watcher.snapshots.take(0, producers=False)
+
+        state = look()
+        assert [broker.life for broker in state.brokers.values()] == [1, 1, 1]
+        assert all(KEY in broker.replicas for broker in state.brokers.values())
+        assert state.zookeeper is not None
+        assert sorted(state.zookeeper.partitions[KEY].isr) == [1, 2, 3]
+        await cluster.kill(ONE)
+        await cluster.power_off(TWO)
+        assert list(look().brokers) == [3]
+        assert look().damages == {1: 0, 2: 1, 3: 0}
+        await cluster.start_node(ONE)
+        assert [broker.life for broker in look().brokers.values()] == [2, 1]
+        assert await cluster.flip_bit(THREE, KEY) is not None
+        assert list(look().brokers) == [1]
+        assert look().damages == {1: 0, 2: 1, 3: 1}
+
+    lab.on_stage(work)
+
+
+@pytest.mark.parametrize(("starts", "stuck"), [(True, set()), (False, {"stuck"})])
+def test_the_cluster_is_given_time_to_become_whole(lab: Lab, starts: bool, stuck: set[str]) -> None:
+    """A simulation continues until the cluster has recovered or the time to recover is over.
+
+    A run that ends earlier proves nothing.
+    """
+
+    async def work(cluster: Simulated, stage: Stage) -> None:
+        await cluster.kill(ONE)
+        await asyncio.sleep(5.0)  # until its session has expired
+        if starts:
+            await cluster.start_node(ONE)
+
+    lab.on_stage(work, calm_since_ns=0)
+    record = violation.read(lab.folder / violation.FILE)
+    assert {each.invariant for each in record.violations} == stuck
+    assert record.end is not None
+    assert (record.end.until_ns >= RECOVERY_S * 1e9) is not starts
+
+
+@pytest.mark.parametrize(
+    ("flip", "seen"),
+    [(Simulated.flip_bit, set()), (Machines.flip_bit, {"candidate-completeness"})],
+    ids=["told", "untold"],
+)
+def test_violations_are_in_the_folder(
+    lab: Lab, flip: Callable[[Simulated, str, str], Awaitable[Any]], seen: set[str]
+) -> None:
+    """Committed data that an ISR member loses is a violation unless the damage was reported.
+
+    A bit is flipped in its log, and the white-box checks are informed of it or not.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        leader = await cluster.leader(KEY)
+        follower = next(broker for broker in cluster.brokers if broker != leader)
+        await cluster.kill(follower)
+        assert await flip(cluster, follower, KEY) is not None
+        await cluster.start_node(follower)
+
+    lab(work)
+    record = violation.read(lab.folder / violation.FILE)
+    assert {each.invariant for each in record.violations} == seen
+    assert record.end is not None

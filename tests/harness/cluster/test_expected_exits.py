@@ -1,0 +1,63 @@
+"""Which unexpected exits a fault explains."""
+
+import pytest
+
+from broker_impl.node.exit_status import BAD_CONFIG, FAILED, STORAGE_FAILED
+from harness.cluster.expected_exits import AFTER_S, Excuses, Reason
+from harness.cluster.node import Exit
+
+GAVE_UP = Exit("broker-1", STORAGE_FAILED, "ERROR broker_impl: storage failed, the log is offline")
+KILLED = Exit("broker-1", -9, "INFO something")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize(
+    ("reason", "end", "oom_killed", "covered"),
+    [
+        ("disk", GAVE_UP, False, True),
+        ("disk", KILLED, False, False),
+        ("disk", KILLED, True, False),
+        ("disk", Exit("broker-1", FAILED, "AssertionError: offsets only grow"), False, False),
+        ("disk", Exit("broker-1", FAILED, "KeyError: 7"), False, False),
+        ("disk", Exit("broker-1", FAILED, "struct.error: unpack requires 4 bytes"), False, False),
+        ("disk", Exit("broker-1", BAD_CONFIG, "no such setting"), False, False),
+        ("disk", Exit("broker-2", STORAGE_FAILED, GAVE_UP.last_line), False, False),
+        ("memory", KILLED, True, True),
+        ("memory", KILLED, False, False),
+        ("memory", GAVE_UP, False, False),
+    ],
+)
+def test_a_fault_explains_one_kind_of_end(
+    reason: Reason, end: Exit, oom_killed: bool, covered: bool
+) -> None:
+    """A full disk explains an end by failed storage, scarce memory one by the OOM killer.
+
+    Both do so only on the node with the fault.
+    """
+    excuses = Excuses(Clock())
+    excuses.begin("broker-1", reason)
+    assert excuses.cover(end, oom_killed=oom_killed) is covered
+
+
+def test_an_excuse_holds_a_moment_longer_than_its_fault() -> None:
+    """A fault explains an end up to AFTER_S after its own; one that never began explains none."""
+    clock = Clock()
+    excuses = Excuses(clock)
+    excuses.end("broker-1", "disk")
+    assert not excuses.cover(GAVE_UP, oom_killed=False)
+    excuses.begin("broker-1", "disk")
+    assert excuses.expects("broker-1", "disk")
+    excuses.end("broker-1", "disk")
+    assert not excuses.expects("broker-1", "disk")
+    clock.now_s += AFTER_S
+    assert excuses.cover(GAVE_UP, oom_killed=False)
+    excuses.end("broker-1", "disk")
+    clock.now_s += 0.1
+    assert not excuses.cover(GAVE_UP, oom_killed=False), "ending it twice does not prolong it"

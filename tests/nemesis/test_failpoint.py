@@ -1,0 +1,35 @@
+"""A broker that is held at a point of its code, on a cluster in memory."""
+
+import random
+
+from nemesis import failpoint, schedule
+from tests.nemesis.conftest import FakeCluster
+
+ISR = {"point": "isr.before-zk-write", "within_s": 0.02}
+
+
+async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> None:
+    """A code path is proved to wait at the point until the fault heals."""
+    cluster.comers = {"broker-3"}
+    applied = await failpoint.apply(cluster, "at-point", "leader:x-0", ISR, rng)
+    assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
+    assert applied.effect.how == "1 wait at isr.before-zk-write of broker-3"
+    healed = await failpoint.heal(cluster, applied)
+    assert (healed.proved, healed.how) == (True, "nobody waits at isr.before-zk-write")
+    assert cluster.halts == set()
+
+
+async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.Random) -> None:
+    """The fault waits for a code path at the point, but only for a limited time."""
+    applied = await failpoint.apply(cluster, "at-point", ["broker-1"], ISR, rng)
+    assert (applied.effect.proved, applied.effect.how) == (
+        False,
+        "0 wait at isr.before-zk-write of broker-1",
+    )
+
+
+def test_none_is_drawn() -> None:
+    """The fault is never drawn, because something else has to bring a broker to the point."""
+    assert (
+        schedule.draw([failpoint.PACKAGE], brokers=("broker-1",), seed=1, time_limit_s=60.0) == ()
+    )
