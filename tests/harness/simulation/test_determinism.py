@@ -173,9 +173,9 @@ def run(*argv: str, repository: Path, **environment: str) -> "subprocess.Complet
 
 PROGRAM = """
 import os, sys
-from harness.simulation import pins
-pins.exec_pinned()
-print(pins.is_pinned(), hash("x"), hash(None), os.environ["AIOKAFKA_NO_EXTENSIONS"], sys.argv[1:])
+from harness.simulation import determinism
+determinism.exec_pinned()
+print(determinism.is_pinned(), hash("x"), hash(None), os.environ["AIOKAFKA_NO_EXTENSIONS"], sys.argv[1:])
 """
 
 

@@ -7,7 +7,7 @@ import sys
 _READ = """
 from aiokafka.consumer import fetcher
 from aiokafka.record import default_records, memory_records
-from harness.cluster import compiled
+from harness.cluster.simulated import aiokafka_patch
 
 builder = default_records.DefaultRecordBatchBuilder(
     magic=2, compression_type=0, is_transactional=0, producer_id=7, producer_epoch=1,
@@ -33,8 +33,8 @@ def read(data):
 
 before = [*read(good)], [*read(bad)], [*read(torn)], default_records.calc_crc32c(good)
 builders = [default_records.DefaultRecordBatchBuilder]
-compiled.use_for_reading()
-compiled.use_for_reading()
+aiokafka_patch.use_for_reading()
+aiokafka_patch.use_for_reading()
 after = [*read(good)], [*read(bad)], [*read(torn)], default_records.calc_crc32c(good)
 builders.append(default_records.DefaultRecordBatchBuilder)
 print(fetcher.MemoryRecords.__module__, builders[0] is builders[1], builders[1].__module__)
@@ -62,6 +62,6 @@ def test_what_is_read_by_it_is_the_same_and_the_builder_stays() -> None:
 
 def test_an_aiokafka_without_compiled_parts_stays_as_it_is() -> None:
     lacks = "import sys; sys.modules['aiokafka.record._crecords'] = None\n"
-    said = "compiled.use_for_reading(); print(fetcher.MemoryRecords.__module__)"
-    imports = "from aiokafka.consumer import fetcher\nfrom harness.cluster import compiled\n"
+    said = "aiokafka_patch.use_for_reading(); print(fetcher.MemoryRecords.__module__)"
+    imports = "from aiokafka.consumer import fetcher\nfrom harness.cluster.simulated import aiokafka_patch\n"
     assert told_by(lacks + imports + said) == ["aiokafka.record.memory_records"]
