@@ -175,7 +175,8 @@ PROGRAM = """
 import os, sys
 from harness.simulation import determinism
 determinism.exec_pinned()
-print(determinism.is_pinned(), hash("x"), hash(None), os.environ["AIOKAFKA_NO_EXTENSIONS"], sys.argv[1:])
+hashes = hash("x"), hash(None)
+print(determinism.is_pinned(), *hashes, os.environ["AIOKAFKA_NO_EXTENSIONS"], sys.argv[1:])
 """
 
 

@@ -63,5 +63,6 @@ def test_what_is_read_by_it_is_the_same_and_the_builder_stays() -> None:
 def test_an_aiokafka_without_compiled_parts_stays_as_it_is() -> None:
     lacks = "import sys; sys.modules['aiokafka.record._crecords'] = None\n"
     said = "aiokafka_patch.use_for_reading(); print(fetcher.MemoryRecords.__module__)"
-    imports = "from aiokafka.consumer import fetcher\nfrom harness.cluster.simulated import aiokafka_patch\n"
+    imports = "from aiokafka.consumer import fetcher\n"
+    imports += "from harness.cluster.simulated import aiokafka_patch\n"
     assert told_by(lacks + imports + said) == ["aiokafka.record.memory_records"]
