@@ -17,7 +17,7 @@ from broker_impl.api.registry import RequestContext, api
 from broker_impl.controller import topics as topic_rules
 from broker_impl.coordinator.records import TOPIC as OFFSETS
 from broker_impl.coordinator.transactions.metadata import Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from broker_impl.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -44,7 +44,9 @@ from broker_impl.wire.messages.end_txn_response import EndTxnResponse
 from broker_impl.wire.messages.list_transactions_request import ListTransactionsRequest
 from broker_impl.wire.messages.list_transactions_response import (
     ListTransactionsResponse,
-    TransactionState,
+)
+from broker_impl.wire.messages.list_transactions_response import (
+    TransactionState as ListedTransaction,
 )
 from broker_impl.wire.types import TopicPartition
 
@@ -202,11 +204,11 @@ def list_transactions(
     transactions = context.services.transactions
     if transactions.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    titles = {state.title for state in State}
+    titles = {state.title for state in TransactionState}
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in request.state_filters if name not in titles],
         transaction_states=[
-            TransactionState(
+            ListedTransaction(
                 transactional_id=name,
                 producer_id=metadata.producer_id,
                 transaction_state=metadata.state.title,

@@ -10,7 +10,7 @@ from enum import Enum
 from broker_impl.wire.types import BrokerId
 
 
-class State(Enum):
+class DeletionState(Enum):
     """The state of one replica during the deletion; the names are Kafka's."""
 
     OFFLINE = "offline"
@@ -32,20 +32,20 @@ class Event(Enum):
     BROKER_GONE = "broker gone"
 
 
-TRANSITIONS: Mapping[tuple[State, Event], State] = {
-    (State.OFFLINE, Event.ASKED): State.STARTED,
-    (State.INELIGIBLE, Event.ASKED): State.STARTED,
-    (State.STARTED, Event.DONE): State.SUCCESSFUL,
-    (State.STARTED, Event.REFUSED): State.INELIGIBLE,
-    (State.STARTED, Event.BROKER_GONE): State.INELIGIBLE,
-    (State.OFFLINE, Event.BROKER_GONE): State.INELIGIBLE,
-    (State.INELIGIBLE, Event.BROKER_GONE): State.INELIGIBLE,
-    (State.SUCCESSFUL, Event.BROKER_GONE): State.SUCCESSFUL,
+TRANSITIONS: Mapping[tuple[DeletionState, Event], DeletionState] = {
+    (DeletionState.OFFLINE, Event.ASKED): DeletionState.STARTED,
+    (DeletionState.INELIGIBLE, Event.ASKED): DeletionState.STARTED,
+    (DeletionState.STARTED, Event.DONE): DeletionState.SUCCESSFUL,
+    (DeletionState.STARTED, Event.REFUSED): DeletionState.INELIGIBLE,
+    (DeletionState.STARTED, Event.BROKER_GONE): DeletionState.INELIGIBLE,
+    (DeletionState.OFFLINE, Event.BROKER_GONE): DeletionState.INELIGIBLE,
+    (DeletionState.INELIGIBLE, Event.BROKER_GONE): DeletionState.INELIGIBLE,
+    (DeletionState.SUCCESSFUL, Event.BROKER_GONE): DeletionState.SUCCESSFUL,
     # A response to an order that was sent before the broker restarted.
-    (State.INELIGIBLE, Event.DONE): State.SUCCESSFUL,
-    (State.INELIGIBLE, Event.REFUSED): State.INELIGIBLE,
-    (State.SUCCESSFUL, Event.DONE): State.SUCCESSFUL,
-    (State.SUCCESSFUL, Event.REFUSED): State.SUCCESSFUL,
+    (DeletionState.INELIGIBLE, Event.DONE): DeletionState.SUCCESSFUL,
+    (DeletionState.INELIGIBLE, Event.REFUSED): DeletionState.INELIGIBLE,
+    (DeletionState.SUCCESSFUL, Event.DONE): DeletionState.SUCCESSFUL,
+    (DeletionState.SUCCESSFUL, Event.REFUSED): DeletionState.SUCCESSFUL,
 }
 
 Replica = tuple[int, BrokerId]
@@ -56,7 +56,7 @@ class TopicDeletion:
     """The state of the replicas of one topic that is being deleted."""
 
     def __init__(self, replicas: Iterable[Replica]) -> None:
-        self.states: dict[Replica, State] = dict.fromkeys(replicas, State.OFFLINE)
+        self.states: dict[Replica, DeletionState] = dict.fromkeys(replicas, DeletionState.OFFLINE)
 
     @property
     def is_complete(self) -> bool:
@@ -68,7 +68,7 @@ class TopicDeletion:
         due = [
             replica
             for replica, state in self.states.items()
-            if state in (State.OFFLINE, State.INELIGIBLE) and replica[1] in live
+            if state in (DeletionState.OFFLINE, DeletionState.INELIGIBLE) and replica[1] in live
         ]
         for replica in due:
             self._move(replica, Event.ASKED)
@@ -96,9 +96,9 @@ class TopicDeletion:
         self.states[replica] = after
 
 
-def is_gone(state: State) -> bool:
+def is_gone(state: DeletionState) -> bool:
     """Return whether the deletion of the topic no longer waits for this replica.
 
     A new topic of the same name would find a log that was not deleted.
     """
-    return state is State.SUCCESSFUL
+    return state is DeletionState.SUCCESSFUL

@@ -9,7 +9,7 @@ import struct
 from typing import Final
 
 from broker_impl.coordinator.transactions.metadata import Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import WireError
 from broker_impl.wire.reading import (
     read_array,
@@ -58,7 +58,7 @@ def encode_value(metadata: Metadata) -> bytes:
     write_int16(parts, metadata.producer_epoch)
     write_int32(parts, metadata.timeout_ms)
     parts.append(_STATE.pack(metadata.state))
-    if metadata.state is State.EMPTY:
+    if metadata.state is TransactionState.EMPTY:
         write_int32(parts, _NO_PARTITIONS)
     else:
         write_array(parts, list(topics.items()), _write_topic)
@@ -112,7 +112,7 @@ def decode_value(value: Buffer) -> Metadata:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             timeout_ms=timeout_ms,
-            state=State(state),
+            state=TransactionState(state),
             partitions=tuple(
                 TopicPartition(name, number) for name, numbers in topics for number in numbers
             ),

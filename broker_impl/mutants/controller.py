@@ -4,13 +4,13 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 
 from broker_impl.controller.context import Leadership
-from broker_impl.controller.deletion import State
+from broker_impl.controller.deletion import DeletionState
 from broker_impl.controller.election import Choice
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 from broker_impl.node.controller.znodes import Write
 from broker_impl.wire.types import BrokerId, Epoch
-from broker_impl.zookeeper.client import Create, SetData
+from broker_impl.zookeeper.multi import Create, SetData
 
 
 @mutant(
@@ -253,11 +253,11 @@ def returned(
     symptom="phantom",
     schedule="A topic is deleted and created again while a broker is down, which leads later.",
 )
-def is_gone(state: State) -> bool:
+def is_gone(state: DeletionState) -> bool:
     """A topic counts as deleted once every reachable broker has deleted its replicas.
 
     A broker that is down keeps its replica, and only the name identifies a topic, so the next topic
     of that name is taken for the old one. If that broker becomes the leader, it serves the old
     records, and all followers copy them.
     """
-    return state is not State.STARTED
+    return state is not DeletionState.STARTED

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from broker_impl.coordinator.transaction_records import TOPIC
 from broker_impl.coordinator.transactions.coordinator import Known
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.coordinator.transactions.transaction import Transaction
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.aborted_index import AbortedIndex, AbortedTransaction
@@ -139,7 +139,7 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     symptom="stuck-lso",
     schedule="A coordinator dies between a decision and its markers, and so does the producer.",
 )
-def goes_on_after_loading(state: State) -> bool:
+def goes_on_after_loading(state: TransactionState) -> bool:
     """A coordinator that takes over sends no markers for transactions that are already decided.
 
     Its predecessor may have sent some of the markers, or none. Where one is missing the transaction
@@ -338,7 +338,7 @@ def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
     schedule="Too few replicas of a coordinator's log are in sync when the last marker of a "
     "transaction is there.",
 )
-def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
+def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]) -> bool:
     """A coordinator checks whether a transaction is complete only when a marker is acknowledged.
 
     If the completion cannot be stored then, it is not tried again. Consumers notice nothing, but
@@ -374,7 +374,7 @@ def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
     schedule="A producer goes on while the markers of its last transaction are on their way.",
     tier=2,
 )
-def on_add(state: State) -> ErrorCode:
+def on_add(state: TransactionState) -> ErrorCode:
     """Partitions are added to a transaction whose outcome is already decided.
 
     They would be marked with it, or open another transaction before its markers are written. Here

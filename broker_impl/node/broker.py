@@ -10,7 +10,7 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from broker_impl.api.altering import ALL_BROKERS
 from broker_impl.api.cluster_view import ClusterView
@@ -18,12 +18,10 @@ from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.coordinator import records, transaction_records
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
-from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import config_changes, zk_paths
+from broker_impl.node import config_changes, registration, zk_paths
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.controller_client import Errands
@@ -31,33 +29,18 @@ from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
 from broker_impl.node.coordinators.internal_topics import InternalTopics
 from broker_impl.node.coordinators.producer_ids import ProducerIds
 from broker_impl.node.coordinators.transaction_coordinator import Transactions
+from broker_impl.node.effects import Effects
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
+from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
 from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
-from broker_impl.replica.events import (
-    AppendDone,
-    Effect,
-    HighWatermarkAdvanced,
-    HighWatermarkLearnt,
-    IsrChanged,
-    LeadershipLost,
-    LeadershipTaken,
-    LogEndAdvanced,
-    LogStartAdvanced,
-    RefreshIsr,
-    StartFetching,
-    StopFetching,
-    WriteIsr,
-)
 from broker_impl.replica.replicas import ReplicaConfig, Replicas
 from broker_impl.server import Server
-from broker_impl.wire import batch
-from broker_impl.wire.types import TopicPartition
-from broker_impl.zookeeper.errors import NodeExists, ZooKeeperError
+from broker_impl.zookeeper.errors import ZooKeeperError
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +48,7 @@ T = TypeVar("T")
 
 _STOP_BOUND_S = 6.0
 """The limit for a controlled shutdown; the flush that follows has the rest of ten seconds."""
-_GOODBYE_BOUND_S = 1.0
+_SESSION_CLOSE_BOUND_S = 1.0
 """The limit for closing the ZooKeeper session; after that it is left to expire."""
 
 
@@ -112,7 +95,6 @@ class Broker:
         self._starting: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
-        self._moved: dict[TopicPartition, None] = {}
         self._logs: LogManager
         self._logs_are_open = False
         self._replicas: Replicas
@@ -120,6 +102,7 @@ class Broker:
         self._transactions: Transactions
         self._isr_writer: IsrWriter
         self._fetchers: Fetchers
+        self._effects: Effects
         self._controller: ControllerRuntime
         self._controller_task: asyncio.Task[None] | None = None
         self._settings_task: asyncio.Task[None] | None = None
@@ -233,7 +216,7 @@ class Broker:
             return None
         except BaseException:
             await self._end()
-            await self._say_goodbye()
+            await self._close_session()
             raise
         return self._listening
 
@@ -245,7 +228,7 @@ class Broker:
         await self._end()
         if self._failure is None and self._logs_are_open:
             self._logs.close(self._replicas.high_watermarks())
-        await self._say_goodbye()
+        await self._close_session()
         if self._failure is not None:
             raise self._failure
         LOG.info("stopped")
@@ -278,7 +261,7 @@ class Broker:
         self._tasks.every(config.replica_lag_time_max_ms / 2, self._replicas.tick)
         self._tasks.every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
-        self._tasks.every(config.log_flush_scheduler_interval_ms, self._tend_logs)
+        self._tasks.every(config.log_flush_scheduler_interval_ms, self._maintain_logs)
         if config.log_cleaner_enable:
             cleaner = Cleaner(self._logs, self._replicas, config, self._wall_ms)
             self._tasks.start(cleaner.run())
@@ -307,7 +290,7 @@ class Broker:
             ),
             clock=loop.time,
             wall_ms=self._wall_ms,
-            on_effect=self._carry_out,
+            on_effect=lambda effect: self._effects.carry_out(effect),
         )
         self._groups = GroupsRuntime(
             config,
@@ -339,6 +322,14 @@ class Broker:
         )
         self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk, self.fail)
         self._fetchers = Fetchers(self._replicas, self._fetcher_peers, config, self.fail)
+        self._effects = Effects(
+            self._waiting,
+            self._logs,
+            self._groups,
+            self._transactions,
+            self._isr_writer,
+            self._fetchers,
+        )
         self._logs_are_open = True
 
     async def _hand_over(self) -> None:
@@ -370,10 +361,10 @@ class Broker:
         await self._server.close()
         await self._tasks.ended()
 
-    async def _say_goodbye(self) -> None:
+    async def _close_session(self) -> None:
         """Close the session, so that other brokers need not wait until it expires."""
         try:
-            async with asyncio.timeout(_GOODBYE_BOUND_S):
+            async with asyncio.timeout(_SESSION_CLOSE_BOUND_S):
                 await self._session.close()
         except (TimeoutError, ZooKeeperError) as error:
             LOG.info("the session is left to expire: %s", repr(error))
@@ -386,32 +377,12 @@ class Broker:
             await self._session.open()
 
     async def _find_cluster_id(self) -> None:
-        zk, path = self._session.zk, zk_paths.CLUSTER_ID
-        fresh = "".join(self._rng.choices(_BASE64URL, k=22))
-        try:
-            await zk.create(path, zk_paths.encode(zk_paths.ClusterIdZnode(id=fresh)))
-        except NodeExists:
-            data, _ = await zk.get(path)
-            fresh = zk_paths.decode(path, data, zk_paths.ClusterIdZnode).id
-        self._cluster_id = fresh
+        self._cluster_id = await registration.cluster_id(self._session.zk, self._rng)
 
     async def _register(self) -> None:
-        advertised = {endpoint.name: endpoint for endpoint in self._config.advertised()}
-        endpoints = []
-        for listening in self._listening:
-            host, port = advertised.get(listening.name, listening)[1:]
-            host, port = host or self._host_name(), port or listening.port
-            endpoints.append(Endpoint(listening.name, host, port))
-        await self._session.register(
-            zk_paths.BrokerZnode(
-                host=endpoints[0].host,
-                port=endpoints[0].port,
-                endpoints=[str(endpoint) for endpoint in endpoints],
-                listener_security_protocol_map=self._config.security_protocols(),
-                timestamp=str(self._wall_ms()),
-                rack=self._config.broker_rack or None,
-            )
-        )
+        endpoints = registration.advertised(self._config, self._listening, self._host_name)
+        znode = registration.znode(self._config, endpoints, self._wall_ms())
+        await self._session.register(znode)
         self._replicas.broker_epoch = self._session.broker_epoch
         self._view.begin_again()
 
@@ -500,86 +471,10 @@ class Broker:
             producers=producers,
         )
 
-    # Effects of replicas.
-
-    def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
-                self._poke_soon(tp)
-            case HighWatermarkLearnt(tp):
-                if tp in self._waiting:  # most followers have no readers
-                    self._poke_soon(tp)
-            case LogStartAdvanced(tp):
-                self._logs.write_starts()  # before any response reports it: it must not move back
-                self._poke_soon(tp)
-            case LeadershipTaken(tp, leader_epoch):
-                if tp.topic == transaction_records.TOPIC:
-                    self._transactions.led(tp, leader_epoch)
-                elif tp.topic == records.TOPIC:
-                    self._groups.taken(tp, leader_epoch)
-            case LeadershipLost(tp):
-                self._poke_soon(tp)
-                if tp.topic == transaction_records.TOPIC:
-                    self._transactions.lost(tp)
-                elif tp.topic == records.TOPIC:
-                    self._groups.lost(tp)
-            case WriteIsr():
-                self._isr_writer.write(effect)
-            case RefreshIsr():
-                self._isr_writer.refresh(effect)
-            case IsrChanged(tp):
-                self._isr_writer.announce(tp)
-                self._poke_soon(tp)
-            case StartFetching() | StopFetching():
-                self._fetchers.wake_soon()
-            case AppendDone():
-                pass
-            case _:
-                assert_never(effect)
-
-    def _poke_soon(self, tp: TopicPartition) -> None:
-        """Try parked requests again once the current event is handled."""
-        if not self._moved:
-            asyncio.get_running_loop().call_soon(self._poke)
-        self._moved[tp] = None
-
-    def _poke(self) -> None:
-        moved, self._moved = self._moved, {}
-        self._waiting.poke(*moved)
-
     # Periodic tasks.
 
     def _checkpoint(self) -> None:
         self._logs.checkpoint(self._replicas.high_watermarks())
 
-    def _tend_logs(self) -> None:
+    def _maintain_logs(self) -> None:
         self._logs.tick(self._wall_ms(), self._replicas.high_watermarks())
-
-
-_BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-
-def log_config(config: BrokerConfig) -> LogConfig:
-    """The configuration of a topic's log, from the topic's settings."""
-    is_append_time = config.log_message_timestamp_type == "LogAppendTime"
-    return LogConfig(
-        segment_bytes=config.log_segment_bytes,
-        segment_ms=config.log_roll_ms,
-        index_interval_bytes=config.log_index_interval_bytes,
-        index_bytes_max=config.log_index_size_max_bytes,
-        retention_ms=config.log_retention_ms,
-        retention_bytes=config.log_retention_bytes,
-        message_bytes_max=config.message_max_bytes,
-        flush_messages=config.log_flush_interval_messages,
-        flush_ms=config.log_flush_interval_ms,
-        timestamp_type=batch.LOG_APPEND_TIME if is_append_time else batch.CREATE_TIME,
-        timestamp_difference_ms_max=config.log_message_timestamp_difference_max_ms,
-        cleanup_policy=config.log_cleanup_policy,
-        min_cleanable_dirty_ratio=config.log_cleaner_min_cleanable_ratio,
-        delete_retention_ms=config.log_cleaner_delete_retention_ms,
-        min_compaction_lag_ms=config.log_cleaner_min_compaction_lag_ms,
-        max_compaction_lag_ms=config.log_cleaner_max_compaction_lag_ms,
-        delete_delay_ms=config.log_segment_delete_delay_ms,
-        producer_expiration_ms=config.producer_id_expiration_ms,
-        verify_transactions=config.transaction_partition_verification_enable,
-    )

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from broker_impl.errors import ConfigError
 from broker_impl.node import zk_paths
 from broker_impl.wire.types import BrokerId
-from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.errors import NodeExists, SessionExpired, ZooKeeperError
 
 LOG = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ class Session:
                 return
 
     def _client(self) -> ZooKeeper:
-        def on_state(state: State) -> None:
+        def on_state(state: SessionState) -> None:
             LOG.info("ZooKeeper session: %s", state.name)
-            if state is State.EXPIRED and self._zk is zk:
+            if state is SessionState.EXPIRED and self._zk is zk:
                 self.expired.set()
 
         zk = ZooKeeper(

@@ -12,35 +12,30 @@ order in which the server sent; a watch event arrives before any reply that show
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper import paths
+from broker_impl.zookeeper.connection import Connection
 from broker_impl.zookeeper.errors import (
     Code,
     ConnectionLoss,
     NodeExists,
     NoNode,
-    RuntimeInconsistency,
     SessionExpired,
     ZooKeeperError,
     error_for,
 )
-from broker_impl.zookeeper.jute import FrameReader, Reader, Record, frame
+from broker_impl.zookeeper.jute import Reader, Record
+from broker_impl.zookeeper.multi import Check, Create, Delete, MultiFailed, MultiResult, SetData
 from broker_impl.zookeeper.records import (
     EPHEMERAL,
     OPEN_ACL,
     PASSWORD_BYTES,
     SEQUENTIAL,
-    XID_EVENT,
-    XID_PING,
-    XID_SET_WATCHES,
     ConnectRequest,
-    ConnectResponse,
     Create2Response,
     CreateRequest,
     EventType,
@@ -54,8 +49,6 @@ from broker_impl.zookeeper.records import (
     PathResponse,
     PathVersion,
     PathWatch,
-    ReplyHeader,
-    RequestHeader,
     SetDataRequest,
     SetWatches,
     Stat,
@@ -66,16 +59,13 @@ from broker_impl.zookeeper.records import (
 log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 2181
-REPLY_BYTES_MAX = 64 * 1024 * 1024
-"""More than any server sends: a list of children is not limited by ``jute.maxbuffer``."""
 SET_WATCHES_BYTES_MAX = 128 * 1024
 """The size of the paths in one SetWatches, far below ``jute.maxbuffer``."""
 BACKOFF_S_MIN = 0.05
 BACKOFF_S_MAX = 1.0
-XID_MAX = 2**31 - 1
 
 
-class State(Enum):
+class SessionState(Enum):
     """The state of a client's session."""
 
     CONNECTING = "connecting"
@@ -97,61 +87,6 @@ class WatchEvent(NamedTuple):
 
 
 Watch = Callable[[WatchEvent], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """An operation of a multi: create a node. Its result is the path."""
-
-    path: str
-    data: bytes = b""
-    ephemeral: bool = False
-    sequential: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SetData:
-    """An operation of a multi: set a node's data. Its result is the Stat."""
-
-    path: str
-    data: bytes
-    version: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """An operation of a multi: delete a node. Its result is None."""
-
-    path: str
-    version: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """An operation of a multi: require a node's version. Its result is None."""
-
-    path: str
-    version: int
-
-
-MultiResult = str | Stat | None
-
-
-class MultiFailed(ZooKeeperError):
-    """A multi was rejected, and none of its operations was executed.
-
-    ``error`` is the reason, ``index`` the operation that failed, and ``errors`` has one entry per
-    operation: None before the failing one, ``RuntimeInconsistency`` after it.
-    """
-
-    def __init__(self, errors: Sequence[ZooKeeperError | None]) -> None:
-        self.errors = list(errors)
-        self.index, self.error = next(
-            (index, error)
-            for index, error in enumerate(errors)
-            if error is not None and not isinstance(error, RuntimeInconsistency)
-        )
-        super().__init__(f"operation {self.index}: {type(self.error).__name__} {self.error}")
 
 
 class _Kind(Enum):
@@ -184,10 +119,10 @@ class ZooKeeper:
         *,
         session_timeout_ms: int,
         rng: random.Random,
-        on_state: Callable[[State], None] | None = None,
+        on_state: Callable[[SessionState], None] | None = None,
     ) -> None:
         servers, slash, chroot = connect.partition("/")
-        self.state = State.CONNECTING
+        self.state = SessionState.CONNECTING
         self.session_id = 0
         """0 until there is a session."""
         self.session_timeout_ms = session_timeout_ms
@@ -202,7 +137,7 @@ class ZooKeeper:
         self._rng = rng
         self._on_state = on_state
         self._password: bytes | None = bytes(PASSWORD_BYTES)
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._watches: dict[tuple[_Kind, str], dict[Watch, None]] = {}
         self._waiting: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
@@ -229,8 +164,8 @@ class ZooKeeper:
             [end] = await asyncio.gather(self._task, return_exceptions=True)
             if isinstance(end, Exception):
                 raise end
-        if self.state is not State.EXPIRED:
-            self._enter(State.CLOSED)
+        if self.state is not SessionState.EXPIRED:
+            self._enter(SessionState.CLOSED)
 
     async def connected(self) -> None:
         """Wait until requests can be sent.
@@ -238,8 +173,8 @@ class ZooKeeper:
         Raises:
             SessionExpired: the client is expired or closed, so they never can be sent.
         """
-        while self.state is not State.CONNECTED:
-            if self.state in (State.EXPIRED, State.CLOSED):
+        while self.state is not SessionState.CONNECTED:
+            if self.state in (SessionState.EXPIRED, SessionState.CLOSED):
                 raise SessionExpired(f"{self.session_id:#x} is {self.state.value}")
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
@@ -377,7 +312,7 @@ class ZooKeeper:
     async def _call(
         self, op: Op, request: Record, on_reply: Callable[[int], None] | None = None
     ) -> Reader:
-        if self.state in (State.EXPIRED, State.CLOSED):
+        if self.state in (SessionState.EXPIRED, SessionState.CLOSED):
             raise SessionExpired(f"{self.session_id:#x} is {self.state.value}")
         if self._connection is None:
             raise ConnectionLoss("not connected")
@@ -392,7 +327,7 @@ class ZooKeeper:
             for host, port in self.servers:
                 if await self._attempt(host, port):
                     rounds = 0
-                if self.state is State.EXPIRED:
+                if self.state is SessionState.EXPIRED:
                     return
             pause = min(BACKOFF_S_MAX, BACKOFF_S_MIN * 2**rounds)
             rounds = min(rounds + 1, 10)
@@ -400,7 +335,7 @@ class ZooKeeper:
 
     async def _attempt(self, host: str, port: int) -> bool:
         """Run one connection until it ends; False if it never carried the session."""
-        connection = _Connection(self)
+        connection = Connection(self)
         try:
             async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self.servers)):
                 loop = asyncio.get_running_loop()
@@ -417,7 +352,7 @@ class ZooKeeper:
                 )
             if response.timeout_ms <= 0:
                 self._watches.clear()
-                self._enter(State.EXPIRED)
+                self._enter(SessionState.EXPIRED)
                 return False
             self.session_id = response.session_id
             self.session_timeout_ms = response.timeout_ms
@@ -426,7 +361,7 @@ class ZooKeeper:
                 return False
             self._connection = connection
             connection.begin(response.timeout_ms / 1000, self._lost_watches())
-            self._enter(State.CONNECTED)
+            self._enter(SessionState.CONNECTED)
             await connection.lost
             return True
         except (OSError, TimeoutError, ConnectionLoss) as error:
@@ -435,13 +370,13 @@ class ZooKeeper:
         finally:
             connection.drop()
 
-    def lose(self, connection: "_Connection") -> None:
+    def lose(self, connection: Connection) -> None:
         """Handle the end of a connection; if it was the session's, no request can be sent now."""
         if connection is self._connection:
             self._connection = None
-            self._enter(State.SUSPENDED)
+            self._enter(SessionState.SUSPENDED)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: SessionState) -> None:
         if state is self.state:
             return
         self.state = state
@@ -487,149 +422,6 @@ class ZooKeeper:
         loop = asyncio.get_running_loop()
         for watch in called:
             loop.call_soon(watch, seen)
-
-
-class _Pending(NamedTuple):
-    xid: int
-    reply: asyncio.Future[Reader]
-    on_reply: Callable[[int], None] | None
-
-
-class _Connection(asyncio.Protocol):
-    """One TCP connection: xids, replies in order, pings, and the deadline for a silent server."""
-
-    def __init__(self, client: ZooKeeper) -> None:
-        self._client = client
-        self._loop = asyncio.get_running_loop()
-        self.lost: asyncio.Future[None] = self._loop.create_future()
-        """Done when the connection has ended, on either side."""
-        self._transport: asyncio.Transport | None = None
-        self._frames = FrameReader(REPLY_BYTES_MAX)
-        self._handshake: asyncio.Future[ConnectResponse] = self._loop.create_future()
-        self._pending: deque[_Pending] = deque()
-        self._xid = 0
-        self._read_timeout_s = 0.0
-        self._heard = 0.0
-        self._spoke = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def shake_hands(self, request: ConnectRequest) -> ConnectResponse:
-        """Request the session.
-
-        Raises:
-            ConnectionLoss: the server closed the connection instead of answering.
-        """
-        self._send(request)
-        return await self._handshake
-
-    def begin(self, session_timeout_s: float, watches: Iterator[SetWatches]) -> None:
-        """Start the session's traffic on this connection: set its watches again, and send pings."""
-        self._read_timeout_s = session_timeout_s * 2 / 3
-        for request in watches:
-            self._send(RequestHeader(XID_SET_WATCHES, Op.SET_WATCHES), request)
-        self._heard = self._loop.time()
-        self._keep_alive()
-
-    async def request(
-        self, op: Op, request: Record, on_reply: Callable[[int], None] | None
-    ) -> Reader:
-        """Send a request and wait for its reply's body; ``on_reply`` gets the code at once."""
-        assert not self.lost.done(), "a client forgets a connection the moment it is lost"
-        self._xid = self._xid % XID_MAX + 1
-        reply: asyncio.Future[Reader] = self._loop.create_future()
-        self._pending.append(_Pending(self._xid, reply, on_reply))
-        self._send(RequestHeader(self._xid, op), request)
-        return await reply
-
-    def drop(self) -> None:
-        """Close the connection now; the outcome of unanswered requests is unknown."""
-        if self._transport is not None:
-            self._transport.abort()
-        self._end()
-
-    # asyncio.Protocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The TCP connection is established."""
-        assert isinstance(transport, asyncio.Transport), "a stream"
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Handle bytes from the server."""
-        self._heard = self._loop.time()
-        self._frames.receive(data)
-        try:
-            for packet in self._frames.frames():
-                self._take(Reader(packet))
-        except WireError as error:
-            log.warning("session %#x: %s", self._client.session_id, error)
-            self.drop()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The TCP connection has ended."""
-        self._end()
-
-    def _end(self) -> None:
-        if self.lost.done():
-            return
-        self.lost.set_result(None)
-        self._client.lose(self)
-        if self._timer is not None:
-            self._timer.cancel()
-        if not self._handshake.done():
-            self._handshake.set_exception(ConnectionLoss("closed by the server"))
-            self._handshake.exception()  # marked as retrieved: no task may wait for it any more
-        pending, self._pending = self._pending, deque()
-        for _, reply, _ in pending:
-            if not reply.done():
-                reply.set_exception(ConnectionLoss("the connection was lost"))
-
-    def _send(self, *parts: Record) -> None:
-        self._spoke = self._loop.time()
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frame(*parts))
-
-    def _take(self, packet: Reader) -> None:
-        if not self._handshake.done():
-            self._handshake.set_result(ConnectResponse.read(packet))
-            return
-        if self._handshake.cancelled():
-            return  # the handshake was given up: this packet is its answer, not a reply
-        header = ReplyHeader.read(packet)
-        client = self._client
-        client.last_zxid = max(client.last_zxid, header.zxid)
-        if header.xid == XID_EVENT:
-            client.notified(WatcherEvent.read(packet))
-        elif header.xid not in (XID_PING, XID_SET_WATCHES):
-            self._reply(header, packet)
-
-    def _reply(self, header: ReplyHeader, body: Reader) -> None:
-        if not self._pending or self._pending[0].xid != header.xid:
-            raise WireError(f"reply {header.xid} out of order")
-        _, reply, on_reply = self._pending.popleft()
-        if on_reply is not None:
-            on_reply(header.error)
-        if reply.done():
-            return  # the caller was cancelled
-        if header.error:
-            reply.set_exception(error_for(header.error))
-        else:
-            reply.set_result(body)
-
-    def _keep_alive(self) -> None:
-        """Ping if half a read timeout has passed since the last send; drop a silent connection.
-
-        The server counts as silent if nothing was received for a read timeout.
-        """
-        now = self._loop.time()
-        if now >= self._heard + self._read_timeout_s:
-            log.info("session %#x: the server is silent", self._client.session_id)
-            self.drop()
-            return
-        if now >= self._spoke + self._read_timeout_s / 2:
-            self._send(RequestHeader(XID_PING, Op.PING))
-        due = min(self._heard + self._read_timeout_s, self._spoke + self._read_timeout_s / 2)
-        self._timer = self._loop.call_at(due, self._keep_alive)
 
 
 def _address(server: str) -> tuple[str, int]:

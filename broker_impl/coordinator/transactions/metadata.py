@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.wire.types import Epoch, TopicPartition
 
 NO_ID: Final = -1
@@ -27,7 +27,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """The epoch before the last bump, if the producer itself requested the bump: it may repeat that
     request (KIP-360)."""
     timeout_ms: int
-    state: State = State.EMPTY
+    state: TransactionState = TransactionState.EMPTY
     partitions: tuple[TopicPartition, ...] = ()
     """The transaction's partitions, including those of ``__consumer_offsets``."""
     started_ms: int = -1

@@ -5,7 +5,7 @@ from typing import Final
 
 from broker_impl.coordinator.transactions import states
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, NO_ID, Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Epoch, TopicPartition
 
@@ -81,22 +81,22 @@ def fenced(epoch: Epoch) -> Epoch:
     return epoch + 1
 
 
-def on_add(state: State) -> ErrorCode:
+def on_add(state: TransactionState) -> ErrorCode:
     """May partitions be added to the transaction, or begin one?"""
     return ErrorCode.CONCURRENT_TRANSACTIONS if states.is_decided(state) else ErrorCode.NONE
 
 
-_ENDS: Final[dict[tuple[State, bool], ErrorCode | None]] = {
-    (State.ONGOING, True): None,
-    (State.ONGOING, False): None,
-    (State.PREPARE_COMMIT, True): ErrorCode.CONCURRENT_TRANSACTIONS,
-    (State.PREPARE_ABORT, False): ErrorCode.CONCURRENT_TRANSACTIONS,
-    (State.COMPLETE_COMMIT, True): ErrorCode.NONE,
-    (State.COMPLETE_ABORT, False): ErrorCode.NONE,
+_ENDS: Final[dict[tuple[TransactionState, bool], ErrorCode | None]] = {
+    (TransactionState.ONGOING, True): None,
+    (TransactionState.ONGOING, False): None,
+    (TransactionState.PREPARE_COMMIT, True): ErrorCode.CONCURRENT_TRANSACTIONS,
+    (TransactionState.PREPARE_ABORT, False): ErrorCode.CONCURRENT_TRANSACTIONS,
+    (TransactionState.COMPLETE_COMMIT, True): ErrorCode.NONE,
+    (TransactionState.COMPLETE_ABORT, False): ErrorCode.NONE,
 }
 
 
-def on_end(state: State, is_commit: bool) -> ErrorCode | None:
+def on_end(state: TransactionState, is_commit: bool) -> ErrorCode | None:
     """The answer to EndTxn; None: decide the transaction now.
 
     A repeated request succeeds once the transaction is complete; every other combination that the
@@ -105,7 +105,7 @@ def on_end(state: State, is_commit: bool) -> ErrorCode | None:
     return _ENDS.get((state, is_commit), ErrorCode.INVALID_TXN_STATE)
 
 
-def goes_on_after_loading(state: State) -> bool:
+def goes_on_after_loading(state: TransactionState) -> bool:
     """Must a new coordinator send markers for this state? Yes, if it is decided (KAFKA-5131).
 
     The coordinator cannot know how many of them its predecessor sent.
@@ -123,14 +123,17 @@ def gives_way(error: ErrorCode) -> bool:
     return True
 
 
-def is_to_complete(state: State, unmarked: Collection[TopicPartition]) -> bool:
+def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]) -> bool:
     """Are all markers written, while the completion is not stored yet because its write failed?"""
     return states.is_decided(state) and not unmarked
 
 
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
     """Has the transaction been open for longer than its producer's timeout?"""
-    return metadata.state is State.ONGOING and now_ms > metadata.started_ms + metadata.timeout_ms
+    return (
+        metadata.state is TransactionState.ONGOING
+        and now_ms > metadata.started_ms + metadata.timeout_ms
+    )
 
 
 def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:

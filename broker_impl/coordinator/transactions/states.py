@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class State(IntEnum):
+class TransactionState(IntEnum):
     """The state of a transactional id, with the numbers of ``__transaction_state``."""
 
     EMPTY = 0
@@ -34,40 +34,44 @@ class State(IntEnum):
 
 
 _TITLES: Final = {
-    State.EMPTY: "Empty",
-    State.ONGOING: "Ongoing",
-    State.PREPARE_COMMIT: "PrepareCommit",
-    State.PREPARE_ABORT: "PrepareAbort",
-    State.COMPLETE_COMMIT: "CompleteCommit",
-    State.COMPLETE_ABORT: "CompleteAbort",
-    State.DEAD: "Dead",
-    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+    TransactionState.EMPTY: "Empty",
+    TransactionState.ONGOING: "Ongoing",
+    TransactionState.PREPARE_COMMIT: "PrepareCommit",
+    TransactionState.PREPARE_ABORT: "PrepareAbort",
+    TransactionState.COMPLETE_COMMIT: "CompleteCommit",
+    TransactionState.COMPLETE_ABORT: "CompleteAbort",
+    TransactionState.DEAD: "Dead",
+    TransactionState.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
 }
 
-_AT_REST: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+_AT_REST: Final = frozenset(
+    {TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}
+)
 
 PREDECESSORS: Final = {
-    State.EMPTY: _AT_REST,
-    State.ONGOING: _AT_REST | {State.ONGOING},
-    State.PREPARE_COMMIT: frozenset({State.ONGOING}),
-    State.PREPARE_ABORT: frozenset({State.ONGOING, State.PREPARE_EPOCH_FENCE}),
-    State.COMPLETE_COMMIT: frozenset({State.PREPARE_COMMIT}),
-    State.COMPLETE_ABORT: frozenset({State.PREPARE_ABORT}),
-    State.DEAD: _AT_REST,
-    State.PREPARE_EPOCH_FENCE: frozenset({State.ONGOING}),
+    TransactionState.EMPTY: _AT_REST,
+    TransactionState.ONGOING: _AT_REST | {TransactionState.ONGOING},
+    TransactionState.PREPARE_COMMIT: frozenset({TransactionState.ONGOING}),
+    TransactionState.PREPARE_ABORT: frozenset(
+        {TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE}
+    ),
+    TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
+    TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
+    TransactionState.DEAD: _AT_REST,
+    TransactionState.PREPARE_EPOCH_FENCE: frozenset({TransactionState.ONGOING}),
 }
 
 
-def may_follow(state: State, former: State) -> bool:
+def may_follow(state: TransactionState, former: TransactionState) -> bool:
     """May an id change from state ``former`` to ``state``?"""
     return former in PREDECESSORS[state]
 
 
-def is_decided(state: State) -> bool:
+def is_decided(state: TransactionState) -> bool:
     """Is the outcome decided, so that markers must be written?"""
-    return state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+    return state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
 
-def is_at_rest(state: State) -> bool:
+def is_at_rest(state: TransactionState) -> bool:
     """Is there neither an open nor a decided transaction?"""
     return state in _AT_REST

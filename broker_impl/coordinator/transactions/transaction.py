@@ -37,7 +37,7 @@ from broker_impl.coordinator.transactions.events import (
     Written,
 )
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, NO_ID, Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Epoch, TopicPartition
 
@@ -134,7 +134,7 @@ class Transaction:
             metadata, event.producer_id, expected
         ):
             _refuse(event, ErrorCode.PRODUCER_FENCED, effects)
-        elif metadata.state is State.ONGOING:
+        elif metadata.state is TransactionState.ONGOING:
             if rules.bumped(metadata, expected) is None:
                 _refuse(event, ErrorCode.PRODUCER_FENCED, effects)
             else:
@@ -193,7 +193,7 @@ class Transaction:
         if error is not ErrorCode.NONE:
             _refuse(event, error, effects)
             return
-        is_ongoing = metadata.state is State.ONGOING
+        is_ongoing = metadata.state is TransactionState.ONGOING
         known = metadata.partitions if is_ongoing else ()
         added = tuple(dict.fromkeys((*known, *event.partitions)))
         if is_ongoing and len(added) == len(known):
@@ -201,7 +201,7 @@ class Transaction:
             return
         changed = msgspec.structs.replace(
             metadata,
-            state=State.ONGOING,
+            state=TransactionState.ONGOING,
             partitions=added,
             started_ms=metadata.started_ms if is_ongoing else now_ms,
             updated_ms=now_ms,
@@ -234,7 +234,7 @@ class Transaction:
         fences: bool = False,
     ) -> None:
         """Start to write a change, and remember the request that it answers."""
-        former = State.PREPARE_EPOCH_FENCE if fences else self.metadata.state
+        former = TransactionState.PREPARE_EPOCH_FENCE if fences else self.metadata.state
         assert self._pending is None, f"{self.transactional_id}: two changes at a time"
         assert states.may_follow(changed.state, former), (
             f"{self.transactional_id}: {changed.state.name} after {former.name}"
@@ -243,7 +243,7 @@ class Transaction:
         self._pending = _Pending(
             number=number, metadata=changed, request=request, answer=answer, fences=fences
         )
-        is_last = changed.state is State.DEAD
+        is_last = changed.state is TransactionState.DEAD
         effects.append(
             Write(
                 transactional_id=self.transactional_id,
@@ -265,7 +265,7 @@ class Transaction:
     ) -> None:
         decided = msgspec.structs.replace(
             self.metadata,
-            state=State.PREPARE_COMMIT if is_commit else State.PREPARE_ABORT,
+            state=TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
             updated_ms=now_ms,
         )
         self._begin(decided, effects, request, answer, fences=fences)
@@ -274,7 +274,7 @@ class Transaction:
         self, now_ms: int, effects: list[Effect], request: InitProducerId | None = None
     ) -> None:
         """Abort the open transaction under a new epoch that no producer ever gets."""
-        assert states.may_follow(State.PREPARE_EPOCH_FENCE, self.metadata.state), (
+        assert states.may_follow(TransactionState.PREPARE_EPOCH_FENCE, self.metadata.state), (
             f"{self.transactional_id}: {self.metadata.state.name} cannot be fenced"
         )
         if not self._failed_to_fence:
@@ -301,7 +301,7 @@ class Transaction:
         self.metadata = pending.metadata
         if pending.fences:
             self._failed_to_fence = False
-        if pending.metadata.state is State.DEAD:
+        if pending.metadata.state is TransactionState.DEAD:
             effects.append(Forgotten(self.transactional_id))
             return
         if pending.request is not None:
@@ -322,7 +322,7 @@ class Transaction:
                 transactional_id=self.transactional_id,
                 producer_id=metadata.producer_id,
                 producer_epoch=metadata.producer_epoch,
-                is_commit=metadata.state is State.PREPARE_COMMIT,
+                is_commit=metadata.state is TransactionState.PREPARE_COMMIT,
                 partitions=tuple(self._unmarked),
             )
         )
@@ -340,10 +340,12 @@ class Transaction:
                 self._complete(now_ms, effects)
 
     def _complete(self, now_ms: int, effects: list[Effect]) -> None:
-        committed = self.metadata.state is State.PREPARE_COMMIT
+        committed = self.metadata.state is TransactionState.PREPARE_COMMIT
         done = msgspec.structs.replace(
             self.metadata,
-            state=State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT,
+            state=TransactionState.COMPLETE_COMMIT
+            if committed
+            else TransactionState.COMPLETE_ABORT,
             partitions=(),
             updated_ms=now_ms,
         )
@@ -359,7 +361,9 @@ class Transaction:
         elif rules.is_timed_out(self.metadata, now_ms):
             self._fence(now_ms, effects)
         elif rules.may_expire(self.metadata, now_ms, event.expiration_ms):
-            self._begin(msgspec.structs.replace(self.metadata, state=State.DEAD), effects)
+            self._begin(
+                msgspec.structs.replace(self.metadata, state=TransactionState.DEAD), effects
+            )
 
     def _unload(self, effects: list[Effect]) -> None:
         pending, self._pending = self._pending, None

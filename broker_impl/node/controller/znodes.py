@@ -20,17 +20,9 @@ from broker_impl.controller.reassignment import Assignment, Move
 from broker_impl.errors import BrokerError, ConfigError
 from broker_impl.node import zk_paths
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
-from broker_impl.zookeeper.client import (
-    Check,
-    Create,
-    Delete,
-    MultiFailed,
-    MultiResult,
-    SetData,
-    WatchEvent,
-    ZooKeeper,
-)
+from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
 from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, NodeExists, NoNode
+from broker_impl.zookeeper.multi import Check, Create, Delete, MultiFailed, MultiResult, SetData
 from broker_impl.zookeeper.records import Stat
 
 LOG = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ _NEVER = "0001-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ContainerState:
     """The state of a container, as the engine reports it."""
 
     is_up: bool
@@ -38,7 +38,7 @@ class State:
     """Identifies a life of the container by its start time; empty before the first start."""
 
     @classmethod
-    def told(cls, state: dict[str, Any]) -> "State":
+    def told(cls, state: dict[str, Any]) -> "ContainerState":
         """Convert the ``State`` of an inspection."""
         status, began = state["ExitCode"], state["StartedAt"]
         return cls(
@@ -58,7 +58,7 @@ class Container:
         name: NodeId,
         identity: str,
         engine: Engine,
-        on_exit: Callable[[Exit, State], None],
+        on_exit: Callable[[Exit, ContainerState], None],
     ) -> None:
         """``on_exit`` is called once for each unexpected exit."""
         self.name = name
@@ -120,10 +120,10 @@ class Container:
         found: dict[str, Any] = await self._engine.call(self._api.inspect_container, self.identity)
         return found
 
-    async def state(self) -> State:
-        return State.told((await self.inspect())["State"])
+    async def state(self) -> ContainerState:
+        return ContainerState.told((await self.inspect())["State"])
 
-    async def look(self) -> State:
+    async def look(self) -> ContainerState:
         """Return the current state; report an unexpected exit before returning."""
         state = await self.state()
         async with self._telling:
@@ -133,7 +133,7 @@ class Container:
                     await self._tell(state)
         return state
 
-    async def _tell(self, state: State) -> None:
+    async def _tell(self, state: ContainerState) -> None:
         """Report an unexpected exit, with the last line of the log and the cause if possible."""
         said = ""
         try:

@@ -29,7 +29,7 @@ from harness.cluster.containers import (
     network,
     packets,
 )
-from harness.cluster.containers.container import Container, State
+from harness.cluster.containers.container import Container, ContainerState
 from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.containers.disks import DATA, Disks
 from harness.cluster.containers.engine import Engine, EngineError
@@ -379,7 +379,7 @@ class Containers(Meshed):
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(HOST, self._published[self._doors[HARNESS, node]])
 
-    def _ended(self, end: Exit, state: State) -> None:
+    def _ended(self, end: Exit, state: ContainerState) -> None:
         if not self._excuses.cover(end, oom_killed=state.oom_killed):
             self.unexpected_exits.append(end)
 

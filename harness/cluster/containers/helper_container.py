@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from harness.cluster.containers import container_spec
-from harness.cluster.containers.container import State
+from harness.cluster.containers.container import ContainerState
 from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.containers.engine import Engine, EngineError
 from harness.cluster.polling import until
@@ -66,9 +66,9 @@ class Errands:
             raise ErrandError(f"{command[0]} ended with status {state.status}: {text}")
         return text
 
-    async def _state(self, identity: str) -> State:
+    async def _state(self, identity: str) -> ContainerState:
         found = await self._engine.call(self._engine.client.api.inspect_container, identity)
-        return State.told(found["State"])
+        return ContainerState.told(found["State"])
 
     async def _has_ended(self, identity: str) -> bool:
         state = await self._state(identity)

@@ -9,7 +9,7 @@ import random
 
 import msgspec
 
-from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.errors import NoNode, ZooKeeperError
 from broker_impl.zookeeper.records import Stat
 from harness.cluster.observe.metadata_view import Registration, Unseen
@@ -124,7 +124,10 @@ class View:
             raise Unseen(f"{path}: {error!r}") from error
 
     async def _session(self) -> ZooKeeper:
-        if self._zookeeper is not None and self._zookeeper.state in (State.EXPIRED, State.CLOSED):
+        if self._zookeeper is not None and self._zookeeper.state in (
+            SessionState.EXPIRED,
+            SessionState.CLOSED,
+        ):
             await self.close()
         if self._zookeeper is None:
             self._zookeeper = ZooKeeper(

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker_impl.controller.deletion import TRANSITIONS, Event, State, TopicDeletion
+from broker_impl.controller.deletion import TRANSITIONS, DeletionState, Event, TopicDeletion
 
 BROKERS = st.integers(1, 3)
 
@@ -63,10 +63,10 @@ def test_a_topic_without_replicas_is_gone() -> None:
     assert TopicDeletion([]).is_complete
 
 
-@given(st.sampled_from([State.SUCCESSFUL]), st.sampled_from(list(Event)))
-def test_what_is_gone_stays_gone(state: State, event: Event) -> None:
+@given(st.sampled_from([DeletionState.SUCCESSFUL]), st.sampled_from(list(Event)))
+def test_what_is_gone_stays_gone(state: DeletionState, event: Event) -> None:
     """No event brings a deleted replica back."""
-    assert TRANSITIONS.get((state, event), State.SUCCESSFUL) is State.SUCCESSFUL
+    assert TRANSITIONS.get((state, event), DeletionState.SUCCESSFUL) is DeletionState.SUCCESSFUL
 
 
 class Deleting(RuleBasedStateMachine):

@@ -4,7 +4,7 @@ import pytest
 
 from broker_impl.coordinator import transaction_records
 from broker_impl.coordinator.transactions.metadata import Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import WireError
 from broker_impl.wire.types import TopicPartition
 
@@ -22,7 +22,7 @@ def test_a_value_is_laid_out_as_kafka_does() -> None:
         producer_id=7,
         producer_epoch=3,
         timeout_ms=60_000,
-        state=State.ONGOING,
+        state=TransactionState.ONGOING,
         partitions=(TopicPartition("a", 2), TopicPartition("b", 0), TopicPartition("a", 1)),
         started_ms=5,
         updated_ms=9,
@@ -35,7 +35,7 @@ def test_a_value_is_laid_out_as_kafka_does() -> None:
     )
     found = transaction_records.decode_value(data)
     assert sorted(found.partitions) == sorted(metadata.partitions)
-    assert found.state is State.ONGOING
+    assert found.state is TransactionState.ONGOING
     assert (found.producer_id, found.producer_epoch, found.timeout_ms) == (7, 3, 60_000)
     assert (found.started_ms, found.updated_ms) == (5, 9)
 

@@ -8,7 +8,7 @@ from broker_impl.errors import ConfigError
 from broker_impl.node import session as module
 from broker_impl.node import zk_paths
 from broker_impl.node.session import Session, persist
-from broker_impl.zookeeper.client import State
+from broker_impl.zookeeper.client import SessionState
 from broker_impl.zookeeper.errors import ConnectionLoss, NodeExists, SessionExpired
 
 
@@ -77,10 +77,10 @@ async def test_only_the_session_of_now_can_expire(session: Session) -> None:
     """Only the present session can report its expiry, a replaced one cannot."""
     await session.open()
     await session.open()
-    FakeClient.made[0].on_state(State.EXPIRED)
-    FakeClient.made[1].on_state(State.SUSPENDED)
+    FakeClient.made[0].on_state(SessionState.EXPIRED)
+    FakeClient.made[1].on_state(SessionState.SUSPENDED)
     assert not session.expired.is_set()
-    FakeClient.made[1].on_state(State.EXPIRED)
+    FakeClient.made[1].on_state(SessionState.EXPIRED)
     assert session.expired.is_set()
     await session.close()
     assert FakeClient.made[1].is_closed

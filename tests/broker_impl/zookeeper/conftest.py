@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from broker_impl.log.memory_disk import MemoryDisk
-from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.server import Server
 from broker_impl.zookeeper.sessions import SessionTracker
@@ -24,7 +24,7 @@ class Site:
         self.port = 0
         self.server: Server
         self.clients: list[ZooKeeper] = []
-        self.states: list[State] = []
+        self.states: list[SessionState] = []
 
     async def start(self, *, connections_max: int = 0, frame_bytes_max: int = 10_000) -> None:
         store = Store(self.disk)
@@ -51,7 +51,7 @@ class Site:
         chroot: str = "",
         *,
         session_timeout_ms: int = 1000,
-        on_state: Callable[[State], None] | None = None,
+        on_state: Callable[[SessionState], None] | None = None,
     ) -> ZooKeeper:
         client = ZooKeeper(
             f"127.0.0.1:{self.port}{chroot}",

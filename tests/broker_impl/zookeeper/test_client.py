@@ -6,16 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker_impl.zookeeper import client as client_module
-from broker_impl.zookeeper.client import (
-    Check,
-    Create,
-    Delete,
-    MultiFailed,
-    SetData,
-    State,
-    WatchEvent,
-    ZooKeeper,
-)
+from broker_impl.zookeeper.client import SessionState, WatchEvent, ZooKeeper
+from broker_impl.zookeeper.connection import Connection
 from broker_impl.zookeeper.errors import (
     BadArguments,
     BadVersion,
@@ -29,6 +21,7 @@ from broker_impl.zookeeper.errors import (
     ZooKeeperError,
 )
 from broker_impl.zookeeper.jute import FrameReader, Reader, Record, frame
+from broker_impl.zookeeper.multi import Check, Create, Delete, MultiFailed, SetData
 from broker_impl.zookeeper.records import (
     ConnectRequest,
     ConnectResponse,
@@ -290,13 +283,13 @@ async def suspend(site: Site, zk: ZooKeeper) -> None:
 
 
 async def suspended(zk: ZooKeeper) -> None:
-    while zk.state is State.CONNECTED:  # noqa: ASYNC110 - a callback would only set a flag
+    while zk.state is SessionState.CONNECTED:  # noqa: ASYNC110 - a callback would only set a flag
         await asyncio.sleep(0)
 
 
 async def test_states_are_told_in_order(site: Site) -> None:
     """The states of a connection are reported in order, from connecting to closed."""
-    states: list[State] = []
+    states: list[SessionState] = []
     zk = await site.client(on_state=states.append)
     session_id = zk.session_id
     for _ in range(2):
@@ -306,12 +299,12 @@ async def test_states_are_told_in_order(site: Site) -> None:
     await zk.close()
     await asyncio.sleep(0)
     assert states == [
-        State.CONNECTED,
-        State.SUSPENDED,
-        State.CONNECTED,
-        State.SUSPENDED,
-        State.CONNECTED,
-        State.CLOSED,
+        SessionState.CONNECTED,
+        SessionState.SUSPENDED,
+        SessionState.CONNECTED,
+        SessionState.SUSPENDED,
+        SessionState.CONNECTED,
+        SessionState.CLOSED,
     ]
 
 
@@ -351,7 +344,7 @@ async def test_an_expired_session_is_final(site: Site, monkeypatch: pytest.Monke
 
     The session then stays expired.
     """
-    states: list[State] = []
+    states: list[SessionState] = []
     zk = await site.client(session_timeout_ms=200, on_state=states.append)
     witness = await site.client()
     await zk.create("/e", ephemeral=True)
@@ -361,22 +354,22 @@ async def test_an_expired_session_is_final(site: Site, monkeypatch: pytest.Monke
     monkeypatch.setattr(site.server, "admits", lambda host: False)
     await suspend(site, zk)
     assert await gone == WatchEvent(EventType.DELETED, "/e")
-    assert zk.state is State.SUSPENDED
+    assert zk.state is SessionState.SUSPENDED
     monkeypatch.setattr(site.server, "admits", admits)
     with pytest.raises(SessionExpired):
         await zk.connected()
     with pytest.raises(SessionExpired):
         await zk.get("/")
     await zk.close()
-    assert states == [State.CONNECTED, State.SUSPENDED, State.EXPIRED]
+    assert states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED]
 
 
 async def test_pings_keep_a_quiet_session(site: Site) -> None:
     """Pings keep the session of a client without requests alive, over one connection."""
-    states: list[State] = []
+    states: list[SessionState] = []
     zk = await site.client(session_timeout_ms=100, on_state=states.append)
     await asyncio.sleep(0.4)
-    assert states == [State.CONNECTED]
+    assert states == [SessionState.CONNECTED]
     assert site.server.pipeline.clients.keys() == {zk.session_id}
 
 
@@ -398,7 +391,7 @@ async def test_a_client_can_give_up_before_it_ever_connected() -> None:
     await zk.close()
     with pytest.raises(SessionExpired):
         await starting
-    assert zk.state is State.CLOSED
+    assert zk.state is SessionState.CLOSED
 
 
 async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:
@@ -606,7 +599,7 @@ async def test_an_answer_to_a_handshake_that_was_given_up() -> None:
     accept the session again.
     """
     zk = ZooKeeper("h:1", session_timeout_ms=600, rng=random.Random(1))
-    connection = client_module._Connection(zk)
+    connection = Connection(zk)
     shaking = asyncio.create_task(connection.shake_hands(ConnectRequest(0, 0, 600, 0, b"", False)))
     await asyncio.sleep(0)
     shaking.cancel()  # the deadline passes, and in the same turn of the event loop …

@@ -25,7 +25,7 @@ from broker_impl.coordinator.transactions.events import (
     Write,
 )
 from broker_impl.coordinator.transactions.metadata import Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
 
@@ -117,7 +117,7 @@ def test_an_id_whose_first_write_fails_was_never_there() -> None:
     assert here.needs_id("tx", -1)
 
 
-def entry(transactional_id: str, state: State | None) -> tuple[bytes, bytes | None]:
+def entry(transactional_id: str, state: TransactionState | None) -> tuple[bytes, bytes | None]:
     key = transaction_records.encode_key(transactional_id)
     if state is None:
         return key, None
@@ -129,14 +129,16 @@ def test_the_last_word_on_each_id_counts() -> None:
     """The last record of each transactional id counts; a tombstone removes the id."""
     found = fold(
         [
-            entry("a", State.EMPTY),
-            entry("b", State.EMPTY),
-            entry("a", State.ONGOING),
+            entry("a", TransactionState.EMPTY),
+            entry("b", TransactionState.EMPTY),
+            entry("a", TransactionState.ONGOING),
             entry("b", None),
             (b"\x00\x63later", b"?"),
         ]
     )
-    assert {name: metadata.state for name, metadata in found.items()} == {"a": State.ONGOING}
+    assert {name: metadata.state for name, metadata in found.items()} == {
+        "a": TransactionState.ONGOING
+    }
 
 
 class World:

@@ -23,7 +23,7 @@ from broker_impl.coordinator.transactions.events import (
     Write,
 )
 from broker_impl.coordinator.transactions.metadata import Metadata
-from broker_impl.coordinator.transactions.states import State
+from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
 
@@ -141,7 +141,7 @@ class Driver:
         assert isinstance(found, Metadata)
         return found
 
-    def state(self) -> State:
+    def state(self) -> TransactionState:
         return self.metadata.state
 
     @property
@@ -152,16 +152,16 @@ class Driver:
         ]
 
 
-def driven(state: State) -> Driver:
+def driven(state: TransactionState) -> Driver:
     """A driver whose transactional id has producer 101, epoch 0, and is in this state."""
     driver = Driver()
     assert driver.init() == InitAnswer(producer_id=101, producer_epoch=0)
-    if state is State.EMPTY:
+    if state is TransactionState.EMPTY:
         return driver
     assert driver.add(A, B) is NONE
-    if state is State.ONGOING:
+    if state is TransactionState.ONGOING:
         return driver
-    commit = state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+    commit = state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
     assert driver.end(commit=commit) is NONE
     if not states.is_decided(state):
         driver.mark()
@@ -171,15 +171,15 @@ def driven(state: State) -> Driver:
 
 def test_a_transaction_is_kept_step_by_step() -> None:
     """T6: each step of a transaction is logged: begun, decided, complete after the last marker."""
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     assert driver.end() is NONE
     (sent,) = driver.markers
     assert (sent.producer_id, sent.producer_epoch, sent.is_commit) == (101, 0, True)
     assert sent.partitions == (A, B)
     driver.carry_out(driver.coordinator.marked(sent, A, 0))
-    assert driver.state() is State.PREPARE_COMMIT
+    assert driver.state() is TransactionState.PREPARE_COMMIT
     driver.carry_out(driver.coordinator.marked(sent, A, 0))
-    assert driver.state() is State.PREPARE_COMMIT
+    assert driver.state() is TransactionState.PREPARE_COMMIT
     driver.carry_out(driver.coordinator.marked(sent, B, 0))
     assert driver.logged == ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit"]
     assert driver.metadata.partitions == ()
@@ -210,15 +210,15 @@ def test_nothing_is_answered_before_it_is_kept() -> None:
 @pytest.mark.parametrize(
     ("state", "commit", "abort"),
     [
-        (State.EMPTY, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
-        (State.ONGOING, NONE, NONE),
-        (State.PREPARE_COMMIT, BUSY, ErrorCode.INVALID_TXN_STATE),
-        (State.PREPARE_ABORT, ErrorCode.INVALID_TXN_STATE, BUSY),
-        (State.COMPLETE_COMMIT, NONE, ErrorCode.INVALID_TXN_STATE),
-        (State.COMPLETE_ABORT, ErrorCode.INVALID_TXN_STATE, NONE),
+        (TransactionState.EMPTY, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
+        (TransactionState.ONGOING, NONE, NONE),
+        (TransactionState.PREPARE_COMMIT, BUSY, ErrorCode.INVALID_TXN_STATE),
+        (TransactionState.PREPARE_ABORT, ErrorCode.INVALID_TXN_STATE, BUSY),
+        (TransactionState.COMPLETE_COMMIT, NONE, ErrorCode.INVALID_TXN_STATE),
+        (TransactionState.COMPLETE_ABORT, ErrorCode.INVALID_TXN_STATE, NONE),
     ],
 )
-def test_end_txn(state: State, commit: ErrorCode, abort: ErrorCode) -> None:
+def test_end_txn(state: TransactionState, commit: ErrorCode, abort: ErrorCode) -> None:
     """EndTxn answers as in TV1; a repeated EndTxn after completion gets the same success."""
     assert driven(state).end(commit=True) is commit
     assert driven(state).end(commit=False) is abort
@@ -227,22 +227,24 @@ def test_end_txn(state: State, commit: ErrorCode, abort: ErrorCode) -> None:
 @pytest.mark.parametrize(
     ("state", "expected", "then"),
     [
-        (State.EMPTY, NONE, State.ONGOING),
-        (State.ONGOING, NONE, State.ONGOING),
-        (State.PREPARE_COMMIT, BUSY, State.PREPARE_COMMIT),
-        (State.PREPARE_ABORT, BUSY, State.PREPARE_ABORT),
-        (State.COMPLETE_COMMIT, NONE, State.ONGOING),
-        (State.COMPLETE_ABORT, NONE, State.ONGOING),
+        (TransactionState.EMPTY, NONE, TransactionState.ONGOING),
+        (TransactionState.ONGOING, NONE, TransactionState.ONGOING),
+        (TransactionState.PREPARE_COMMIT, BUSY, TransactionState.PREPARE_COMMIT),
+        (TransactionState.PREPARE_ABORT, BUSY, TransactionState.PREPARE_ABORT),
+        (TransactionState.COMPLETE_COMMIT, NONE, TransactionState.ONGOING),
+        (TransactionState.COMPLETE_ABORT, NONE, TransactionState.ONGOING),
     ],
 )
-def test_add_partitions(state: State, expected: ErrorCode, then: State) -> None:
+def test_add_partitions(
+    state: TransactionState, expected: ErrorCode, then: TransactionState
+) -> None:
     driver = driven(state)
     assert driver.add(A) is expected
     assert driver.state() is then
 
 
 def test_partitions_that_are_in_are_not_written_again() -> None:
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     written = len(driver.log)
     assert driver.add(B) is NONE
     assert len(driver.log) == written
@@ -251,7 +253,7 @@ def test_partitions_that_are_in_are_not_written_again() -> None:
 
 
 def test_a_second_transaction_forgets_the_first_ones_partitions() -> None:
-    driver = driven(State.COMPLETE_ABORT)
+    driver = driven(TransactionState.COMPLETE_ABORT)
     driver.now_ms = 77
     driver.add(B)
     assert driver.metadata.partitions == (B,)
@@ -268,13 +270,16 @@ def test_a_second_transaction_forgets_the_first_ones_partitions() -> None:
 )
 def test_strangers_are_refused(producer_id: int, epoch: int, expected: ErrorCode) -> None:
     """A request with another epoch, even a later one, or with another producer id is refused."""
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     assert driver.add(A, producer_id=producer_id, epoch=epoch) is expected
     assert driver.end(producer_id=producer_id, epoch=epoch) is expected
 
 
-@pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
-def test_the_next_producer_fences_the_one_before(state: State) -> None:
+@pytest.mark.parametrize(
+    "state",
+    [TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT],
+)
+def test_the_next_producer_fences_the_one_before(state: TransactionState) -> None:
     """T-06: each InitProducerId gets a new epoch, which fences the producer before it."""
     driver = driven(state)
     assert driver.init() == InitAnswer(producer_id=101, producer_epoch=1)
@@ -282,8 +287,8 @@ def test_the_next_producer_fences_the_one_before(state: State) -> None:
     assert driver.add(A, epoch=1) is NONE
 
 
-@pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
-def test_what_is_decided_is_waited_for(state: State) -> None:
+@pytest.mark.parametrize("state", [TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT])
+def test_what_is_decided_is_waited_for(state: TransactionState) -> None:
     driver = driven(state)
     assert driver.init() == InitAnswer(error=BUSY)
     driver.mark()
@@ -295,7 +300,7 @@ def test_what_a_producer_left_open_is_aborted() -> None:
 
     The next producer retries, and gets the epoch after that one.
     """
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     assert driver.init() == InitAnswer(error=BUSY)
     (sent,) = driver.markers
     assert (sent.producer_epoch, sent.is_commit) == (1, False)
@@ -307,7 +312,7 @@ def test_what_a_producer_left_open_is_aborted() -> None:
 
 def test_a_fence_that_cannot_be_written_uses_one_epoch() -> None:
     """KAFKA-9666: a fence that cannot be written uses up one epoch, and fences at once."""
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     driver.writes_fail = True
     for _ in range(3):
         assert driver.init() == InitAnswer(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -322,11 +327,11 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted() -> None:
 
     The bump fences its producer, which could otherwise continue.
     """
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     driver.tick(TIMEOUT_MS)
-    assert driver.state() is State.ONGOING
+    assert driver.state() is TransactionState.ONGOING
     driver.tick(1)
-    assert driver.state() is State.PREPARE_ABORT
+    assert driver.state() is TransactionState.PREPARE_ABORT
     assert driver.markers[0].producer_epoch == 1
     assert driver.add(A, epoch=0) is ErrorCode.PRODUCER_FENCED
     driver.mark()
@@ -335,26 +340,26 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted() -> None:
 
 def test_a_change_that_cannot_be_written_is_as_if_never_asked_for() -> None:
     """KAFKA-5351: a change that cannot be written has no effect, and does not block the id."""
-    driver = driven(State.EMPTY)
+    driver = driven(TransactionState.EMPTY)
     driver.writes_fail = True
     assert driver.add(A) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert driver.state() is State.EMPTY
+    assert driver.state() is TransactionState.EMPTY
     driver.writes_fail = False
     assert driver.add(A) is NONE
     driver.writes_fail = True
     assert driver.end() is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert driver.state() is State.ONGOING
+    assert driver.state() is TransactionState.ONGOING
     assert driver.markers == []
 
 
 def test_completion_is_tried_until_it_is_written() -> None:
-    driver = driven(State.PREPARE_COMMIT)
+    driver = driven(TransactionState.PREPARE_COMMIT)
     driver.writes_fail = True
     driver.mark()
-    assert driver.state() is State.PREPARE_COMMIT
+    assert driver.state() is TransactionState.PREPARE_COMMIT
     driver.writes_fail = False
     driver.tick(1)
-    assert driver.state() is State.COMPLETE_COMMIT
+    assert driver.state() is TransactionState.COMPLETE_COMMIT
 
 
 def test_the_next_coordinator_carries_out_what_was_decided() -> None:
@@ -362,7 +367,7 @@ def test_the_next_coordinator_carries_out_what_was_decided() -> None:
 
     It cannot know which of them are written.
     """
-    driver = driven(State.PREPARE_COMMIT)
+    driver = driven(TransactionState.PREPARE_COMMIT)
     driver.markers.clear()
     driver.start()
     assert driver.end() is BUSY
@@ -374,7 +379,7 @@ def test_the_next_coordinator_carries_out_what_was_decided() -> None:
 
 def test_the_answer_to_an_old_marker_is_not_taken_for_a_new_one() -> None:
     """KAFKA-16352: the answer to a marker of an older epoch does not count for a later one."""
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     driver.init()
     late = driver.markers[0]
     driver.mark()
@@ -383,7 +388,7 @@ def test_the_answer_to_an_old_marker_is_not_taken_for_a_new_one() -> None:
     driver.end(epoch=2)
     driver.carry_out(driver.coordinator.marked(late, A, 0))
     driver.carry_out(driver.coordinator.marked(late, B, 0))
-    assert driver.state() is State.PREPARE_COMMIT
+    assert driver.state() is TransactionState.PREPARE_COMMIT
 
 
 def test_a_producer_may_bump_its_own_epoch_and_ask_again() -> None:
@@ -391,7 +396,7 @@ def test_a_producer_may_bump_its_own_epoch_and_ask_again() -> None:
 
     A producer that initialized in between fences it.
     """
-    driver = driven(State.COMPLETE_ABORT)
+    driver = driven(TransactionState.COMPLETE_ABORT)
     bumped = InitAnswer(producer_id=101, producer_epoch=1)
     assert driver.init(101, 0) == bumped
     assert driver.init(101, 0) == bumped
@@ -407,20 +412,20 @@ def test_a_zombie_does_not_abort_its_successors_transaction() -> None:
 
     Kafka 2.8 is less strict: it aborts first, and fences at the second attempt.
     """
-    driver = driven(State.EMPTY)
+    driver = driven(TransactionState.EMPTY)
     driver.init()
     driver.add(A, epoch=1)
     assert driver.init(101, 0) == InitAnswer(error=ErrorCode.PRODUCER_FENCED)
-    assert driver.state() is State.ONGOING
+    assert driver.state() is TransactionState.ONGOING
 
 
-def exhausted(driver: Driver, state: State = State.EMPTY) -> None:
+def exhausted(driver: Driver, state: TransactionState = TransactionState.EMPTY) -> None:
     last = Metadata(
         producer_id=101,
         producer_epoch=rules.EPOCH_LAST - 1,
         timeout_ms=TIMEOUT_MS,
         state=state,
-        partitions=(A,) if state is State.ONGOING else (),
+        partitions=(A,) if state is TransactionState.ONGOING else (),
         started_ms=0,
         updated_ms=0,
     )
@@ -445,7 +450,7 @@ def test_an_exhausted_epoch_leads_to_another_id() -> None:
 
 def test_there_is_an_epoch_left_to_fence_the_last_one() -> None:
     driver = Driver()
-    exhausted(driver, State.ONGOING)
+    exhausted(driver, TransactionState.ONGOING)
     assert driver.init() == InitAnswer(error=BUSY)
     assert driver.markers[0].producer_epoch == rules.EPOCH_LAST
     driver.mark()
@@ -455,22 +460,22 @@ def test_there_is_an_epoch_left_to_fence_the_last_one() -> None:
 def test_an_id_is_forgotten_but_never_in_a_transaction() -> None:
     """T-43: a transactional id expires only without a transaction in progress."""
     expiration_ms = TransactionConfig().expiration_ms
-    driver = driven(State.EMPTY)
+    driver = driven(TransactionState.EMPTY)
     driver.tick(expiration_ms - 1)
-    assert driver.state() is State.EMPTY
+    assert driver.state() is TransactionState.EMPTY
     driver.tick(1)
     assert driver.coordinator.describe("tx") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert driver.logged[-1] == "Gone"
     driver.start()
     assert driver.coordinator.describe("tx") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    decided = driven(State.PREPARE_ABORT)
+    decided = driven(TransactionState.PREPARE_ABORT)
     decided.tick(expiration_ms)
-    assert decided.state() is State.PREPARE_ABORT
+    assert decided.state() is TransactionState.PREPARE_ABORT
 
 
 def test_whether_a_transaction_is_open_can_be_asked() -> None:
     """T9: verify checks that a producer's open transaction, in its epoch, has the partitions."""
-    driver = driven(State.ONGOING)
+    driver = driven(TransactionState.ONGOING)
     other = TopicPartition("c", 0)
     assert driver.coordinator.verify("tx", 101, 0, (A, other)) == {
         A: NONE,
@@ -488,7 +493,7 @@ def test_whether_a_transaction_is_open_can_be_asked() -> None:
 
 def test_every_state_has_a_way_in_and_none_but_the_dead_is_an_end() -> None:
     """Every state can be reached, and every state except Dead can be left."""
-    assert set(states.PREDECESSORS) == set(State)
+    assert set(states.PREDECESSORS) == set(TransactionState)
     assert all(states.PREDECESSORS.values())
     left = set().union(*states.PREDECESSORS.values())
-    assert set(State) - left == {State.DEAD}
+    assert set(TransactionState) - left == {TransactionState.DEAD}

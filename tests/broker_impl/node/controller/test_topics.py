@@ -251,7 +251,7 @@ async def test_a_deletion_survives_its_controller(two: Any) -> None:
 
 async def test_a_refused_deletion_is_tried_again(two: Any, monkeypatch: Any) -> None:
     """A broker that could not delete a replica is asked again after a while."""
-    monkeypatch.setattr("broker_impl.node.controller.runtime._DELETION_RETRY_S", 0.02)
+    monkeypatch.setattr("broker_impl.node.controller.term._DELETION_RETRY_S", 0.02)
     await two.topic("t", [2])
     await two.led(T0, 2, 2)
     two.peers.keeping.add(2)

@@ -8,7 +8,7 @@ import pytest
 from docker.errors import APIError
 
 from harness.cluster.containers import container
-from harness.cluster.containers.container import Container, State
+from harness.cluster.containers.container import Container, ContainerState
 from harness.cluster.containers.engine import Engine
 from harness.cluster.node import Exit, NodeError
 
@@ -79,7 +79,7 @@ class Held:
     def __init__(self) -> None:
         self.engine = FakeEngine()
         self.ends: list[Exit] = []
-        self.states: list[State] = []
+        self.states: list[ContainerState] = []
         self.node = Container(
             "broker-1",
             "c0ffee",
@@ -87,7 +87,7 @@ class Held:
             self._ended,
         )
 
-    def _ended(self, end: Exit, state: State) -> None:
+    def _ended(self, end: Exit, state: ContainerState) -> None:
         self.ends.append(end)
         self.states.append(state)
 
@@ -101,9 +101,9 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 @pytest.mark.parametrize(("code", "status"), [(0, 0), (1, 1), (64, 64), (137, -9), (139, -11)])
 def test_a_signal_is_a_negative_status(code: int, status: int) -> None:
     """An end by a signal is a negative status, as for a process."""
-    assert State.told({**RUNNING, "Running": False, "ExitCode": code, "StartedAt": "x"}).status == (
-        status
-    )
+    assert ContainerState.told(
+        {**RUNNING, "Running": False, "ExitCode": code, "StartedAt": "x"}
+    ).status == (status)
 
 
 async def test_a_life_from_start_to_kill(held: Held) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker_impl.errors import StorageError
-from broker_impl.zookeeper.client import State, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster.address import Address
 from harness.cluster.simulated import session_expiry, simulated_node
@@ -35,7 +35,7 @@ def test_who_knows_the_secret_ends_the_session(knows_secret: bool) -> None:
 
             return main()
 
-        async def main() -> tuple[bool, State]:
+        async def main() -> tuple[bool, SessionState]:
             await asyncio.sleep(0.5)
             owner = ZooKeeper(str(SERVER), session_timeout_ms=TIMEOUT_MS, rng=random.Random(3))
             await owner.start()
@@ -49,7 +49,9 @@ def test_who_knows_the_secret_ends_the_session(knows_secret: bool) -> None:
 
         world.host("zookeeper").spawn(serve)
         told = world.run(world.host("clients").spawn(main))
-        assert told == ((True, State.EXPIRED) if knows_secret else (False, State.CONNECTED))
+        assert told == (
+            (True, SessionState.EXPIRED) if knows_secret else (False, SessionState.CONNECTED)
+        )
 
 
 def test_nobody_there_ends_nothing() -> None:

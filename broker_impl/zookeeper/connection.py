@@ -1,0 +1,195 @@
+"""One TCP connection of a client: xids, replies in order, pings, and a deadline for silence.
+
+A connection carries the session from its handshake to its end; requests that are unanswered at its
+end raise ``ConnectionLoss``, because the server may have executed them.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from broker_impl.errors import WireError
+from broker_impl.zookeeper.errors import (
+    ConnectionLoss,
+    error_for,
+)
+from broker_impl.zookeeper.jute import FrameReader, Reader, Record, frame
+from broker_impl.zookeeper.records import (
+    XID_EVENT,
+    XID_PING,
+    XID_SET_WATCHES,
+    ConnectRequest,
+    ConnectResponse,
+    Op,
+    ReplyHeader,
+    RequestHeader,
+    SetWatches,
+    WatcherEvent,
+)
+
+log = logging.getLogger(__name__)
+
+REPLY_BYTES_MAX = 64 * 1024 * 1024
+"""More than any server sends: a list of children is not limited by ``jute.maxbuffer``."""
+XID_MAX = 2**31 - 1
+
+
+class Owner(Protocol):
+    """The client of a session, as its connections see it."""
+
+    session_id: int
+    last_zxid: int
+    """The latest zxid that the client has seen; its connection advances it with each reply."""
+
+    def lose(self, connection: "Connection") -> None:
+        """Handle the end of the connection."""
+        ...
+
+    def notified(self, event: WatcherEvent) -> None:
+        """Handle a watch event."""
+        ...
+
+
+class _Pending(NamedTuple):
+    xid: int
+    reply: asyncio.Future[Reader]
+    on_reply: Callable[[int], None] | None
+
+
+class Connection(asyncio.Protocol):
+    """One TCP connection: xids, replies in order, pings, and the deadline for a silent server."""
+
+    def __init__(self, client: Owner) -> None:
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        """Done when the connection has ended, on either side."""
+        self._transport: asyncio.Transport | None = None
+        self._frames = FrameReader(REPLY_BYTES_MAX)
+        self._handshake: asyncio.Future[ConnectResponse] = self._loop.create_future()
+        self._pending: deque[_Pending] = deque()
+        self._xid = 0
+        self._read_timeout_s = 0.0
+        self._heard = 0.0
+        self._spoke = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def shake_hands(self, request: ConnectRequest) -> ConnectResponse:
+        """Request the session.
+
+        Raises:
+            ConnectionLoss: the server closed the connection instead of answering.
+        """
+        self._send(request)
+        return await self._handshake
+
+    def begin(self, session_timeout_s: float, watches: Iterator[SetWatches]) -> None:
+        """Start the session's traffic on this connection: set its watches again, and send pings."""
+        self._read_timeout_s = session_timeout_s * 2 / 3
+        for request in watches:
+            self._send(RequestHeader(XID_SET_WATCHES, Op.SET_WATCHES), request)
+        self._heard = self._loop.time()
+        self._keep_alive()
+
+    async def request(
+        self, op: Op, request: Record, on_reply: Callable[[int], None] | None
+    ) -> Reader:
+        """Send a request and wait for its reply's body; ``on_reply`` gets the code at once."""
+        assert not self.lost.done(), "a client forgets a connection the moment it is lost"
+        self._xid = self._xid % XID_MAX + 1
+        reply: asyncio.Future[Reader] = self._loop.create_future()
+        self._pending.append(_Pending(self._xid, reply, on_reply))
+        self._send(RequestHeader(self._xid, op), request)
+        return await reply
+
+    def drop(self) -> None:
+        """Close the connection now; the outcome of unanswered requests is unknown."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._end()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The TCP connection is established."""
+        assert isinstance(transport, asyncio.Transport), "a stream"
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Handle bytes from the server."""
+        self._heard = self._loop.time()
+        self._frames.receive(data)
+        try:
+            for packet in self._frames.frames():
+                self._take(Reader(packet))
+        except WireError as error:
+            log.warning("session %#x: %s", self._client.session_id, error)
+            self.drop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The TCP connection has ended."""
+        self._end()
+
+    def _end(self) -> None:
+        if self.lost.done():
+            return
+        self.lost.set_result(None)
+        self._client.lose(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._handshake.done():
+            self._handshake.set_exception(ConnectionLoss("closed by the server"))
+            self._handshake.exception()  # marked as retrieved: no task may wait for it any more
+        pending, self._pending = self._pending, deque()
+        for _, reply, _ in pending:
+            if not reply.done():
+                reply.set_exception(ConnectionLoss("the connection was lost"))
+
+    def _send(self, *parts: Record) -> None:
+        self._spoke = self._loop.time()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame(*parts))
+
+    def _take(self, packet: Reader) -> None:
+        if not self._handshake.done():
+            self._handshake.set_result(ConnectResponse.read(packet))
+            return
+        if self._handshake.cancelled():
+            return  # the handshake was given up: this packet is its answer, not a reply
+        header = ReplyHeader.read(packet)
+        client = self._client
+        client.last_zxid = max(client.last_zxid, header.zxid)
+        if header.xid == XID_EVENT:
+            client.notified(WatcherEvent.read(packet))
+        elif header.xid not in (XID_PING, XID_SET_WATCHES):
+            self._reply(header, packet)
+
+    def _reply(self, header: ReplyHeader, body: Reader) -> None:
+        if not self._pending or self._pending[0].xid != header.xid:
+            raise WireError(f"reply {header.xid} out of order")
+        _, reply, on_reply = self._pending.popleft()
+        if on_reply is not None:
+            on_reply(header.error)
+        if reply.done():
+            return  # the caller was cancelled
+        if header.error:
+            reply.set_exception(error_for(header.error))
+        else:
+            reply.set_result(body)
+
+    def _keep_alive(self) -> None:
+        """Ping if half a read timeout has passed since the last send; drop a silent connection.
+
+        The server counts as silent if nothing was received for a read timeout.
+        """
+        now = self._loop.time()
+        if now >= self._heard + self._read_timeout_s:
+            log.info("session %#x: the server is silent", self._client.session_id)
+            self.drop()
+            return
+        if now >= self._spoke + self._read_timeout_s / 2:
+            self._send(RequestHeader(XID_PING, Op.PING))
+        due = min(self._heard + self._read_timeout_s, self._spoke + self._read_timeout_s / 2)
+        self._timer = self._loop.call_at(due, self._keep_alive)
