@@ -14,12 +14,12 @@ CODE = "it names code to load"
 COMMAND = "it names or starts a command"
 FILE = "it names a file or folder"
 ADDRESS = "it names an address; a run connects its clients and brokers by itself"
-OUTPUT = "it makes the client print past faultline"
+OUTPUT = "it makes the client print directly to the terminal"
 SIGNAL = "it makes the client send signals to this process"
 LAYOUT = "the run itself numbers its brokers and lays out their listeners"
 CLASS = "its value is the name of a class"
 INDIRECT = "its value has the form of a path, a URL or an expression"
-CONTROL = "its value has control characters"
+CONTROL = "its value contains control characters"
 
 ANYWHERE: Mapping[str, str] = {
     **dict.fromkeys(("plugin", "plugins", "library", "libraries", "lib", "libs"), CODE),
@@ -115,7 +115,9 @@ def refusal(settings: Mapping[str, Mapping[str, str]]) -> str | None:
             if (why := _why(name, value)) is not None:
                 return _line(whose, name, why)
         if (kinit := _starts_kinit(table)) is not None:
-            return _line(whose, kinit, f"{COMMAND}: without sasl.mechanism=PLAIN or SCRAM, kinit")
+            return _line(
+                whose, kinit, f"{COMMAND} (kinit, unless sasl.mechanism is PLAIN or SCRAM)"
+            )
     return None
 
 
@@ -146,7 +148,7 @@ def _of_name(name: str) -> Iterator[str]:
 def _of_value(name: str, value: str) -> str | None:
     name = name.lower().replace("_", ".")
     if name in _MECHANISM and not MECHANISMS.fullmatch(value.strip()):
-        return f"{COMMAND} or {ADDRESS}: of the SASL mechanisms, PLAIN and SCRAM do neither"
+        return "SASL mechanisms other than PLAIN and SCRAM start commands or connect to addresses"
     if name in TEXT or "password" in name or "secret" in name:
         return None
     if _CONTROL.search(value):

@@ -14,8 +14,8 @@ NO_KEY = KEYS_MAX - 1
 
 def value_of(number: int, key: int, *, deletes: bool) -> int:
     """Return the value of the record with this number and key; ``deletes`` marks a tombstone."""
-    assert number >= 0, "numbers are counted"
-    assert 0 <= key < KEYS_MAX, "keys are few"
+    assert number >= 0, "numbers of records are not negative"
+    assert 0 <= key < KEYS_MAX, "keys are from 0 to KEYS_MAX - 1"
     return (number * KEYS_MAX + key) * 10 + deletes
 
 

@@ -11,7 +11,7 @@ _OPERATIONS = 10_000_000
 
 def output(value: int, op: int) -> int:
     """Return the value that an operation, given by its invocation's index, makes of an input."""
-    assert value >= 0, "what nobody wrote is not sent on"
+    assert value >= 0, "negative numbers stand for records that no client wrote"
     return value * _OPERATIONS + op % _OPERATIONS
 
 

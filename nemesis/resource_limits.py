@@ -74,7 +74,7 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
-        return Applied(nodes, Effect(False, "nobody was up"))
+        return Applied(nodes, Effect(False, "no target was running"))
     squeeze = _squeeze_cpu if fault == "squeeze-cpu" else _squeeze_memory
     squeezed = await asyncio.gather(*(squeeze(cluster, node, options) for node in running))
     effect = _all([effect for effect, _ in squeezed])
@@ -95,7 +95,9 @@ async def _squeeze_cpu(
 
     now = await verification.until(lambda: cluster.strain(node), bites)
     throttled = now.throttled_periods - before.throttled_periods
-    how = f"{node}: {_spoken(now.cpus)} CPUs, throttled in {throttled} periods since"
+    how = (
+        f"{node}: limited to {_spoken(now.cpus)} CPUs, throttled in {throttled} periods since then"
+    )
     return Effect(bites(now), how), (cpus, 0)
 
 
@@ -131,11 +133,11 @@ async def _squeeze_memory(
     await verification.until(drawn_closer, bites)
     if not now.memory_used_bytes:
         await verification.until(looked_at, bites)  # why it has ended may be known later
-    how = f"{node}: {now.memory_used_bytes} of {_spoken(now.memory_bytes)} bytes are used"
+    how = f"{node} uses {now.memory_used_bytes} of {_spoken(now.memory_bytes)} bytes"
     if is_killed():
-        how += ", the OOM killer came"
+        how += ", and the OOM killer killed the broker"
     else:
-        how += f", the limit was met {now.memory_met - before.memory_met} times since"
+        how += f", and reached the limit {now.memory_met - before.memory_met} times since then"
     return Effect(bites(now), how), (0, int(limit))
 
 
@@ -174,7 +176,7 @@ async def _release(
 
 def _all(effects: Sequence[Effect]) -> Effect:
     how = "; ".join(effect.how for effect in effects)
-    return Effect(all(effect.proved for effect in effects), how or "nobody was squeezed")
+    return Effect(all(effect.proved for effect in effects), how or "no target was limited")
 
 
 def _spoken(limit: float) -> str:

@@ -50,7 +50,7 @@ class Nemesis:
         for package in packages:
             if not package.fits(cluster):
                 needs = ", ".join(capability.__name__ for capability in package.needs)
-                raise ValueError(f"{package.name} needs a cluster that offers {needs}")
+                raise ValueError(f"the nemesis {package.name} needs a cluster with {needs}")
         self._cluster = cluster
         self._rng = rng
         self._by_fault = {fault: package for package in packages for fault in package.faults}
@@ -84,13 +84,13 @@ class Nemesis:
         """
         for number, broken in reversed(list(self._broken.items())):
             heal = functools.partial(self._heal, number, None, _unheard)
-            await _try_to(f"{broken.package.name} {number}", heal)
+            await _try_to(f"fault {number} ({broken.fault})", heal)
         if isinstance(self._cluster, CanCut):
-            await _try_to("the links", self._cluster.heal_all)
+            await _try_to("the cut links", self._cluster.heal_all)
         if isinstance(self._cluster, CanHalt):
-            await _try_to("the points", self._cluster.all_go_on)
+            await _try_to("the breakpoints", self._cluster.all_go_on)
         if isinstance(self._cluster, CanMeddle):
-            await _try_to("the messages", self._cluster.let_all_go)
+            await _try_to("the held messages", self._cluster.let_all_go)
         if isinstance(self._cluster, Cluster):
             for what, mend in _leftovers(self._cluster):
                 for node in self._cluster.nodes:
@@ -163,7 +163,7 @@ async def _try_to(what: str, mend: Callable[[], Awaitable[object]]) -> None:
     except Exception as error:
         said, *_ = [*str(error).splitlines(), ""]
         log.error("%s could not be healed: %s: %s", what, type(error).__name__, said)
-        log.debug("how %s could not be healed", what, exc_info=True)
+        log.debug("traceback: %s could not be healed", what, exc_info=True)
 
 
 def _leftovers(cluster: Any) -> Iterator[tuple[str, Callable[[NodeId], Awaitable[None]]]]:
@@ -174,17 +174,17 @@ def _leftovers(cluster: Any) -> Iterator[tuple[str, Callable[[NodeId], Awaitable
     if isinstance(cluster, CanDisconnect):
         yield "the network", cluster.reconnect
     if isinstance(cluster, CanDropPackets):
-        yield "the packets", cluster.pass_packets
+        yield "the packet loss", cluster.pass_packets
     if isinstance(cluster, CanSqueeze):
-        yield "the limits", cluster.release
+        yield "the resource limits", cluster.release
     if isinstance(cluster, CanFillDisk):
-        yield "the disk", cluster.free_disk
+        yield "the full disk", cluster.free_disk
     if isinstance(cluster, CanSlowDisk):
         yield "the slow disk", cluster.quicken_disk
     if isinstance(cluster, CanSetClock):
         yield "the clock", cluster.correct_clock
     if isinstance(cluster, CanLosePower):
-        yield "the power", cluster.power_on
+        yield "the power loss", cluster.power_on
     if isinstance(cluster, CanPause):
         yield "the pause", functools.partial(_thaw, cluster)
 

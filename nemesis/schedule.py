@@ -195,7 +195,7 @@ def _alone(
     """
     found: list[tuple[str, Drawn]] = []
     for package in packages:
-        assert package.draw is not None, "only what can be drawn is"
+        assert package.draw is not None, "packages without a draw function are left out"
         for _ in range(20):
             fault = package.draw(rng, shape)
             if fault.alone and fault.takes_s < room_s:
@@ -221,7 +221,7 @@ def _lane(
     at_s = from_s + rng.uniform(0.0, 1.0)
     while at_s < until_s:
         [package] = rng.choices(packages, weights)
-        assert package.draw is not None, "only what can be drawn is"
+        assert package.draw is not None, "packages without a draw function are left out"
         fault = package.draw(rng, shape)
         over_s = at_s + fault.takes_s
         if (alone or not fault.alone) and over_s < until_s:

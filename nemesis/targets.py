@@ -65,9 +65,9 @@ def refusal(targets: Any, nodes: Sequence[NodeId]) -> str | None:
             return None
         case [_, *_]:
             strange = [node for node in targets if node not in nodes]
-            return f"no node {brief(strange[0])} ({', '.join(nodes)})" if strange else None
+            return f"no node {brief(strange[0])}; there is {', '.join(nodes)}" if strange else None
         case _:
-            return f"no such target: {brief(targets)} ({ROLES})"
+            return f"targets: {brief(targets)}: must be {ROLES}"
 
 
 async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple[NodeId, ...]:

@@ -8,7 +8,8 @@ import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 - an older version is refused here
     sys.exit(
-        "Faultline needs Python 3.11 or later: install one and name it, make PYTHON=python3.12"
+        "Faultline needs Python 3.11 or later: install it, and run make with its name, for example"
+        " make PYTHON=python3.12"
     )
 
 from setup.main import main

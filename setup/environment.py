@@ -29,12 +29,12 @@ def uv(tools: Path) -> Path:
     advice = "install uv (https://docs.astral.sh/uv/) and try again"
     pin = pins.for_machine(pins.UV_WHEELS, platform.system(), platform.machine())
     if pin is None:
-        raise CannotGoOn(f"There is no pinned uv for this kind of machine: {advice}.")
+        raise CannotGoOn(f"Faultline has no pinned uv for this system and processor: {advice}.")
     unpacked = tools / "uv"
     try:
         fetch.wheel("uv", pin, unpacked)
     except fetch.NotFetched as error:
-        raise CannotGoOn(f"uv could not be fetched, since {error}: {advice}.") from error
+        raise CannotGoOn(f"uv could not be fetched, because {error}: {advice}.") from error
     program = unpacked / f"uv-{pins.UV_VERSION}.data" / "scripts" / "uv"
     fetch.executable(tools / "bin" / "uv", program.read_bytes())
     shutil.rmtree(unpacked)
@@ -53,7 +53,7 @@ def sync(root: Path, uv_program: Path) -> None:
     """Bring ``.venv`` in line with the lock file, with its own Python or the one that runs this."""
     inside = root / ".venv" / "bin" / "python"
     interpreter = inside if inside.exists() else Path(sys.executable)
-    say("bringing .venv to what uv.lock says")
+    say("installing the packages that uv.lock lists into .venv")
     # By default uv trusts its own root certificates, not those that an administrator has added.
     environment = {"UV_SYSTEM_CERTS": "1", **os.environ, "UV_PYTHON_DOWNLOADS": "never"}
     environment.pop("VIRTUAL_ENV", None)

@@ -47,7 +47,7 @@ def get(url: str) -> bytes:
             data: bytes = answer.read()
             return data
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise NotFetched(f"{urlsplit(url).hostname} did not give it ({error})") from error
+        raise NotFetched(f"the download from {urlsplit(url).hostname} failed ({error})") from error
 
 
 def verified(data: bytes, pin: Pin) -> bytes:

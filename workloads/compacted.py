@@ -274,14 +274,17 @@ def refuse(plan: Plan) -> str | None:
         return misfit
     for name in SHARES:
         if plan.options[name] > 1:
-            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+            return f"options: {name}={plan.options[name]}: must be from 0 to 1"
     policies_s = plan.options["policies_s"]
     if not all(isinstance(at_s, int | float) for at_s in policies_s):
-        return f"options: policies_s={policies_s}: times in seconds"
+        return f"options: policies_s={policies_s}: must be a list of times in seconds"
     if policies_s and plan.options["keyless_p"]:
-        return "options: policies_s: not with keyless_p, which a topic takes without compact"
+        return (
+            "options: policies_s: must be empty with keyless_p, because topics accept records"
+            " without keys while their cleanup.policy is not compact"
+        )
     if plan.options["keys"] > record_keys.NO_KEY:
-        return f"options: keys={plan.options['keys']}: at most {record_keys.NO_KEY}"
+        return f"options: keys={plan.options['keys']}: must be at most {record_keys.NO_KEY}"
     return transactions.refuse_transactions(plan)
 
 

@@ -208,9 +208,9 @@ class Ending(msgspec.Struct, frozen=True):
             return answer, msgspec.structs.replace(self, reading=reading)
         parts = Reserve(((self.readers, self.asking), (self.members, self.working)))
         answer, later = parts.op(ctx)
-        assert isinstance(later, Reserve), "a part of it has moved on"
+        assert isinstance(later, Reserve), "the parts of Reserve have not ended"
         (_, asking), (_, working) = later.parts
-        assert isinstance(asking, Progress), "it comes first"
+        assert isinstance(asking, Progress), "the first part is the one that asks for progress"
         return answer, msgspec.structs.replace(self, asking=asking, working=working)
 
     def update(self, event: Op) -> Generator:
@@ -351,7 +351,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="exactly-once",
-    idea="members of a group send on what they read, and commit that they have read it, at once",
+    idea="group members send what they read, and commit its offsets in the same transaction",
     checkers=idempotent.WORKLOAD.checkers,
     rate_hz=60.0,
     options={

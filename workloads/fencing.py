@@ -180,7 +180,7 @@ TIMEOUTS: Mapping[str, str] = {
 
 WORKLOAD = Workload(
     name="fencing",
-    idea="two processes take one transactional id from each other, in the middle of transactions",
+    idea="two processes with one transactional id fence each other in the middle of transactions",
     checkers=idempotent.WORKLOAD.checkers,
     rate_hz=60.0,
     options={

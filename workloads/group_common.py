@@ -55,5 +55,7 @@ def refuse(plan: Plan) -> str | None:
     name = "offsets.topic.replication.factor"
     factor = plan.broker[name]
     if factor.isdecimal() and int(factor) > plan.brokers:
-        return f"--set broker.{name}={factor}: more than there are brokers"
+        return (
+            f"--set broker.{name}={factor}: must be at most {plan.brokers}, the number of brokers"
+        )
     return None

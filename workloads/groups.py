@@ -336,17 +336,19 @@ def refuse(plan: Plan) -> str | None:
         return misfit
     for name in SHARES:
         if plan.options[name] > 1:
-            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+            return f"options: {name}={plan.options[name]}: must be from 0 to 1"
     if plan.options["subscribe"] is not True:
-        return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
+        return f"options: subscribe={plan.options['subscribe']}: must be true"
     if (misfit := group_common.refuse(plan) or offsets.refuse_settling(plan)) is not None:
         return misfit
     if plan.options["offset_deletes_hz"] and plan.options["client"] == "librdkafka":
-        return "options: offset_deletes_hz: confluent-kafka deletes no offsets; aiokafka can"
+        return (
+            "options: offset_deletes_hz: confluent-kafka cannot delete offsets; use client=aiokafka"
+        )
     known = {"assignor": ASSIGNORS[plan.options["client"]], "commit": COMMITS}
     for name, values in known.items():
         if plan.options[name] not in ("", *values):
-            return f"options: {name}={plan.options[name]}: one of {', '.join(values)}"
+            return f"options: {name}={plan.options[name]}: must be one of {', '.join(values)}"
     return None
 
 
@@ -382,7 +384,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 WORKLOAD = dataclasses.replace(
     offsets.WORKLOAD,
     name="groups",
-    idea="members of consumer groups come and go, and commit how far they have read",
+    idea="members of consumer groups join, leave, and commit the offsets that they have read",
     rate_hz=100.0,
     options={
         "client": "librdkafka",

@@ -242,9 +242,12 @@ def refuse(plan: Plan) -> str | None:
     if (misfit := options.refusal(plan.options, LEAST)) is not None:
         return misfit
     if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
-        return "options: delete_p: confluent-kafka deletes no offsets; aiokafka as the client can"
+        return "options: delete_p: confluent-kafka cannot delete offsets; use client=aiokafka"
     if plan.options["txn_p"] and plan.options["client"] == "librdkafka":
-        return "options: txn_p: of librdkafka's clients none does both; aiokafka as the client does"
+        return (
+            "options: txn_p: no client of librdkafka commits both within and outside of"
+            " transactions; use client=aiokafka"
+        )
     return group_common.refuse(plan) or refuse_settling(plan)
 
 
@@ -297,7 +300,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="offsets",
-    idea="committed offsets are registers that several processes write and read",
+    idea="several processes commit and fetch offsets, as if these were registers",
     checkers=idempotent.WORKLOAD.checkers,
     rate_hz=100.0,
     options={

@@ -218,7 +218,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 WORKLOAD = dataclasses.replace(
     idempotent.WORKLOAD,
     name="recreated",
-    idea="topics are deleted and made anew under their names",
+    idea="topics are deleted, and created again with the same names",
     options={
         "client": "librdkafka",
         "topics": 2,

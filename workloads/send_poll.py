@@ -154,9 +154,12 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 def refuse(plan: Plan) -> str | None:
     """Return why this plan cannot be run, or ``None``."""
     if not isinstance(plan.options["subscribe"], bool):
-        return f"options: subscribe={plan.options['subscribe']}: true or false"
+        return f"options: subscribe={plan.options['subscribe']}: must be true or false"
     if plan.options["subscribe"] and plan.options["deletes_hz"]:
-        return "options: deletes_hz: not with subscribe, where a group would begin at what is gone"
+        return (
+            "options: deletes_hz: must be 0 with subscribe=true, because a group could begin at"
+            " records that are deleted"
+        )
     refuse_cluster = group_common.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
     return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
 
@@ -191,7 +194,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 WORKLOAD = dataclasses.replace(
     idempotent.WORKLOAD,
     name="send_poll",
-    idea="everybody sends and polls, with whatever acknowledgements and way of assigning",
+    idea="every process sends and polls, with any acks, by assign or by subscribe",
     options={**idempotent.WORKLOAD.options, "followed_max": 6, "subscribe": False},
     broker=group_common.BROKER,
     consumer=group_common.CONSUMER,

@@ -249,13 +249,13 @@ def refuse(plan: Plan) -> str | None:
     """Return why this plan cannot be run, or ``None``."""
     subscribe = plan.options["subscribe"]
     if not isinstance(subscribe, bool):
-        return f"options: subscribe={subscribe}: true or false"
+        return f"options: subscribe={subscribe}: must be true or false"
     if not isinstance(plan.options["doubt_ends"], bool):
-        return f"options: doubt_ends={plan.options['doubt_ends']}: true or false"
+        return f"options: doubt_ends={plan.options['doubt_ends']}: must be true or false"
     if subscribe and plan.options["client"] != "librdkafka":
         return (
-            f"options: subscribe=true: {plan.options['client']} cannot commit positions in the name"
-            " of a member; librdkafka can"
+            f"options: subscribe=true: {plan.options['client']} cannot commit offsets as a group"
+            " member; use client=librdkafka"
         )
     return (
         options.refusal(plan.options, LEAST)
@@ -269,7 +269,7 @@ def refuse_sequence(asked: Mapping[str, Any]) -> str | None:
     """Return why no producer can begin with this sequence number, or ``None``."""
     first = asked["first_sequence"]
     if first and (asked["client"] != RAW or first >= raw_txn.SEQUENCES):
-        return f"options: first_sequence={first}: below 2^31, and by the client {RAW} alone"
+        return f"options: first_sequence={first}: must be below 2^31, and 0 unless client={RAW}"
     return None
 
 
@@ -280,7 +280,10 @@ def refuse_rows(rows: Any) -> str | None:
         names = [step[0] for step in row] if steps and all(steps) else []
         shapes = set(zip(names, steps, strict=True))
         if not names or not shapes <= _SHAPES or "abort" in names[:-1]:
-            return f"options: rows: {row}: send KEY, delay MILLISECONDS, poll; abort at the end"
+            return (
+                f"options: rows: {row}: must be a list of send KEY, delay MILLISECONDS and poll,"
+                " with abort only at the end"
+            )
     return None
 
 
@@ -297,10 +300,10 @@ def refuse_transactions(plan: Plan) -> str | None:
     """Return why no transaction would be committed or none could be judged, or ``None``."""
     for name in SHARES:
         if name in plan.options and plan.options[name] > 1:
-            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+            return f"options: {name}={plan.options[name]}: must be from 0 to 1"
     producer = plan.producer
     if "transactional.id" in producer:
-        return "--set producer.transactional.id: each process gets its own"
+        return "--set producer.transactional.id: each process gets its own from the workload"
     if producer.get("acks") not in ("all", "-1"):
         return f"--set producer.acks={producer.get('acks')}: a transaction needs acks=all"
     if producer.get("enable.idempotence") != "true":
@@ -310,14 +313,14 @@ def refuse_transactions(plan: Plan) -> str | None:
     if session_ms.isdecimal() and shortest_ms.isdecimal() and int(session_ms) < int(shortest_ms):
         return (
             f"--set consumer.session.timeout.ms={session_ms}: less than"
-            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would take a member"
+            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would accept a member"
         )
     timeout_ms = producer.get("transaction.timeout.ms", "60000")
     longest_ms = plan.broker.get("transaction.max.timeout.ms", "900000")
     if timeout_ms.isdecimal() and longest_ms.isdecimal() and int(timeout_ms) > int(longest_ms):
         return (
             f"--set producer.transaction.timeout.ms={timeout_ms}: more than"
-            f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get an id"
+            f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get a producer id"
         )
     if plan.options["client"] == RAW:  # it takes aiokafka's settings, and reads with aiokafka
         settings = {**plan.options, "client": "aiokafka"}
@@ -399,7 +402,7 @@ BROKER: Mapping[str, str] = {
 
 WORKLOAD = Workload(
     name="transactions",
-    idea="transactions send to and poll from several keys, are aborted, delayed and abandoned",
+    idea="transactions send to and poll from several partitions; some abort, wait or are abandoned",
     checkers=idempotent.WORKLOAD.checkers,
     rate_hz=60.0,
     options={

@@ -103,7 +103,7 @@ class Nodes(abc.ABC):
 
     @property
     def view(self) -> Sight:
-        assert self._sight is not None, "the cluster was started"
+        assert self._sight is not None, "the cluster has been started"
         return self._sight
 
     async def start(self) -> None:
@@ -114,9 +114,11 @@ class Nodes(abc.ABC):
                 await self._start()
                 await self._ready(self.view, {name: self.direct(name) for name in self.brokers})
         except TimeoutError:
-            reason = self._what_failed() or "not ready in time"
+            reason = self._what_failed() or "no node has exited"
             await self.stop()
-            raise ClusterError(f"no cluster after {self.START_TIMEOUT_S:g} s: {reason}") from None
+            raise ClusterError(
+                f"the cluster was not ready after {self.START_TIMEOUT_S:g} s: {reason}"
+            ) from None
         except OSError as error:
             await self.stop()
             raise ClusterError(str(error)) from error
@@ -306,6 +308,5 @@ class Nodes(abc.ABC):
 
     def _what_failed(self) -> str:
         return "; ".join(
-            f"{end.node} ended with status {end.status}: {end.last_line}"
-            for end in self.unexpected_exits
+            f"{end.node} exited with {end.status}: {end.last_line}" for end in self.unexpected_exits
         )

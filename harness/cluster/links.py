@@ -26,7 +26,9 @@ def refusal(clients: Any) -> str | None:
     named = isinstance(clients, list | tuple) and all(_is_name(name) for name in clients)
     if named and len({name.upper() for name in clients}) == len(clients):
         return None
-    return f'options: client_listeners={clients}: must be a list of names, each once: ["alice"]'
+    return (
+        f'options: client_listeners={clients}: must be a list of different names, such as ["alice"]'
+    )
 
 
 def _is_name(name: object) -> bool:

@@ -53,7 +53,7 @@ def refusal(settings: Mapping[str, str]) -> str | None:
     for name, text in settings.items():
         shown = masking.masked(name, text)
         if name in _DECIDED_BY_RUN:
-            return f"--set broker.{name}={shown}: the run decides where its brokers are"
+            return f"--set broker.{name}={shown}: the run itself sets addresses and log directories"
         try:
             check_active(name, text)
         except ConfigError as error:

@@ -218,7 +218,7 @@ class Faults:
 
     def _relieve(self) -> None:
         """Continue the schedule in a new task while the current measurement runs on."""
-        assert self._turn is not None, "the timer goes with the turn"
+        assert self._turn is not None, "the timer runs only during a step of the schedule"
         number, step, applies = self._turn
         self._waited_for()
         self._measuring[number] = step, applies

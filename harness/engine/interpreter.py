@@ -115,7 +115,7 @@ class Interpreter:
 
     async def retire_all(self) -> None:
         """Close every client; each thread continues as a new process."""
-        assert not self._running, "an operation is under way"
+        assert not self._running, "clients are retired only while no operation is running"
         for thread in range(self._concurrency):
             self._retire(thread)
         await asyncio.gather(*self._closing)
@@ -147,7 +147,7 @@ class Interpreter:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(max(0.0, until_s - self._now_s()), self._changed.set)
         elif not self._running:
-            raise RuntimeError("the generator waits for an event, and nothing is under way")
+            raise RuntimeError("the generator waits for an event, but no operation is running")
         try:
             await self._changed.wait()
         finally:
@@ -168,7 +168,9 @@ class Interpreter:
         client_crashes.PROCESS.set(op.process)
         try:
             completion, alive = await self._complete(op)
-            assert completion.type != "invoke", f"{op.f}: a client answered with an invocation"
+            assert completion.type != "invoke", (
+                f"the client's completion of {op.f} is an invocation"
+            )
             event = self._recorder.record(
                 op.process, completion.type, op.f, completion.value, completion.error
             )

@@ -50,7 +50,7 @@ def where(coroutine: Any) -> str:
     """The innermost line outside asyncio at which a coroutine waits: ``file:line in function``."""
     frames = list(_frames(coroutine))
     if not frames:
-        return "an end that is near"
+        return "the end of its coroutine"
     for frame in reversed(frames):
         if not frame.f_code.co_filename.startswith(_ASYNCIO):
             break

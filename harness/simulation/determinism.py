@@ -57,7 +57,7 @@ def exec_pinned(argv: Sequence[str] | None = None) -> None:
     if is_pinned():
         return
     if os.environ.get(_MARK):
-        raise PinError("the interpreter was started anew, and its hashes are random still")
+        raise PinError("hashes are still random after the interpreter was started again")
     if _NONE_IS_AN_ADDRESS:
         _fix_layout()
     os.environ.update(PYTHONHASHSEED="0", AIOKAFKA_NO_EXTENSIONS="1")
@@ -75,7 +75,7 @@ def _layout_is_fixed() -> bool:
 def _fix_layout() -> None:
     refused = (
         "a simulation on Python 3.11 needs a fixed address layout, and this system does not allow"
-        " to ask for it (personality): use Python 3.12 or later"
+        " a process to request it (personality): use Python 3.12 or later"
     )
     if sys.platform != "linux":
         raise PinError(refused)
@@ -121,11 +121,13 @@ def install() -> None:
     }
     for name, simulated in replacements.items():
         setattr(time, name, _dispatcher(getattr(time, name), simulated))
-    setattr(time, "sleep", _unless_simulated(time.sleep, "time.sleep would stop every process"))  # noqa: B010 - a module
+    setattr(time, "sleep", _unless_simulated(time.sleep, "time.sleep would block every process"))  # noqa: B010 - a module
     setattr(  # noqa: B010 - a class of the library
         threading.Thread,
         "start",
-        _unless_simulated(threading.Thread.start, "a thread would run outside the world"),
+        _unless_simulated(
+            threading.Thread.start, "a thread would run outside of the simulated world"
+        ),
     )
 
 
@@ -142,7 +144,7 @@ def _unless_simulated(real: Callable[..., Any], reason: str) -> Callable[..., An
     def refuse_or_do(*args: Any, **options: Any) -> Any:
         if _active is None or threading.get_ident() != _thread:
             return real(*args, **options)
-        raise RuntimeError(f"in a simulation: {reason}")
+        raise RuntimeError(f"not possible in a simulation: {reason}")
 
     return refuse_or_do
 
@@ -166,7 +168,7 @@ def active(world: Clocks, chance: Chance) -> Iterator[None]:
     """
     global _active, _thread
     if _active is not None:
-        raise RuntimeError("another world is running")
+        raise RuntimeError("another simulated world is running")
     install()
     outer_state = random.getstate()
     collects = gc.isenabled()

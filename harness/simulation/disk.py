@@ -147,7 +147,7 @@ class SimDisk:
             if at < inode.synced:
                 return Place(name, at)
             at -= inode.synced
-        raise AssertionError("the files hold less than their sum")
+        raise AssertionError("the total exceeds the synced bytes of the files")
 
     # Inspection from outside, without an effect on the run.
 

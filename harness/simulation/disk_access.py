@@ -98,7 +98,7 @@ class DiskAccess:
         disk = self._disk
         disk.count()
         if not self.is_alive:
-            raise disk.error("whoever asks has ended")
+            raise disk.error("the process that uses the disk has ended")
         self._busy(disk.seconds(span, size))
 
     # Files.

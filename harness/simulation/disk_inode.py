@@ -55,7 +55,7 @@ class Inode:
 
     def truncate(self, size: int) -> None:
         """Cut the file to ``size`` bytes."""
-        assert size <= len(self.data), f"cut to {size} bytes, of which only {len(self.data)} exist"
+        assert size <= len(self.data), f"a file of {len(self.data)} bytes cannot be cut to {size}"
         self._cuts.append(_Cut(self.synced, size, bytes(self.data[size:])))
         del self.data[size:]
         self.synced = min(self.synced, size)

@@ -205,7 +205,9 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> tuple[SimTransport, asyncio.BaseProtocol]:
         """Connect by TCP, without TLS, from an address that the kernel selects."""
         if ssl or sock is not None or local_addr is not None:
-            raise NotImplementedError("simulated connections have no ssl, sock or local_addr")
+            raise NotImplementedError(
+                "simulated connections do not support ssl, sock or local_addr"
+            )
         address = Address(self._stack.network.resolve(_text(host or "localhost")), int(port))
         connection = self._stack.connect(address, self.process)
         connected = self.create_future()
@@ -249,7 +251,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> SimServer:
         """Listen on one address, or on all."""
         if ssl or sock is not None:
-            raise NotImplementedError("simulated servers have no ssl and no sock")
+            raise NotImplementedError("simulated servers do not support ssl or sock")
         if isinstance(host, list | tuple):
             (host,) = host
         server = SimServer(
@@ -266,22 +268,22 @@ class SimLoop(asyncio.BaseEventLoop):
     # What a simulated process cannot do.
 
     def run_forever(self) -> NoReturn:
-        raise RuntimeError("the world runs this loop")
+        raise RuntimeError("only the simulated world runs this event loop")
 
     def run_until_complete(self, future: Any) -> NoReturn:
-        raise RuntimeError("the world runs this loop")
+        raise RuntimeError("only the simulated world runs this event loop")
 
     def stop(self) -> NoReturn:
-        raise RuntimeError("the world runs this loop")
+        raise RuntimeError("only the simulated world runs this event loop")
 
     def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> NoReturn:  # type: ignore[override]
-        raise NotImplementedError("no signal reaches a simulated process: kill, pause or call it")
+        raise NotImplementedError("simulated processes receive no signals: use kill() or pause()")
 
     async def create_datagram_endpoint(self, *args: Any, **options: Any) -> NoReturn:
-        raise NotImplementedError("the simulated network knows TCP only")
+        raise NotImplementedError("the simulated network supports only TCP")
 
     async def start_tls(self, *args: Any, **options: Any) -> NoReturn:
-        raise NotImplementedError("simulated connections are plain")
+        raise NotImplementedError("simulated connections do not support TLS")
 
 
 def _text(host: str | bytes) -> str:

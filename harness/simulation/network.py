@@ -105,7 +105,7 @@ class Network:
     def add(self, stack: "Stack") -> None:
         """Add a host."""
         if stack.name in self._by_name or stack.ip in self._by_ip:
-            raise ValueError(f"there is a host {stack.name} or an address {stack.ip} already")
+            raise ValueError(f"the host {stack.name} or the address {stack.ip} exists already")
         self._by_name[stack.name] = self._by_ip[stack.ip] = stack
 
     def resolve(self, name: str) -> str:

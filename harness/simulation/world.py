@@ -148,7 +148,7 @@ class World:
             ProcessKilled: it was killed. An exception of its main is raised, too.
         """
         if asyncio._get_running_loop() is not None:
-            raise RuntimeError("a world runs outside every event loop")
+            raise RuntimeError("a simulated world cannot run inside of an event loop")
         limit = None if limit_s is None else self.now + limit_s
         with self._running():
             self._drive(process, limit)
@@ -180,7 +180,8 @@ class World:
             if not runnable:
                 if not heap:
                     raise deadlock.Deadlock(
-                        f"nothing can happen any more at {now:.6f} s; waiting:\n{self._waiting()}"
+                        f"every task waits and no timer is set at {now:.6f} s; waiting tasks:\n"
+                        f"{self._waiting()}"
                     )
                 self.lull()
                 now = timeline.now = heap[0][0]
@@ -218,7 +219,9 @@ class World:
                     break
         else:
             return
-        raise deadlock.OutOfTime(f"not done by {limit:.6f} s; waiting:\n{self._waiting()}")
+        raise deadlock.OutOfTime(
+            f"the process has not ended by {limit:.6f} s; waiting tasks:\n{self._waiting()}"
+        )
 
     def _enter(self, loop: SimLoop) -> None:
         """Make ``loop`` the running event loop."""
@@ -244,7 +247,7 @@ class World:
             for handle in loop.ready:
                 names[f"{loop.process.name}: {name_of(handle._callback)}"] += 1  # type: ignore[attr-defined]
         raise deadlock.Livelock(
-            f"{busy} steps without an idle moment by {self.now:.6f} s; ready:\n"
+            f"{busy} callbacks ran without an idle moment by {self.now:.6f} s; ready callbacks:\n"
             f"{deadlock.spinning(names)}"
         )
 

@@ -27,7 +27,7 @@ async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.
         cluster, "squeeze-cpu", "controller", OPTIONS["squeeze-cpu"], rng
     )
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
-    assert applied.effect.how == "broker-1: 0.05 CPUs, throttled in 1 periods since"
+    assert applied.effect.how == "broker-1: limited to 0.05 CPUs, throttled in 1 periods since then"
     assert cluster.limits["broker-1"] == (0.05, 0)
     healed = await resource_limits.heal(cluster, applied)
     assert healed.proved
@@ -41,7 +41,7 @@ async def test_memory_is_scarce_and_plenty_again(cluster: FakeCluster, rng: rand
         cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
-    assert "the limit was met" in applied.effect.how
+    assert "reached the limit" in applied.effect.how
     assert cluster.limits["broker-2"] == (0.0, 44 << 20)
     assert (await resource_limits.heal(cluster, applied)).proved
     assert cluster.limits["broker-2"] == (0.0, 0)
@@ -73,7 +73,7 @@ async def test_a_limit_that_was_met_before_proves_nothing(
         cluster, "squeeze-memory", ["broker-2"], {"headroom_bytes": 0}, rng
     )
     assert not applied.effect.proved
-    assert applied.effect.how.endswith("bytes are used, the limit was met 0 times since")
+    assert applied.effect.how.endswith("bytes, and reached the limit 0 times since then")
 
 
 async def test_who_is_killed_gets_no_limit_of_its_own_absence(
@@ -119,7 +119,7 @@ async def test_who_was_killed_for_memory_is_started(
         cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
-    assert applied.effect.how.endswith("the OOM killer came")
+    assert applied.effect.how.endswith("the OOM killer killed the broker")
     assert (await resource_limits.heal(cluster, applied)).proved
     assert cluster.log == ["release broker-1", "start broker-1"]
 
@@ -161,8 +161,8 @@ async def test_nobody_to_squeeze(cluster: FakeCluster, rng: random.Random) -> No
     applied = await resource_limits.apply(
         cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng
     )
-    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
-    assert (await resource_limits.heal(cluster, applied)).how == "nobody was squeezed"
+    assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
+    assert (await resource_limits.heal(cluster, applied)).how == "no target was limited"
     assert cluster.down == set(cluster.brokers)
 
 

@@ -129,7 +129,9 @@ async def test_failed_mend_does_not_spare_the_rest(
     await nemesis.heal_all()
     assert not +cluster.cuts
     [told] = caplog.text.splitlines()
-    assert told.endswith("kill 2 could not be healed: OSError: disk full"), "how is for debugging"
+    assert told.endswith("fault 2 (kill) could not be healed: OSError: disk full"), (
+        "how is for debugging"
+    )
 
 
 async def test_healing_what_is_whole_changes_nothing(nemesis: Nemesis) -> None:
@@ -146,7 +148,7 @@ async def test_unknown_fault(nemesis: Nemesis) -> None:
 
 def test_cluster_must_offer_what_is_needed(rng: random.Random) -> None:
     """A package that the cluster cannot serve is rejected at once."""
-    with pytest.raises(ValueError, match="kill needs a cluster that offers CanKill"):
+    with pytest.raises(ValueError, match="kill needs a cluster with CanKill"):
         Nemesis(object(), PACKAGES, rng)
 
 

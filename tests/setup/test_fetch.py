@@ -58,7 +58,7 @@ def test_another_checksum_is_refused() -> None:
 
 def test_a_file_that_does_not_come_is_told(tmp_path: Path) -> None:
     """Every failure to fetch a file is reported as one kind of error."""
-    with pytest.raises(fetch.NotFetched, match="did not give it"):
+    with pytest.raises(fetch.NotFetched, match="the download from"):
         fetch.get((tmp_path / "absent").as_uri())
 
 

@@ -159,7 +159,7 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {**PLAN.options, "policies_s": ["x"]}}, "policies_s=['x']"),
         (
             {"options": {**PLAN.options, "policies_s": [1], "keyless_p": 0.1}},
-            "policies_s: not with",
+            "policies_s: must be empty with keyless_p",
         ),
         ({"concurrency": 1}, "--concurrency"),
         ({"producer": {**PLAN.producer, "acks": "0"}}, "producer.acks=0"),

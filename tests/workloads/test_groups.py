@@ -216,10 +216,13 @@ def test_a_search_varies_the_members() -> None:
     [
         ({"concurrency": 1}, "--concurrency: groups needs at least 2"),
         ({"options": PLAN.options | {"groups": 0}}, "options: groups=0: must be"),
-        ({"options": PLAN.options | {"leave_p": 1.5}}, "options: leave_p=1.5: a share"),
+        ({"options": PLAN.options | {"leave_p": 1.5}}, "options: leave_p=1.5: must be from 0 to 1"),
         ({"options": PLAN.options | {"subscribe": False}}, "options: subscribe=False: "),
-        ({"options": PLAN.options | {"assignor": "sticky"}}, "options: assignor=sticky: one of"),
-        ({"options": PLAN.options | {"commit": "never"}}, "options: commit=never: one of sync"),
+        (
+            {"options": PLAN.options | {"assignor": "sticky"}},
+            "options: assignor=sticky: must be one of",
+        ),
+        ({"options": PLAN.options | {"commit": "never"}}, "options: commit=never: must be one of"),
         (
             {"options": PLAN.options | {"offset_deletes_hz": 1.0}},
             "options: offset_deletes_hz: confluent-kafka",

@@ -241,7 +241,7 @@ def test_nothing_written_nothing_to_read() -> None:
         ({"options": {**PLAN.options, "replicas": [1, 2, 4]}}, "options: replicas=[1, 2, 4]: "),
         (
             {"options": {**PLAN.options, "client": "kafkacat"}},
-            "options: client=kafkacat: one of librdkafka, aiokafka",
+            "options: client=kafkacat: must be one of librdkafka, aiokafka",
         ),
     ],
 )

@@ -160,7 +160,7 @@ async def test_who_commits_in_transactions_does_so_plainly_too() -> None:
         ({"options": {**PLAN.options, "groups": 0}}, "options: groups=0: must be"),
         ({"options": {**PLAN.options, "sends_hz": 0}}, "options: sends_hz=0: must be"),
         ({"options": {**PLAN.options, "delete_p": 0.1}}, "options: delete_p: confluent-kafka"),
-        ({"options": {**PLAN.options, "txn_p": 0.1}}, "options: txn_p: of librdkafka's"),
+        ({"options": {**PLAN.options, "txn_p": 0.1}}, "options: txn_p: no client of librdkafka"),
         ({"options": {**PLAN.options, "settle_s": 60}}, "options: settle_s=60: must be less"),
         (
             {"broker": {**PLAN.broker, "offsets.topic.replication.factor": "4"}},

@@ -128,10 +128,13 @@ def test_members_subscribe_to_every_topic() -> None:
     ("changes", "told"),
     [
         ({"options": {**PLAN.options, "followed_max": 0}}, "options: followed_max=0: must be"),
-        ({"options": {**PLAN.options, "subscribe": 1}}, "options: subscribe=1: true or false"),
+        (
+            {"options": {**PLAN.options, "subscribe": 1}},
+            "options: subscribe=1: must be true or false",
+        ),
         (
             {"options": {**PLAN.options, "subscribe": True, "deletes_hz": 1.0}},
-            "options: deletes_hz: not with subscribe",
+            "options: deletes_hz: must be 0 with subscribe",
         ),
         ({"brokers": 2}, "--brokers"),
         ({"producer": {"acks": "most"}}, "--set producer"),

@@ -204,7 +204,7 @@ def test_the_defaults_are_taken(name: str) -> None:
         ({"options": {"rows": "send 0"}}, "rows: send 0"),
         ({"options": {"rows": [[]]}}, "rows: []"),
         ({"options": {"rows": [[["send"]]]}}, "rows: [['send']]"),
-        ({"options": {"rows": [[["abort"], ["poll"]]]}}, "abort at the end"),
+        ({"options": {"rows": [[["abort"], ["poll"]]]}}, "abort only at the end"),
         ({"options": {"subscribe": True, "client": "aiokafka"}}, "subscribe=true: aiokafka"),
         ({"consumer": {"session.timeout.ms": "400"}}, "session.timeout.ms=400"),
         ({"producer": {"acks": "1"}}, "producer.acks=1"),

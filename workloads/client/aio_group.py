@@ -89,7 +89,7 @@ class GroupAioClient(GroupClient, AioClient):
         ((_, group, topics, how),) = op.value
         if self._member is None:
             self._member = Member(self._member_arguments, group, how)
-        assert self._member.group == group, "a process is of one group for life"
+        assert self._member.group == group, "a process is a member of only one group"
         error = await self._member.subscribe(topics)
         return completed(op, "ok" if error is None else "fail", op.value, error)
 
@@ -162,7 +162,7 @@ class Grouped(Reader):
 
     async def _heard(self, request: Any) -> Any:
         """Return the response to a request; raise an error that rejects it for the whole group."""
-        assert self._send is not None, "it has started"
+        assert self._send is not None, "the member has started"
         answer = await self._send(request)
         if isinstance(request, OffsetFetchRequest | OffsetDeleteRequest) and answer.error_code:
             refused = for_code(answer.error_code)
@@ -234,7 +234,9 @@ class Grouped(Reader):
     @property
     def _coordinator(self) -> GroupCoordinator:
         coordinator = self._consumer._coordinator
-        assert isinstance(coordinator, GroupCoordinator), "it has started, and has a group"
+        assert isinstance(coordinator, GroupCoordinator), (
+            "the consumer has started, and has a group"
+        )
         return coordinator
 
     def _may_not_commit(self, offsets: Mapping[str, Place]) -> str | None:

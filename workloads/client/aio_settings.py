@@ -32,7 +32,7 @@ class BadSetting(ValueError):
 
 def _whole(value: str) -> int:
     if not value.isdecimal():
-        raise BadSetting("a whole number")
+        raise BadSetting("must be a whole number")
     return int(value)
 
 
@@ -43,7 +43,7 @@ def _flag(value: str) -> bool:
 def _one_of(values: Mapping[str, Any]) -> Parse:
     def parse(value: str) -> Any:
         if value not in values:
-            raise BadSetting(f"one of {', '.join(values)} for aiokafka")
+            raise BadSetting(f"must be one of {', '.join(values)} for aiokafka")
         return values[value]
 
     return parse
@@ -59,7 +59,7 @@ def _compression(value: str) -> str | None:
         "zstd": codec.has_zstd,
     }
     if value not in known or not known[value]():
-        raise BadSetting(f"one of none, {', '.join(known)}, with its library installed")
+        raise BadSetting(f"must be one of none, {', '.join(known)}, with its library installed")
     return value
 
 
@@ -121,10 +121,13 @@ CONSUMER: Mapping[str, tuple[str, Parse]] = {
 """aiokafka's name of each setting of consumers, and how to parse its value."""
 
 _FIXED: Mapping[str, tuple[str, str]] = {
-    "max.in.flight.requests.per.connection": ("1", "aiokafka has one request per broker under way"),
+    "max.in.flight.requests.per.connection": (
+        "1",
+        "aiokafka sends one request at a time to a broker",
+    ),
     "enable.auto.commit": (
         "false",
-        "a member that commits by itself is told so when it subscribes",
+        "the operation subscribe decides whether a member commits automatically",
     ),
 }
 """Settings that cannot be chosen: the one valid value, and why."""
@@ -143,10 +146,10 @@ def _arguments(
 ) -> dict[str, Any]:
     for name, value in settings.items():
         if name in _INSTEAD:
-            raise BadSetting(f"{name}: write {_INSTEAD[name]}")
+            raise BadSetting(f"{name}: write {_INSTEAD[name]} instead")
         if name in _FIXED and value != _FIXED[name][0]:
             right, why = _FIXED[name]
-            raise BadSetting(f"{name}={value}: {right}; {why}")
+            raise BadSetting(f"{name}={value}: must be {right}; {why}")
         if name not in names and name not in _FIXED and name not in LEFT_OUT:
             raise BadSetting(f"{name}: aiokafka has no such setting")
     arguments = {}

@@ -40,7 +40,7 @@ class TransformingAioClient(GroupAioClient):
     async def invoke(self, op: Op) -> Op:
         if op.f != "txn":
             return await super().invoke(op)
-        assert self._transformer is not None, "subscribe comes first"
+        assert self._transformer is not None, "a process subscribes before its first transaction"
         async with self._transformer.busy:
             answer, goes_on = await transform.carry_out(op, self._transformer)
         self._alive = self._alive and goes_on

@@ -74,7 +74,7 @@ def _misleading(settings: Mapping[str, str]) -> str | None:
     for name in settings:
         for right, alias in ALIASES.items():
             if name == alias:
-                return f"{name}: write {right}"
+                return f"{name}: write {right} instead"
     return None
 
 
@@ -130,7 +130,7 @@ class ConfluentClient(PlainClient):
         return self._writer
 
     def _reads(self) -> "Reader":
-        assert self._reader is not None, "a process has keys assigned before it reads"
+        assert self._reader is not None, "partitions are assigned to a process before it reads"
         return self._reader
 
     async def _assign(self, keys: list[str]) -> str | None:
@@ -299,7 +299,7 @@ class Reader:
             key = self._names[topic, partition]
             offset = message.offset()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                assert offset is not None, "an end is somewhere"
+                assert offset is not None, "the end of a partition has an offset"
                 self.positions[key] = max(self.positions[key], offset)
                 continue
             if error is not None:

@@ -64,7 +64,7 @@ class GroupConfluentClient(GroupClient, ConfluentClient):
         ((_, group, topics, how),) = op.value
         if self._member is None:
             self._member = Member(self._consumer_config, group, how)
-        assert self._member.group == group, "a process is of one group for life"
+        assert self._member.group == group, "a process is a member of only one group"
         await self._member.subscribe(topics)
         return completed(op, "ok", op.value)
 

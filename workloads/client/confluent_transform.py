@@ -29,14 +29,14 @@ class TransformingConfluentClient(TransactionalConfluentClient, GroupConfluentCl
     async def invoke(self, op: Op) -> Op:
         if op.f != "txn":
             return await super().invoke(op)
-        assert self._transformer is not None, "subscribe comes first"
+        assert self._transformer is not None, "a process subscribes before its first transaction"
         answer, goes_on = await transform.carry_out(op, self._transformer)
         self._alive = self._alive and goes_on
         return answer
 
     async def _subscribe(self, op: Op) -> Op:
         ((_, group, topics, how),) = op.value
-        assert self._transactor is not None, "init comes first"
+        assert self._transactor is not None, "a process runs init before it subscribes"
         if self._transformer is None:
             self._transformer = TransformingMember(
                 self._consumer_config, group, how, self._transactor
@@ -52,7 +52,7 @@ class SubscribedConfluentClient(TransformingConfluentClient):
     async def invoke(self, op: Op) -> Op:
         if op.f != "txn":
             return await super().invoke(op)
-        assert self._transformer is not None, "subscribe comes first"
+        assert self._transformer is not None, "a process subscribes before its first transaction"
         polls = _Polls(self._transformer)
         producer = await self._transformer.producer_of([])
         answer, goes_on = await transaction.carry_out(op, producer, polls)

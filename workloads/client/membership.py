@@ -123,7 +123,7 @@ class Feed:
         if not self._told or not isinstance(self._told[-1], dict):
             self._told.append({})
         last = self._told[-1]
-        assert isinstance(last, dict), "made above"
+        assert isinstance(last, dict), "the line above appends a dict"
         last.setdefault(key, []).extend(pairs)
         self.positions[key] = pairs[-1][0] + 1
 

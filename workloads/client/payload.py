@@ -23,7 +23,7 @@ Headers = Sequence[tuple[str, Any]]
 
 def encode(key: str, value: int) -> tuple[bytes, bytes]:
     """Return record key and record value of the number ``value`` in partition ``key``."""
-    assert value >= 0, "negative numbers stand for what nobody wrote"
+    assert value >= 0, "negative numbers stand for records that no client wrote"
     return key.encode(), value.to_bytes(_LENGTH, "big")
 
 

@@ -131,12 +131,14 @@ class TransactionalClient(PlainClient):
         match op.f:
             case "init":
                 ((_, transactional_id, *_),) = op.value
-                assert self._transactor is None, "a process has one transactional id for life"
+                assert self._transactor is None, "a process takes only one transactional id"
                 taken = await self._take(transactional_id)
                 value = [["init", transactional_id, taken.identity]]
                 return completed(op, taken.outcome, value, taken.error)
             case "txn":
-                assert self._transactor is not None, "init comes first"
+                assert self._transactor is not None, (
+                    "a process runs init before its first transaction"
+                )
                 answer, goes_on = await carry_out(
                     op, self._transactor, self._read_by(), self._commit_plainly
                 )
@@ -225,7 +227,7 @@ async def _work(
         row = []
         match micro_op:
             case ["poll"]:
-                assert reader is not None, "a process has keys assigned before it polls"
+                assert reader is not None, "partitions are assigned to a process before it polls"
                 records, error = await reader.poll()
                 micro_op.append(records)
                 course.polled(records)
@@ -241,7 +243,7 @@ async def _work(
             case ["commit", group, dict(places)]:
                 await producer.send_offsets(places, group)
             case ["commit-plainly", group, places]:
-                assert commit_plainly is not None, "not every client can"
+                assert commit_plainly is not None, "this client can commit outside of a transaction"
                 try:
                     await commit_plainly(places, group)
                 except Failure as failure:
@@ -251,7 +253,7 @@ async def _work(
             case ["abort"]:
                 raise Failure("aborted")
             case _:
-                raise ValueError(f"a transaction has no {micro_op[0]}")
+                raise ValueError(f"transactions do not support the micro-operation {micro_op[0]}")
     await _send(course, producer, row)
 
 

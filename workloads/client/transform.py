@@ -49,7 +49,7 @@ async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
     of ``transform``; rebalances of the group come first.
     """
     poll, (_, topic, partitions), *rest = op.value
-    assert poll == ["poll"], "what was read is sent on"
+    assert poll == ["poll"], "an operation that transforms records polls first"
     told, error = await member.poll()
     (_, records) = told[-1]
     if error is not None:  # no transaction has begun

@@ -72,10 +72,10 @@ def obtain(
         return names[0]
     if MADE not in names:
         raise ImageError(
-            f"the base image {names[0]} of FAULTLINE_BASE_IMAGE is not here and cannot be pulled: "
-            f"{refused}"
+            f"the base image {names[0]}, which FAULTLINE_BASE_IMAGE names, is not on this machine"
+            f" and cannot be pulled: {refused}"
         )
-    say(f"no registry gives it ({refused})")
+    say(f"{names[0]} cannot be pulled: {refused}")
     make(client, work, say, environment)
     return MADE
 
@@ -108,7 +108,7 @@ def pull(client: docker.DockerClient, name: str, patience_s: float = PATIENCE_S)
         try:
             line = lines.get(timeout=patience_s)
         except queue.Empty:
-            return f"nothing was heard of the registry for {patience_s:g} s"
+            return f"the registry did not respond for {patience_s:g} s"
         if line is None:
             return None
         if "error" in line:
@@ -129,12 +129,12 @@ def make(
     program = debootstrap(environment)
     if program is None or os.geteuid() != 0:
         raise ImageError(
-            f"there is no base image: reach a registry that has {DEFAULT}, or name an image that "
-            "is here in FAULTLINE_BASE_IMAGE, or install debootstrap and run `make image` as root "
-            "once"
+            f"there is no base image: make sure that a registry with {DEFAULT} can be reached, or "
+            "set FAULTLINE_BASE_IMAGE to an image on this machine, or install debootstrap and run "
+            "`make image` once as root"
         )
     mirror = environment.get("FAULTLINE_DEBIAN_MIRROR", MIRROR)
-    say(f"making {MADE} from the packages of {mirror} (about a minute, once)")
+    say(f"building {MADE} from the packages of {mirror} (takes about a minute, only once)")
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work, prefix="base-") as place:
         root, archive = Path(place, "root"), Path(place, "base.tar")
@@ -148,7 +148,7 @@ def make(
             str(archive), repository=repository, tag=tag, changes=["LABEL faultline=image"]
         )
     if not there(client, MADE):
-        raise ImageError(f"the engine did not take the {MADE} that debootstrap had made")
+        raise ImageError(f"the container engine did not import {MADE}, which debootstrap built")
 
 
 def debootstrap(environment: Mapping[str, str]) -> str | None:
@@ -166,4 +166,4 @@ def _run(command: list[str]) -> None:
 def last_line(*texts: Iterable[str] | str) -> str:
     """The last line of several outputs that is not blank."""
     lines = [line.strip() for text in texts for line in "".join(text).splitlines() if line.strip()]
-    return lines[-1] if lines else "it gave no reason"
+    return lines[-1] if lines else "it printed nothing"

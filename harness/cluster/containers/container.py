@@ -86,7 +86,7 @@ class Container:
             async with asyncio.timeout(KILL_TIMEOUT_S):
                 await until(self._is_down)
         except TimeoutError:
-            raise NodeError(f"{self.name} lives, {KILL_TIMEOUT_S:g} s after SIGKILL") from None
+            raise NodeError(f"{self.name} still runs {KILL_TIMEOUT_S:g} s after SIGKILL") from None
 
     async def stop(self, timeout_s: float) -> int:
         """SIGTERM; return the exit status, that of SIGKILL (-9) if it did not end in time."""
@@ -143,10 +143,10 @@ class Container:
                 late = await self.state()
                 state = late if late.life == state.life else state
         except EngineError as error:
-            log.warning("%s: more of its end could not be had: %s", self.name, error)
+            log.warning("%s: the reason why it ended may be incomplete: %s", self.name, error)
         finally:
             if state.oom_killed:
-                said = f"out of memory, said the kernel; before that: {said}"
+                said = f"killed by the kernel, out of memory; its last line was: {said}"
             self._on_exit(Exit(self.name, state.status, said), state)
 
     async def last_line(self) -> str:
@@ -166,7 +166,7 @@ class Container:
         ended = await self._engine.call(self._api.exec_inspect, made["Id"])
         text = said.decode(errors="replace").strip()
         if ended["ExitCode"] != 0:
-            raise NodeError(f"{self.name}: {command[0]} ended with {ended['ExitCode']}: {text}")
+            raise NodeError(f"{self.name}: {command[0]} exited with {ended['ExitCode']}: {text}")
         return text
 
     async def _ask(self, what: Callable[[str], object]) -> None:

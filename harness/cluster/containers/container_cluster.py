@@ -241,19 +241,19 @@ class Containers(Meshed):
 
     @property
     def _asked(self) -> Engine:
-        assert self._engine is not None, "the cluster was started"
+        assert self._engine is not None, "the cluster has been started"
         return self._engine
 
     @property
     def _here(self) -> _Ground:
-        assert self._ground is not None, "the cluster was started"
+        assert self._ground is not None, "the cluster has been started"
         return self._ground
 
     async def _prepare(self) -> None:
         client = await asyncio.to_thread(engine.connect)
         self._engine = Engine(client)
         for left in await self._engine.call(container_cleanup.reap, client):
-            log.warning("a stray could not be removed: %s", left)
+            log.warning("an object of an earlier run could not be removed: %s", left)
         self._images = await self._engine.call(_images, client, _silently)
 
     async def _begin(self) -> None:
@@ -279,7 +279,7 @@ class Containers(Meshed):
     async def _lay(self) -> _Ground:
         """Create the network and the disks."""
         asked, images = self._asked, self._images
-        assert images is not None, "the images are made ready first"
+        assert images is not None, "the images have been prepared"
         made = await asked.call(
             network.create, asked.client, self._prefix, self._labels, (MESH, *self.nodes)
         )
@@ -315,7 +315,7 @@ class Containers(Meshed):
 
         async def answers() -> bool:
             if not await container.is_up():
-                raise ClusterError(f"{MESH} ended at its start: {await container.last_line()}")
+                raise ClusterError(f"{MESH} ended while it started: {await container.last_line()}")
             return await self.mesh.answers()
 
         await until(answers)
@@ -414,11 +414,13 @@ class Containers(Meshed):
             async with asyncio.timeout(COLLECT_TIMEOUT_S):
                 await asyncio.gather(*(self._collect(asked, name) for name in self._containers))
         except TimeoutError:
-            log.warning("logs and data could not all be copied: the engine is too slow")
+            log.warning("not all logs and data were copied within %g s", COLLECT_TIMEOUT_S)
         finally:
             await self._sweep(asked)
         if blind is not None:
-            raise ClusterError(f"ends of nodes may have gone unseen: {blind!r}") from blind
+            raise ClusterError(
+                f"some exits may be missing: the watcher failed: {blind!r}"
+            ) from blind
 
     async def _sweep(self, asked: Engine) -> None:
         """Remove everything that belongs to this cluster."""
@@ -430,7 +432,9 @@ class Containers(Meshed):
         if not left:
             self._registry.uses_engine(False)
         for what in left:
-            log.warning("not removed, until the next start: %s", what)
+            log.warning(
+                "the cluster could not remove an object; the next start tries again: %s", what
+            )
 
     async def _collect(self, asked: Engine, name: NodeId) -> None:
         """Stop a container, and copy its log and data as far as possible."""
@@ -443,7 +447,7 @@ class Containers(Meshed):
                 )
             await asked.call(container_export.log, asked.client, container.identity, folder)
         except Exception as error:  # noqa: BLE001 - reported; the other nodes are still copied
-            log.warning("%s: not all of its log and data could be copied: %r", name, error)
+            log.warning("%s: its log and data could not be copied completely: %r", name, error)
 
     def _is_mine(self, found: Mapping[str, str] | None) -> bool:
         return self._labels.items() <= dict(found or {}).items()

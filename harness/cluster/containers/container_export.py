@@ -37,7 +37,7 @@ def unpack(tar: tarfile.TarFile, folder: Path) -> None:
     for member in tar:
         path = PurePosixPath(member.name)
         if path.is_absolute() or ".." in path.parts:
-            raise tarfile.TarError(f"{member.name} would lie outside")
+            raise tarfile.TarError(f"{member.name} would be written outside of the folder")
         if member.isdir():
             (folder / path).mkdir(parents=True, exist_ok=True)
         elif member.isreg() and (content := tar.extractfile(member)) is not None:

@@ -59,7 +59,7 @@ def create(
         limits |= {"cpu_period": CPU_PERIOD_US, "cpu_quota": round(recipe.cpus * CPU_PERIOD_US)}
     networking = None
     if recipe.host is not None:
-        assert network is not None, "a host is on a network"
+        assert network is not None, "a container with a host name has a network"
         limits |= {"network_mode": network.identity, "extra_hosts": dict(network.hosts)}
         endpoint = endpoint_of(recipe.host, network)
         networking = {"EndpointsConfig": {network.identity: api.create_endpoint_config(**endpoint)}}

@@ -91,7 +91,9 @@ class Disks:
 
     async def _run(self, node: NodeId, holder: Container, script: str) -> str:
         if node not in self._small:
-            raise NodeError(f"{node} has no disk of its own; a plan that fills disks gives it one")
+            raise NodeError(
+                f"{node} has no separate disk; it gets one only if the plan fills disks"
+            )
         filler = f"FILLER = {f'{_seen(node)}/{_FILLER}'!r}"
         return await holder.run(["python3", "-c", filler + script])
 

@@ -43,8 +43,8 @@ def connect() -> "DockerClient":
     where = os.environ.get("DOCKER_HOST") or DEFAULT
     if not where.startswith(("unix://", "http+unix://")):
         raise EngineError(
-            f"DOCKER_HOST is {where}: ports would be published on another machine;"
-            " the target containers needs an engine on this one"
+            f"DOCKER_HOST is {where}, so ports would be published on another machine;"
+            " the target containers needs a container engine on this machine"
         )
     import docker
     from docker.errors import DockerException
@@ -114,9 +114,11 @@ def _told(function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.
     try:
         return function(*args, **kwargs)
     except APIError as error:
-        raise EngineError(f"the engine: {error.explanation or error}", error.status_code) from error
+        raise EngineError(
+            f"the container engine: {error.explanation or error}", error.status_code
+        ) from error
     except (DockerException, RequestException, OSError) as error:
-        raise EngineError(f"the engine: {type(error).__name__}: {error}") from error
+        raise EngineError(f"the container engine: {type(error).__name__}: {error}") from error
 
 
 def _innermost(error: BaseException) -> str:

@@ -54,7 +54,7 @@ def create(
                 raise
         else:
             return Network(made["Id"], addresses)
-    raise EngineError(f"the engine has no subnet for {name} that stays free")
+    raise EngineError(f"the container engine found no free subnet for the network {name}")
 
 
 def given(subnet: str, gateway: str | None, hosts: Sequence[str]) -> dict[str, str]:
@@ -65,5 +65,7 @@ def given(subnet: str, gateway: str | None, hosts: Sequence[str]) -> dict[str, s
     free = (str(one) for one in ipaddress.ip_network(subnet).hosts() if str(one) != gateway)
     addresses = dict(zip(hosts, free, strict=False))
     if len(addresses) < len(hosts):
-        raise EngineError(f"{subnet}, the engine's choice, is too small for this cluster")
+        raise EngineError(
+            f"the container engine chose the subnet {subnet}, which is too small for this cluster"
+        )
     return addresses

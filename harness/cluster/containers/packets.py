@@ -17,7 +17,7 @@ def rules(share: float) -> str:
 
     An existing table is replaced.
     """
-    assert 0 <= share <= 1, "a share of all packets"
+    assert 0 <= share <= 1, "the share of dropped packets is from 0 to 1"
     drop = f"numgen random mod {_PARTS} < {round(share * _PARTS)} counter drop"
     chains = " ".join(
         f"chain {way} {{ type filter hook {way} priority 0; {interface} lo accept; {drop}; }};"

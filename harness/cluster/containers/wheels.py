@@ -57,7 +57,7 @@ def requirements(packages: list[Locked]) -> str:
 
     Builds that are given no wheels (``docker compose build``) use it.
     """
-    lines = ["# From uv.lock, by `make image`; pip reads it where a build is given no wheels."]
+    lines = ["# Generated from uv.lock by `make image`, for builds that are given no wheels."]
     for package in packages:
         pins = filter(None, map(package.for_machine, sorted(MACHINES.values())))
         checksums = sorted({pin.sha256 for pin in pins})

@@ -55,7 +55,7 @@ def find_server() -> Path:
         if candidate and os.access(candidate, os.X_OK):
             return Path(candidate)
     raise MeshError(
-        "no toxiproxy-server here: run `make setup`, or name one in FAULTLINE_TOXIPROXY"
+        "no toxiproxy-server was found: run `make setup`, or set FAULTLINE_TOXIPROXY to its path"
     )
 
 
@@ -142,7 +142,7 @@ class Mesh:
         pairs = ((one, other), (other, one))
         links = [self._links[pair] for pair in pairs if pair in self._links]
         if not links:
-            raise MeshError(f"no link between {one} and {other}")
+            raise MeshError(f"there is no link between {one} and {other}")
         return links
 
     def connect(self, api: Address) -> None:
@@ -176,7 +176,7 @@ class Mesh:
     async def counters(self) -> Counters:
         """The bytes that each link has received and sent, over connections that have ended."""
         api = self._api
-        assert api is not None, "the server was started"
+        assert api is not None, "toxiproxy-server has been started"
         return await self._call(lambda: counted(api, CALL_TIMEOUT_S))
 
     async def is_closed(self, link: Link) -> bool:
@@ -305,7 +305,7 @@ class Mesh:
         raise MeshError(f"{proxy.name} cannot listen on {proxy.listen} again: the port is taken")
 
     async def _call(self, call: Callable[[], Answer]) -> Answer:
-        assert self._api is not None, "the server was started"
+        assert self._api is not None, "toxiproxy-server has been started"
         host, port = self._api
 
         def called() -> Answer:
@@ -318,7 +318,9 @@ class Mesh:
                 async with asyncio.timeout(CALL_TIMEOUT_S):  # wait_for may lose a cancellation
                     return await asyncio.to_thread(called)
             except TimeoutError:
-                raise MeshError(f"toxiproxy-server was silent for {CALL_TIMEOUT_S:g} s") from None
+                raise MeshError(
+                    f"toxiproxy-server did not respond within {CALL_TIMEOUT_S:g} s"
+                ) from None
             except (OSError, NotFound, ProxyExists, InvalidToxic, KeyError) as error:
                 raise MeshError(f"toxiproxy-server: {type(error).__name__}: {error}") from error
 

@@ -104,7 +104,7 @@ class Processes(Meshed):
         return self._process(name, self._commands.broker(properties, self._plan.mutants))
 
     def _process(self, name: NodeId, argv: Sequence[str], **environment: str) -> Process:
-        assert self._registry is not None, "the registry is made first"
+        assert self._registry is not None, "the registry has been created"
         folder = self._folder_of(name)
         return Process(
             name, argv, folder, self._registry, self.unexpected_exits.append, environment

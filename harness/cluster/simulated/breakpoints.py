@@ -45,7 +45,7 @@ class Halts:
     async def hold(self, point: str) -> None:
         """Wait if the current process has a breakpoint at ``point``; called by the broker."""
         process = self._world.current
-        assert process is not None, "code runs in a process"
+        assert process is not None, "a broker runs in a simulated process"
         held = self._held.get((process.host.name, point))
         if held is not None:
             future = asyncio.get_running_loop().create_future()

@@ -164,7 +164,7 @@ class Simulated(Machines):
     # --- Cluster
 
     def bootstrap(self, client: str | None = None) -> str:
-        assert client is None, "clients of a world have no listeners of their own"
+        assert client is None, "simulated clients have no separate listeners"
         return ",".join(str(self.direct(broker)) for broker in self.brokers)
 
     def direct(self, node: NodeId) -> Address:
@@ -332,7 +332,7 @@ class Simulated(Machines):
     def _broker_lives(self, number: int, broker: Broker) -> None:
         """Register a new life of a broker for snapshots; called in the broker's process."""
         process = self._stage.world.current
-        assert process is not None, "a broker is made by a process"
+        assert process is not None, "a broker is created in a simulated process"
         disk = self._disk(roles.broker(number))
         self._snapshots.broker_started(
             number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots

@@ -225,7 +225,7 @@ class SimulatedNode:
     async def _live(self) -> int:
         """Run one life of the process, on the host."""
         process = self._process
-        assert process is not None, "a process begins after it was made"
+        assert process is not None, "a process is created before it runs"
         clock = self.host.clock
 
         def on_stop(stop: Stop) -> None:

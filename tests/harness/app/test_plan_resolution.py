@@ -424,13 +424,13 @@ def test_a_plan_file_with_other_values_is_refused(text: str, message: str, tmp_p
 @pytest.mark.parametrize(
     ("strikes", "line"),
     [
-        (["broker-9"], f"no node broker-9 ({NODES})"),
-        ([1], f"no node 1 ({NODES})"),
-        ([["broker-1"]], f"no node ['broker-1'] ({NODES})"),
-        ("contoller", f"no such target: contoller ({ROLES})"),
-        ("leader:", f"no such target: leader: ({ROLES})"),
-        ([], f"no such target: [] ({ROLES})"),
-        (None, f"no such target: None ({ROLES})"),
+        (["broker-9"], f"no node broker-9; there is {NODES}"),
+        ([1], f"no node 1; there is {NODES}"),
+        ([["broker-1"]], f"no node ['broker-1']; there is {NODES}"),
+        ("contoller", f"targets: contoller: must be {ROLES}"),
+        ("leader:", f"targets: leader:: must be {ROLES}"),
+        ([], f"targets: []: must be {ROLES}"),
+        (None, f"targets: None: must be {ROLES}"),
     ],
 )
 def test_a_fault_that_can_strike_nothing_is_refused(strikes: Any, line: str) -> None:

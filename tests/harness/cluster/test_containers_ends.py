@@ -137,7 +137,7 @@ async def test_a_watcher_that_dies_fails_the_run(fake: FakeEngine, tmp_path: Pat
     with pytest.raises(KeyError):
         await asyncio.shield(watched._watcher)
     fake.answers = []
-    with pytest.raises(ClusterError, match="unseen: KeyError"):
+    with pytest.raises(ClusterError, match="failed: KeyError"):
         await watched.stop()
     assert fake.things == {}
     assert watched.unexpected_exits == []

@@ -66,8 +66,8 @@ def test_session_timeout_can_be_set() -> None:
         ("listener.name.client.ssl.client.auth", "none", "this broker does not act on listener."),
         ("num.partitions", "x", "num.partitions=x: must be a whole number"),
         ("log.roll.hours", "x", "log.roll.hours=x: must be a whole number"),
-        ("log.dir", "/tmp", "the run decides where its brokers are"),
-        ("port", "1", "the run decides where its brokers are"),
+        ("log.dir", "/tmp", "the run itself sets addresses"),
+        ("port", "1", "the run itself sets addresses"),
     ],
 )
 def test_a_plan_must_not_set_what_has_no_effect(name: str, text: str, reason: str) -> None:

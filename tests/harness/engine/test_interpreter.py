@@ -221,7 +221,7 @@ def test_a_generator_that_waits_for_nothing_is_an_error(
         def update(self, event: Op) -> Generator:
             return self
 
-    with pytest.raises(RuntimeError, match="nothing is under way"):
+    with pytest.raises(RuntimeError, match="no operation is running"):
         virtually(interpreter(recorder, kafka.client, 1).run(Stuck()))
 
 

@@ -71,7 +71,7 @@ def test_blocking_is_refused(pair: Any) -> None:
             time.sleep(1)  # noqa: ASYNC251 - that is the point
         with pytest.raises(RuntimeError, match="thread"):
             threading.Thread(target=print).start()
-        with pytest.raises(NotImplementedError, match="TCP only"):
+        with pytest.raises(NotImplementedError, match="only TCP"):
             await asyncio.get_running_loop().create_datagram_endpoint(
                 asyncio.DatagramProtocol, ("127.0.0.1", 0)
             )
@@ -153,7 +153,7 @@ def test_worlds_do_not_nest(pair: Any) -> None:
     """A world cannot run inside another world or inside an event loop."""
 
     async def main() -> None:
-        with pytest.raises(RuntimeError, match="outside every event loop"):
+        with pytest.raises(RuntimeError, match="inside of an event loop"):
             pair.world.run(pair.beta.processes[0])
 
     pair.run(main)

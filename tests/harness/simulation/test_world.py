@@ -148,7 +148,7 @@ def test_livelock_names_who_spins() -> None:
     with World(1, busy_steps_max=30_000) as world:
         process = world.host("alpha").spawn(spin)
         with pytest.raises(
-            Livelock, match=r"40000 steps without an idle moment(.|\n)*alpha: .*spin"
+            Livelock, match=r"40000 callbacks ran without an idle moment(.|\n)*alpha: .*spin"
         ):
             world.run(process)
 

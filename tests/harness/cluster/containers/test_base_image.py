@@ -87,10 +87,10 @@ def test_a_silent_registry_is_given_up() -> None:
     engine = Engine(silent=True)
     refused = base_image.pull(engine, DEFAULT, patience_s=0.05)
     engine.released.set()
-    assert refused == "nothing was heard of the registry for 0.05 s"
+    assert refused == "the registry did not respond for 0.05 s"
 
 
 def test_a_failed_program_ends_in_its_last_words() -> None:
     """The error ends with the last line of debootstrap's own output."""
     assert base_image.last_line("I: a\n", "E: no such mirror\n\n") == "E: no such mirror"
-    assert base_image.last_line("", "") == "it gave no reason"
+    assert base_image.last_line("", "") == "it printed nothing"

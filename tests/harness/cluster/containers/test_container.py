@@ -160,7 +160,7 @@ async def test_an_end_for_want_of_memory_says_so(held: Held) -> None:
     await held.node.look()
     [end] = held.ends
     assert end.status == -9
-    assert end.last_line == "out of memory, said the kernel; before that: last words"
+    assert end.last_line == "killed by the kernel, out of memory; its last line was: last words"
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -180,7 +180,7 @@ async def test_the_reason_of_a_kill_may_come_after_it(
     held.engine.state["OOMKilled"] = late
     await asyncio.gather(*looking)
     [end] = held.ends
-    assert end.last_line.startswith("out of memory") is late
+    assert end.last_line.startswith("killed by the kernel") is late
     assert [state.oom_killed for state in held.states] == [late]
 
 

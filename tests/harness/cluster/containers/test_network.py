@@ -51,7 +51,7 @@ def test_the_subnet_is_the_engine_s_choice(stolen: int) -> None:
 
 def test_who_never_gets_one_says_so() -> None:
     """Creation fails after a bounded number of tries."""
-    with pytest.raises(EngineError, match="no subnet"):
+    with pytest.raises(EngineError, match="no free subnet"):
         network.create(Engine(stolen=1000), "n", {}, ["a"])
 
 
