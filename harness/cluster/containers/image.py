@@ -30,7 +30,7 @@ from setup.toxiproxy import RELEASES, version
 
 __all__ = ["NODE_USER", "ImageError", "Images", "ensure"]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NODE_USER = "10001:10001"
 """The user that runs in the containers and owns ``/data``."""
 TARGETS = {"node": "faultline-node", "toxiproxy": "faultline-toxiproxy"}

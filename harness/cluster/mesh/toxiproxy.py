@@ -36,7 +36,7 @@ from model.roles import NodeId
 
 Answer = TypeVar("Answer")
 
-OURS = Path(__file__).parents[2] / ".tools" / "bin" / "toxiproxy-server"
+OURS = Path(__file__).parents[3] / ".tools" / "bin" / "toxiproxy-server"
 """The server that set-up installs if the machine has none."""
 CALL_TIMEOUT_S = 10.0
 """Long, because Toxiproxy closes no link while it connects for it (``MESH_KERNEL``)."""

@@ -7,7 +7,7 @@ from broker_impl import mutants
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import fencing, isr
 from tests.broker_impl.replica import test_cluster_machine, test_schedules
-from tests.harness.cluster.watched_cluster import WatchedCluster
+from tests.harness.cluster.observe.watched_cluster import WatchedCluster
 
 
 @pytest.fixture(autouse=True)
