@@ -111,7 +111,10 @@ CONTAINERS = Target(
 def _not_simulated(plan: Plan) -> str | None:
     client = plan.options["client"]
     if client == "librdkafka":
-        return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
+        return (
+            f"options: client={client} cannot be simulated, because librdkafka starts threads;"
+            " use aiokafka"
+        )
     return options.refusal(plan.options, simulated_cluster.LEAST)
 
 

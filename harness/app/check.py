@@ -123,7 +123,7 @@ def examined(
         try:
             reports = executor(tables, lambda done: progress("judging", done))
         except Exception as error:  # noqa: BLE001 - an executor that crashed has found nothing
-            reason = f"judging crashed: {type(error).__name__}: {error}".splitlines()[0]
+            reason = f"the checkers crashed: {type(error).__name__}: {error}".splitlines()[0]
             judged = Judged(verdict_.crashed(reason, _named(plan)), ())
         else:
             judged = _concluded(folder, tables, reports, plan, contract)
@@ -305,7 +305,7 @@ def _located(path: Path) -> tuple[Path | None, Path]:
             return path, path / name
     if (path / "history.edn").is_file():
         return None, path / "history.edn"
-    raise BadHistory(f"{path} is not a run's folder: it holds no history.jsonl")
+    raise BadHistory(f"{path} is not a run's folder: it has no history.jsonl")
 
 
 def _plan(folder: Path) -> Plan | None:
@@ -338,7 +338,7 @@ def describe(
     place = folder if kept is None else kept.folder
     if folder is not None and place is not None:
         again = command_line.command("replay", folder)
-        lines.append(f"{place / judgements.PAGE}     (again: {again})")
+        lines.append(f"{place / judgements.PAGE}     (repeat: {again})")
     width = max(len(word) + 2, 9)
     return "\n".join((word if n == 0 else "").ljust(width) + line for n, line in enumerate(lines))
 
@@ -361,7 +361,7 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
 
 def _place(f: Finding) -> str:
     """Return a finding's partition, offset and faults, if known; a crash has no partition."""
-    parts = [] if f.key is None else [f"key {f.key}"]
+    parts = [] if f.key is None else [f"partition {f.key}"]
     parts += [] if f.offset is None else [f"offset {f.offset}"]
     parts += [f"fault {', '.join(map(str, f.faults))}"] if f.faults else []
     return ", ".join(parts)
@@ -370,6 +370,6 @@ def _place(f: Finding) -> str:
 def _evidence(evidence: Mapping[str, int]) -> str:
     return (
         f"{evidence['acked']:,} acknowledged, {evidence['read']:,} read ·"
-        f" {evidence['keys_caught_up']} of {evidence['keys']} keys read to the end ·"
+        f" {evidence['keys_caught_up']} of {evidence['keys']} partitions read to the end ·"
         f" {evidence['faults_effective']} of {evidence['faults']} faults effective"
     )

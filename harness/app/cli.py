@@ -76,14 +76,14 @@ def _status_of(arguments: Sequence[str] | None) -> int:
         click.echo("faultline: interrupted", err=True)
         status = FAILED
     except MemoryError:
-        status = _fail("there is not enough memory (a limit of this shell? see ulimit -v)")
+        status = _fail("there is not enough memory; ulimit -v shows whether this shell has a limit")
     except OSError as error:
         status = _fail(str(error))
     except ImportError as error:  # numpy's message has many lines, and the reason in its last one
         reason = str(error).strip().splitlines() or ["unknown"]
         status = _fail(f"a library cannot be loaded: {reason[-1]}")
     except SystemExit as error:  # a library called sys.exit with a status of its own
-        status = 0 if not error.code else _fail(f"a library ended it with {error.code!r}")
+        status = 0 if not error.code else _fail(f"a library called sys.exit({error.code!r})")
     except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid
         click.echo(traceback.format_exc(), err=True)
         status = _fail(f"{type(error).__name__}: {error}")
@@ -122,11 +122,13 @@ def _example(*lines: str) -> str:
 
 
 def _json(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="machine output on stdout")(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, help="print the result as JSON on standard output"
+    )(command)
 
 
 def _judged_by(command: F) -> F:
-    told = "judge in this process (the default of simulated), or by Spark"
+    told = "judge in this process (the default in simulation) or with Spark"
     return click.option("--inline/--spark", default=None, help=told)(command)
 
 
@@ -135,12 +137,12 @@ def _plan_options(command: F) -> F:
     for option in reversed(
         (
             click.option("--target", metavar="NAME",
-                         help="where: processes (default), containers, simulated"),
-            click.option("--brokers", type=int, metavar="N", help="how many brokers (3)"),
+                         help="where the cluster runs: processes (default), containers, simulated"),
+            click.option("--brokers", type=int, metavar="N", help="number of brokers (3)"),
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
-                         help="plant this bug in every broker; repeatable"),
+                         help="plant this bug in every broker; may be repeated"),
             click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
-                         help="a setting of broker, producer or consumer, by Kafka's name"),
+                         help="set KEY (Kafka's name) of broker, producer or consumer"),
         )
     ):  # fmt: skip
         command = option(command)
@@ -168,22 +170,41 @@ def faultline() -> None:
     )
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
-@click.option("--workload", metavar="NAME", help="what to ask (idempotent); README names all")
-@click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
 @click.option(
-    "--time-limit", "time_limit_s", type=options_.SECONDS, metavar="S", help="seconds of work (60)"
+    "--workload",
+    metavar="NAME",
+    help="the operations of the clients (idempotent); README.md lists all",
+)
+@click.option(
+    "--nemesis",
+    metavar="A,B",
+    help="kinds of faults to inject; none, or all that the target offers (all)",
+)
+@click.option(
+    "--time-limit",
+    "time_limit_s",
+    type=options_.SECONDS,
+    metavar="S",
+    help="seconds that the workload runs (60)",
 )
 @click.option(
     "--rate",
     "rate_hz",
     type=options_.RATE,
     metavar="HZ",
-    help="writes asked per second (the workload's own)",
+    help="writes per second (the workload's own rate)",
 )
-@click.option("--concurrency", type=int, metavar="N", help="logical clients at a time (5)")
-@click.option("--seed", type=options_.SEED, metavar="N", help="of every random choice (0)")
+@click.option(
+    "--concurrency", type=int, metavar="N", help="number of logical clients at a time (5)"
+)
+@click.option("--seed", type=options_.SEED, metavar="N", help="seed of all random choices (0)")
 @_judged_by
-@click.option("--results", type=click.Path(path_type=Path), metavar="DIR", help="(results)")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="the run's folder is created in DIR (results)",
+)
 @_plan_options
 @_json
 def run(
@@ -226,13 +247,14 @@ def run(
     )
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--target", metavar="NAME", help="where to, instead of where it ran")
+@click.option("--target", metavar="NAME", help="run on this target instead of the recorded one")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N",
-              help="how many seeds a simulation of a red run on processes tries (10)")  # fmt: skip
+              help="seeds to try when a red run of another target is simulated (10)")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N",
-              help="how many of them at a time (one for each core)")  # fmt: skip
+              help="number of these simulations at a time (one for each core)")  # fmt: skip
 @_judged_by
-@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR")
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="the new run's folder is created in DIR (results)")  # fmt: skip
 @_json
 def replay(
     folder: Path,
@@ -257,7 +279,8 @@ def replay(
         return _reproduce(folder, results, seeds, jobs, inline=inline, as_json=as_json)
     if seeds is not None or jobs is not None:
         raise Refused(
-            "--seeds and --jobs are for --target simulated of a run elsewhere whose verdict is red"
+            "--seeds and --jobs apply only to --target simulated, for an INVALID run of another"
+            " target"
         )
     calm = replay_.without_faults(plan)
     plan = calm or plan
@@ -267,7 +290,7 @@ def replay(
         click.echo(changed, err=True)
     resolved = plan_resolution.resolve(plan)
     if calm is not None:
-        click.echo("no fault was scheduled in this run; it is repeated without faults", err=True)
+        click.echo("this run has no scheduled faults, so it is repeated without faults", err=True)
     return _run(resolved, results, inline=inline, as_json=as_json)
 
 
@@ -284,7 +307,7 @@ def replay(
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
               help="judge by this setting instead of the plan's")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="for folders that cannot be written: DIR/judgements (results)")  # fmt: skip
+              help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
 @_json
 def check(
     paths: tuple[Path, ...],
@@ -325,17 +348,17 @@ def check(
 )
 @click.argument("suite_file", type=click.Path(path_type=Path), metavar="SUITE.toml")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
-              help="JUnit XML for CI, beside the one in the gate's folder")  # fmt: skip
+              help="also write the JUnit XML to FILE, for CI")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="the gate's folder is made in DIR/gates (results)")  # fmt: skip
+              help="the gate's folder is created in DIR/gates (results)")  # fmt: skip
 @click.option("--keep", type=options_.KEEP, metavar="N",
-              help="how many folders of passes are kept")  # fmt: skip
+              help="number of folders of valid cases to keep (the suite's number)")  # fmt: skip
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
-              help="plant this bug in every case, to try out the gate; repeatable")  # fmt: skip
+              help="plant this bug in every case, to test the gate; may be repeated")  # fmt: skip
 @click.option("--seed", type=options_.SEED, metavar="N", help="the first seed of every matrix")
 @click.option("--require", multiple=True, metavar="TARGET",
-              help="this target is not optional, whatever the suite says; repeatable")  # fmt: skip
+              help="require this target, even if the suite does not; may be repeated")  # fmt: skip
 @_json
 def gate(
     suite_file: Path,
@@ -394,25 +417,25 @@ def gate(
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--runs", type=options_.COUNT, metavar="N",
-              help="how many at most (100; with --minutes, as many as fit)")  # fmt: skip
+              help="maximum number of runs (100; with --minutes, no maximum)")  # fmt: skip
 @click.option("--minutes", type=options_.MINUTES, metavar="M",
-              help="no run begins after so many")  # fmt: skip
+              help="start no run after M minutes")  # fmt: skip
 @click.option("--jobs", type=options_.JOBS, metavar="N",
-              help="how many runs at a time (one for each core)")  # fmt: skip
+              help="number of runs at a time (one for each core)")  # fmt: skip
 @click.option("--seed", type=options_.SEED, default=1, metavar="FIRST", help="the first seed (1)")
-@click.option("--workload", metavar="NAME", help="what to ask, of all runs")
-@click.option("--nemesis", metavar="A,B", help="what to break, in all runs")
+@click.option("--workload", metavar="NAME", help="the workload of all runs")
+@click.option("--nemesis", metavar="A,B", help="the kinds of faults of all runs")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
-              help="plant this bug in every broker; repeatable")  # fmt: skip
+              help="plant this bug in every broker; may be repeated")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
-              help="a setting of all runs, by Kafka's name")  # fmt: skip
+              help="set KEY (Kafka's name) in all runs")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="the search's folder is made in DIR/searches (results)")  # fmt: skip
+              help="the search's folder is created in DIR/searches (results)")  # fmt: skip
 @click.option("--keep", type=options_.KEEP, default=0, metavar="N",
-              help="how many folders of passes are kept (0)")  # fmt: skip
+              help="number of folders of valid runs to keep (0)")  # fmt: skip
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
-              help="at the end judge all histories once more, in one Spark job")  # fmt: skip
+              help="at the end, judge all histories again in one Spark job")  # fmt: skip
 @_json
 def search(
     plan_file: Path | None,
@@ -479,13 +502,14 @@ def search(
     )
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--anomaly", metavar="ID", help="which to keep (lost-write, or the first it shows)")
+@click.option("--anomaly", metavar="ID",
+              help="the anomaly that smaller plans must show (the most serious one)")  # fmt: skip
 @click.option("--minutes", type=options_.MINUTES, metavar="M",
-              help="no trial begins after so many (10)")  # fmt: skip
+              help="start no trial after M minutes (10)")  # fmt: skip
 @click.option("--jobs", type=options_.JOBS, metavar="N",
-              help="how many trials at a time (one for each core)")  # fmt: skip
+              help="number of trials at a time (one for each core)")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="the new folder is made in DIR/shrunk (results)")  # fmt: skip
+              help="the new folder is created in DIR/shrunk (results)")  # fmt: skip
 @_json
 def shrink(
     folder: Path,
@@ -577,19 +601,21 @@ def show(name: str, as_json: bool) -> None:
 )
 @click.argument("names", nargs=-1, metavar="[NAME …]")
 @click.option("--runs", type=options_.COUNT, metavar="N",
-              help="how many seeds are drawn for each, at most (200)")  # fmt: skip
+              help="maximum number of seeds to draw for each mutant (200)")  # fmt: skip
 @click.option("--enough", type=options_.COUNT, metavar="N",
-              help="no other is drawn once so many have found it (3)")  # fmt: skip
+              help="draw no more seeds after N runs that found the mutant (3)")  # fmt: skip
 @click.option("--seed", type=options_.SEED, default=1, metavar="FIRST", help="the first seed (1)")
-@click.option("--scripted-only", is_flag=True, help="draw none: only each one's own schedule")
+@click.option(
+    "--scripted-only", is_flag=True, help="draw no seeds; run only each mutant's own schedule"
+)
 @click.option("--jobs", type=options_.JOBS, metavar="N",
-              help="how many runs at a time (one for each core)")  # fmt: skip
+              help="number of runs at a time (one for each core)")  # fmt: skip
 @click.option("--examples", type=click.Path(path_type=Path), default="examples", metavar="DIR",
-              help="where mutants/ and plans/ are (examples)")  # fmt: skip
+              help="the folder that contains mutants/ and plans/ (examples)")  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path), default="docs", metavar="DIR",
-              help="where detection-matrix.md and its data are (docs)")  # fmt: skip
+              help="the folder of detection-matrix.md and its data (docs)")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="what is found is kept in DIR/searches (results)")  # fmt: skip
+              help="folders of runs with findings are kept in DIR/searches (results)")  # fmt: skip
 @_json
 def score(
     names: tuple[str, ...],
@@ -650,7 +676,7 @@ def cluster() -> None:
 )
 @_plan_options
 @click.option("--port", type=int, metavar="N",
-              help="clients reach broker 1 at N, broker 2 at N+1, … (any)")  # fmt: skip
+              help="port of broker 1; broker 2 has N+1, and so on (any free ports)")  # fmt: skip
 @_json
 def up(
     settings: tuple[str, ...],
@@ -711,7 +737,7 @@ def down(as_json: bool) -> int | None:
 
 @faultline.command(epilog=_example("faultline clean", "faultline clean --results nightly"))
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="also the temporary folders of the runs in there (results)")  # fmt: skip
+              help="also remove the temporary folders of runs in DIR (results)")  # fmt: skip
 @_json
 def clean(results: Path, as_json: bool) -> None:
     """Remove what killed commands left behind.
@@ -726,7 +752,7 @@ def clean(results: Path, as_json: bool) -> None:
     if as_json:
         _print_json(removed)
     else:
-        lines = leftovers.sentences(removed) or ["nothing was left"]
+        lines = leftovers.sentences(removed) or ["there was nothing to remove"]
         click.echo("\n".join(lines))
 
 
@@ -790,7 +816,7 @@ def _reproduce(
     from harness.app.search import campaign
 
     if inline is False:
-        raise Refused("--spark: simulated runs of a recorded one are judged in this process")
+        raise Refused("--spark: simulations of a recorded run are always judged in this process")
     try:
         told = reproduce.carry_out(
             folder,

@@ -80,12 +80,12 @@ def up(plan: Plan, say: Callable[[str], None], port: int | None = None) -> Up:
     with _locked() as is_ours:
         if not is_ours:
             raise Refused(
-                "cluster up: another command starts or ends the cluster at this moment;"
-                " cluster status tells when it is up, cluster down ends it"
+                "cluster up: another command is starting or stopping the cluster;"
+                " cluster status shows when it is up, cluster down stops it"
             )
         if (there := status()) is not None:
             raise Refused(
-                f"cluster up: one is up already, at {there.bootstrap}; cluster down ends it"
+                f"cluster up: a cluster is already up at {there.bootstrap}; cluster down stops it"
             )
         if port is not None:
             _refuse_ports(plan, port)
@@ -114,7 +114,7 @@ def down() -> bool:
     found = _end_keepers()
     with _locked(STOP_TIMEOUT_S) as is_ours:
         if not is_ours:
-            raise CannotStart("cluster down: another command holds the cluster, and does not end")
+            raise CannotStart("cluster down: another command is still using the cluster")
         found = _end_keepers() or found
         found = leftovers.remove().is_any or found
         found = folder().exists() or found
@@ -148,7 +148,7 @@ def _kept(plan: Plan, home: Path, port: int | None) -> Up:
             env={**os.environ, MARK: str(home)},
             start_new_session=True,
         )
-    assert keeper.stdin is not None, "a pipe was asked for"
+    assert keeper.stdin is not None, "the keeper was started with a pipe"
     with keeper.stdin as handle:
         _within(START_TIMEOUT_S, lambda: status() is not None or keeper.poll() is not None)
         if (there := status()) is not None:
@@ -156,20 +156,22 @@ def _kept(plan: Plan, home: Path, port: int | None) -> Up:
                 os.write(handle.fileno(), KEEP)
                 return there
     lines = (home / "keeper.log").read_text(errors="replace").strip().splitlines()
-    raise CannotStart(lines[-1] if lines else "it was not ready in time")
+    raise CannotStart(lines[-1] if lines else "the cluster was not ready in time")
 
 
 def _refuse_ports(plan: Plan, first: int) -> None:
     last = first + plan.brokers - 1
     if first < 1 or last > PORT_MAX:
-        raise Refused(f"--port {first}: {plan.brokers} brokers need ports from 1 to {PORT_MAX}")
+        raise Refused(f"--port {first}: all {plan.brokers} ports must be from 1 to {PORT_MAX}")
     for port in range(first, last + 1):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 tried.bind((HOST, port))
             except OSError as error:
-                raise Refused(f"--port {first}: port {port}: {error.strerror}") from None
+                raise Refused(
+                    f"--port {first}: port {port} cannot be used: {error.strerror}"
+                ) from None
 
 
 @contextlib.contextmanager
@@ -245,7 +247,7 @@ async def _keep(home: Path, port: int | None) -> None:
     """
     plan = msgspec.json.decode((home / "plan.json").read_bytes(), type=Plan)
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
-    assert this is not None, "called from a task"
+    assert this is not None, "this coroutine runs in a task"
     for number in signals.ending():
         loop.add_signal_handler(number, this.cancel)
     loop.add_reader(0, _heard, loop, this)
@@ -258,7 +260,7 @@ async def _keep(home: Path, port: int | None) -> None:
     try:
         await cluster.start()
         keeper = known(os.getpid(), "keeper")
-        assert keeper is not None, "this process exists"
+        assert keeper is not None, "the running process exists"
         there = Up(bootstrap=cluster.bootstrap(), folder=str(home), keeper=keeper)
         files.replace(home / "up.json", msgspec.json.encode(there))
         await asyncio.Event().wait()

@@ -100,9 +100,9 @@ def contract_of(verdict: Mapping[str, Any]) -> str:
     settings = verdict.get("settings") or {}
     promised = ", ".join(f"{name.replace('_', ' ')} {_plain(contract[name])}" for name in contract)
     if not settings:
-        return f"Judged under the plan's own contract: {promised}."
+        return f"This judgement uses the plan's own contract: {promised}."
     changed = ", ".join(f"{name}={value}" for name, value in settings.items())
-    return f"Judged with {changed} in place of the plan's settings, not as planned: {promised}."
+    return f"This judgement uses {changed} in place of the plan's settings: {promised}."
 
 
 def _plain(value: object) -> object:
@@ -113,18 +113,21 @@ def _why_not(verdict: Verdict, standing: Verdict | None) -> str | None:
     """Return why a judgement does not become the verdict of its run; ``None`` if it does."""
     if verdict.settings:
         changed = ", ".join(f"{name}={value}" for name, value in verdict.settings.items())
-        return f"It was judged with {changed} in place of the plan's settings."
+        return f"This judgement uses {changed} in place of the plan's settings."
     if standing is None or verdict_.replaces(verdict, standing):
         return None
     if not verdict_.is_complete(verdict):
-        return "The judgement did not come to its end."
-    return f"A later {_WORDS[verdict.valid]} does not replace {_WORDS[standing.valid]}."
+        return "This judgement was not completed."
+    return f"A later {_WORDS[verdict.valid]} does not replace an earlier {_WORDS[standing.valid]}."
 
 
 def _note(verdict: Verdict, standing: Verdict | None, reason: str | None, kept: Kept) -> str:
-    what = "no verdict yet" if standing is None else _WORDS[standing.valid]
-    where = "nowhere" if kept.folder is None else f"in {kept.folder}"
-    return f"{reason} The verdict of the run stays {what}; this judgement is kept {where}."
+    if standing is None:
+        what = "The run still has no verdict"
+    else:
+        what = f"The verdict of the run stays {_WORDS[standing.valid]}"
+    where = "not stored" if kept.folder is None else f"stored in {kept.folder}"
+    return f"{reason} {what}; this judgement is {where}."
 
 
 @contextlib.contextmanager
@@ -189,7 +192,7 @@ def _new(home: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             (home / str(number)).mkdir()
             return home / str(number)
-    raise FileExistsError(f"{home} is full")
+    raise FileExistsError(f"{home} has no free number for another judgement")
 
 
 def _elsewhere(folder: Path, judged: Judged, results: Path, error: OSError) -> Kept:

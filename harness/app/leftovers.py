@@ -64,7 +64,7 @@ def remove_if_any(say: Callable[[str], object]) -> None:
             return
         removed = remove()
     except Exception as error:  # noqa: BLE001 - the command that was asked for is another
-        say(f"leftovers of earlier commands could not be looked for: {error}")
+        say(f"the search for leftovers of earlier commands failed: {error}")
         return
     for line in sentences(removed):
         say(line)
@@ -73,7 +73,7 @@ def remove_if_any(say: Callable[[str], object]) -> None:
 def sentences(removed: Removed) -> list[str]:
     """Return one line for each kind of thing that was removed."""
     kinds = (
-        ("ended processes of a command that was killed", removed.processes),
+        ("ended processes of a killed command", removed.processes),
         ("removed from the container engine", removed.engine),
         ("removed folders", removed.folders),
     )
@@ -98,7 +98,7 @@ def _reap_engine(removed: Callable[[str], object], *, is_needed: bool) -> list[s
     try:
         client = engine.connect()
     except engine.EngineError as error:
-        return [f"what is left with the container engine: {error}"] if is_needed else []
+        return [f"containers, networks and volumes: {error}"] if is_needed else []
     try:
         return container_cleanup.reap(client, removed)
     finally:

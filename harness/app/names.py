@@ -22,8 +22,8 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(name: str, known: Iterable[str], all_of: str = "") -> str:
-    """Return ``no kil; did you mean kill?``; see :func:`hint`."""
-    return f"no {brief(name)}; {hint(name, known, all_of)}"
+    """Return ``there is no kil; did you mean kill?``; see :func:`hint`."""
+    return f"there is no {brief(name)}; {hint(name, known, all_of)}"
 
 
 def hint(name: str, known: Iterable[str], all_of: str = "") -> str:
@@ -35,8 +35,8 @@ def hint(name: str, known: Iterable[str], all_of: str = "") -> str:
     if close := close_to(name[:200], known):
         return f"did you mean {' or '.join(close)}?"
     if len(known) > LISTED_MAX:
-        return f"there are {len(known)}{all_of and f': {all_of}'}"
-    return f"there is {', '.join(known) or 'nothing'}"
+        return f"{all_of} lists all {len(known)}" if all_of else f"{len(known)} names are available"
+    return f"available: {', '.join(known) or 'none'}"
 
 
 def _plain(name: str) -> str:

@@ -42,7 +42,7 @@ class Command(click.Command):
         for option in order:
             if isinstance(option, click.Option) and not option.multiple and order.count(option) > 1:
                 names = "/".join((*option.opts, *option.secondary_opts))
-                raise click.UsageError(f"{names} is there more than once; write it once.", ctx)
+                raise click.UsageError(f"{names} is given more than once; give it once.", ctx)
         return super().parse_args(ctx, args)
 
 
@@ -72,9 +72,13 @@ class Number(click.ParamType[float]):
         except ValueError:
             number = math.nan
         if not math.isfinite(number) or number <= 0:
-            self.fail(f"{value!r}: write {self._unit} above 0, such as {self._example}", param, ctx)
+            self.fail(
+                f"{value!r}: must be a number of {self._unit} above 0, such as {self._example}",
+                param,
+                ctx,
+            )
         if number > self._most:
-            self.fail(f"{value!r}: must be {self._most:,.0f} {self._unit} at most", param, ctx)
+            self.fail(f"{value!r}: the maximum is {self._most:,.0f} {self._unit}", param, ctx)
         return number
 
 

@@ -29,9 +29,9 @@ def read(folder: Path) -> Plan:
         plan = msgspec.json.decode(text, type=Plan)
         document = json_fields.loads(text)
     except RecursionError:
-        raise Refused(f"{path} is no plan: it is nested too deeply") from None
+        raise Refused(f"{path} is not a plan: it is nested too deeply") from None
     except (msgspec.MsgspecError, ValueError) as error:  # not UTF-8, or a duplicate field
-        raise Refused(f"{path} is no plan: {error}") from None
+        raise Refused(f"{path} is not a plan: {error}") from None
     known = [field.encode_name for field in msgspec.structs.fields(Plan)]
     for name in document:
         if name not in known:

@@ -80,7 +80,7 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
             shown = sorted({*known, *FIELDS} - {*FIELDS.values()})
             raise Refused(f"{where}: no setting is called {name}; {names.hint(name, shown)}")
     if fields.get("nemesis") in ([], ()):
-        raise Refused(f"{where}: nemesis names nothing; {NAMES_NEEDED}")
+        raise Refused(f"{where}: nemesis is empty; {NAMES_NEEDED}")
     if fields.get("rate_hz") == 0:
         raise Refused(f"{where}: rate 0: must be a number of writes per second above 0")
     return fields
@@ -92,15 +92,15 @@ def _of_the_file_alone(fields: Mapping[str, Any], where: str) -> None:
     A file may come from an untrusted source, so it may only choose a folder below the current one.
     """
     if not isinstance(fields.get("inline", False), bool):
-        raise Refused(f"{where}: inline: true or false")
+        raise Refused(f"{where}: inline: must be true or false")
     results = fields.get("results", "results")
     if not isinstance(results, str) or not results:
-        raise Refused(f"{where}: results: the name of a folder")
+        raise Refused(f"{where}: results: must be the name of a folder")
     path = Path(results)
     if path.is_absolute() or ".." in path.parts or results.startswith("~"):
         raise Refused(
-            f"{where}: results: {results} is not below the current folder; a plan file may not"
-            " choose another, the option --results may"
+            f"{where}: results: {results} is not below the current folder; only the"
+            " option --results may name another folder"
         )
 
 
@@ -127,7 +127,7 @@ def settings_of(texts: Iterable[str]) -> list[tuple[str, str, str]]:
     names_ = [f"{whose}.{key}" for whose, key, _ in found]
     for name in names_:
         if names_.count(name) > 1:
-            raise Refused(f"--set {name}: is there more than once; write it once")
+            raise Refused(f"--set {name}: this setting is given more than once; give it once")
     return found
 
 
@@ -187,8 +187,8 @@ def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) ->
         return resolved
     if resolved.nemesis and not resolved.schedule and not may_be_quiet:
         raise Refused(
-            f"schedule: it holds no fault, and nemesis names {', '.join(resolved.nemesis)}; write"
-            " nemesis none for a run without faults"
+            f"schedule: it has no fault, but nemesis is {', '.join(resolved.nemesis)}; set nemesis"
+            " to none for a run without faults"
         )
     _check_schedule(resolved)
     return resolved
@@ -240,12 +240,12 @@ def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
     ]
     if not missing:
         return []
-    return [f"no fault of {', '.join(missing)} in this schedule (seed {plan.seed})"]
+    return [f"the schedule of seed {plan.seed} has no fault of {', '.join(missing)}"]
 
 
 def _check_schedule(resolved: Plan) -> None:
     """Check a schedule that was part of the request, not drawn."""
-    assert resolved.schedule is not None, "the others are drawn"
+    assert resolved.schedule is not None, "other schedules are drawn"
     faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
     for entry in resolved.schedule:
         known("schedule", entry.fault, faults)
@@ -253,7 +253,7 @@ def _check_schedule(resolved: Plan) -> None:
     for entry in resolved.schedule:
         if entry.at_s >= resolved.time_limit_s:
             raise Refused(
-                f"schedule: fault {entry.id} ({entry.fault}) is to come at {entry.at_s:g} s,"
+                f"schedule: fault {entry.id} ({entry.fault}) is scheduled at {entry.at_s:g} s,"
                 f" but --time-limit is {resolved.time_limit_s:g} s"
             )
 
@@ -282,11 +282,11 @@ def _check_faults(schedule: Sequence[ScheduledFault]) -> None:
             raise Refused(f"schedule: fault id {brief(entry.id)} is too large")
         if not (0 <= entry.at_s < math.inf and 0 <= entry.duration_s < math.inf):
             raise Refused(f"schedule: fault {entry.id} ({entry.fault}) needs times of 0 or more")
-        for what, seconds in (("comes at", entry.at_s), ("lasts", entry.duration_s)):
+        for what, seconds in (("begins at", entry.at_s), ("lasts", entry.duration_s)):
             if seconds > TIME_LIMIT_MAX_S:
                 raise Refused(
                     f"schedule: fault {entry.id} ({entry.fault}) {what} {seconds:g} s;"
-                    f" {TIME_LIMIT_MAX_S:,} s at most"
+                    f" the maximum is {TIME_LIMIT_MAX_S:,} s"
                 )
 
 
@@ -295,7 +295,7 @@ def bare(plan: Plan) -> Plan:
     _only_data(plan)
     target = _target(plan)
     if target.is_virtual:
-        raise Refused(f"--target {target.name}: its clusters live within a run, on virtual time")
+        raise Refused(f"--target {target.name}: its clusters exist only within a run")
     for whose in ("producer", "consumer"):
         for name in getattr(plan, whose):
             raise Refused(f"--set {whose}.{name}: a cluster has no clients of its own")
@@ -384,7 +384,7 @@ def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
     for name in names:
         known("--nemesis", name, (*possible, NONE, ALL))
         if name in (NONE, ALL):
-            raise Refused(f"--nemesis: {name} stands alone")
+            raise Refused(f"--nemesis: {name} cannot be combined with other names")
     return tuple(dict.fromkeys(names))
 
 
@@ -417,11 +417,11 @@ def known(option: str, name: str, there: Iterable[str], all_of: str = "") -> Non
 
 def _positive(option: str, number: float, most: float, unit: str) -> None:
     if isinstance(number, int) and abs(number) > 10**15:
-        raise Refused(f"{option} {brief(number)}: must be 1 to {most:,} {unit}")
+        raise Refused(f"{option} {brief(number)}: must be from 1 to {most:,} {unit}")
     if not (number > 0 and math.isfinite(number)):
         raise Refused(f"{option} {number:g}: must be a number of {unit} above 0")
     if number > most:
-        raise Refused(f"{option} {number:.15g}: must be {most:,} {unit} at most")
+        raise Refused(f"{option} {number:.15g}: the maximum is {most:,} {unit}")
 
 
 class _Odd(ValueError):
@@ -439,7 +439,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         if isinstance(value, dict) and value:
             flat |= _flat(value, f"{prefix}{name}.")
         elif not isinstance(value, str | int | float):
-            raise _Odd(f"{prefix}{name}: a setting is text, a number, true or false")
+            raise _Odd(f"{prefix}{name}: the value must be text, a number, true or false")
         elif isinstance(value, bool):
             flat[prefix + name] = str(value).lower()
         else:

@@ -146,5 +146,5 @@ def progress(tally: Tally, now_s: float, limit_s: float) -> str:
     faults = ", ".join(tally.active.values()) or "none"
     return (
         f"{now_s:.0f} s of {limit_s:.0f} · {tally.phase} · {tally.acked:,} acknowledged,"
-        f" {tally.read:,} read, {tally.info:,} in doubt · {tally.faults} faults, now {faults}"
+        f" {tally.read:,} read, {tally.info:,} in doubt · {tally.faults} faults, active: {faults}"
     )

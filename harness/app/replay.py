@@ -18,12 +18,12 @@ def plan_of(folder: Path) -> Plan:
     try:
         plan = plan_file.read(folder)
     except OSError:
-        raise Refused(f"{folder} is not a run's folder: it holds no plan.json") from None
+        raise Refused(f"{folder} is not a run's folder: it has no plan.json") from None
     if plan.schedule is None:
-        raise Refused(f"{path}: it holds no schedule, so that there is nothing to repeat")
+        raise Refused(f"{path}: the plan has no schedule, so there is nothing to repeat")
     if any(value == masking.MASK for part in (plan.broker, plan.producer, plan.consumer)
            for value in part.values()):  # fmt: skip
-        raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
+        raise Refused(f"{path}: a secret in this plan was masked; run the original plan file")
     plan_resolution.check_targets(plan)
     return plan
 
@@ -48,11 +48,11 @@ def changed(plan: Plan) -> str | None:
         return None
     now = {"commit": plan_resolution.commit(), **plan_resolution.versions()}
     others = [
-        f"{name} {now.get(name) or 'unknown'}, and not {was}"
+        f"{name} is {now.get(name) or 'unknown'} and was {was}"
         for name, was in {"commit": plan.commit, **plan.versions}.items()
         if was and now.get(name) != was
     ]
-    return f"the history may be another: {'; '.join(others)}" if others else None
+    return f"the history may differ from the recorded one: {'; '.join(others)}" if others else None
 
 
 def elsewhere(plan: Plan, name: str) -> Plan:
@@ -71,7 +71,9 @@ def elsewhere(plan: Plan, name: str) -> Plan:
             (name for name, each in catalogue.NEMESES.items() if fault.fault in each.faults), None
         )
         if package not in able:
-            raise Refused(f"--target {name}: it cannot suffer fault {fault.id} ({fault.fault})")
+            raise Refused(
+                f"--target {name}: this target does not offer fault {fault.id} ({fault.fault})"
+            )
         needed[package] = None
     possible = {**workload.options, **target.options}
     options = {key: value for key, value in plan.options.items() if key in possible}

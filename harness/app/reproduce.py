@@ -90,7 +90,7 @@ def recorded_anomalies(folder: Path) -> dict[str, int]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError):
-        raise Refused(f"{folder / 'verdict.json'}: it is no verdict; judge the run again") from None
+        raise Refused(f"{folder / 'verdict.json'} is not a verdict; judge the run again") from None
 
 
 def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
@@ -113,11 +113,13 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
         if fault not in kept
     ]
     if schedule and not kept:
-        raise Refused(f"--target {target.name}: it has none of the faults of this run")
+        raise Refused(
+            f"--target {target.name}: the simulation offers none of the faults of this run"
+        )
     plan = replay.elsewhere(msgspec.structs.replace(recorded, schedule=kept), target.name)
     was, client = recorded.options.get("client"), plan.options.get("client")
     if was != client:
-        changes.append(f"the client is {client} in place of {was}, which has threads")
+        changes.append(f"the client is {client} in place of {was}, which starts threads")
     known = {**workload.options, **target.options}
     theirs = catalogue.TARGETS[recorded.target].options
     changes += [
@@ -126,7 +128,9 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
         if name not in known and value != theirs.get(name)
     ]
     if plan.rate_hz > RATE_HZ_MAX:
-        changes.append(f"{RATE_HZ_MAX:g} writes are asked per second in place of {plan.rate_hz:g}")
+        changes.append(
+            f"the rate is {RATE_HZ_MAX:g} writes per second in place of {plan.rate_hz:g}"
+        )
         plan = msgspec.structs.replace(plan, rate_hz=RATE_HZ_MAX)
     changes.append("the brokers, the network and the clock are simulated")
     try:
@@ -266,7 +270,10 @@ def _until_shown(
                 ran[ended.key] = found
                 if shows(found, wanted) == "same":
                     first = min(first, ended.key + 1)
-                screen.say(f"{len(ran)} of at most {len(tried)}: seed {found.seed} {found.status}")
+                screen.say(
+                    f"simulation {len(ran)} of at most {len(tried)}: seed {found.seed} is"
+                    f" {found.status}"
+                )
             if ending:
                 raise Interrupted("interrupted")
             if all(number in ran for number in range(first)):
@@ -306,8 +313,8 @@ def exit_status(told: Reproduction) -> int:
 
 ANSWERS: Mapping[Shows, str] = {
     "same": "the simulation shows the same anomaly",
-    "other": "the simulation shows another anomaly, not the same",
-    "none": "the simulation does not show it",
+    "other": "the simulation shows another anomaly",
+    "none": "the simulation shows no anomaly",
 }
 
 
@@ -317,7 +324,7 @@ def describe(told: Reproduction, again: str, shrink: str) -> str:
     ``again`` and ``shrink`` are the beginnings of commands that take a folder.
     """
     asked = _listed(told.anomalies)
-    rows = [("seed", "schedule", "verdict", "anomalies", "the same?")]
+    rows = [("seed", "schedule", "verdict", "anomalies", "same anomaly?")]
     for attempt in told.attempts:
         answer = {"same": "yes", "other": "no, another", "none": "no"}[attempt.shows]
         why = _listed(attempt.anomalies) or next(iter(attempt.why), "")
@@ -332,7 +339,7 @@ def describe(told: Reproduction, again: str, shrink: str) -> str:
             for row in rows
         ),
         "",
-        f"  again:  {again} {shlex.quote(told.folder)}",
+        f"  repeat: {again} {shlex.quote(told.folder)}",
     ]
     if told.anomaly is not None:
         folder = shlex.quote(told.folder)

@@ -108,11 +108,11 @@ def new_folder(results: Path, what: str, utc: time.struct_time) -> Path:
         except FileExistsError:
             if results.is_dir():
                 continue
-            raise Refused(f"--results {results}: is no folder") from None
+            raise Refused(f"--results {results}: this path is not a folder") from None
         except OSError as error:
             raise Refused(f"--results {results}: {error.strerror}") from error
         return folder
-    raise Failed(f"{results} has a thousand runs of this second")
+    raise Failed(f"{results} has no free name for another run of this second")
 
 
 def drive(
@@ -198,7 +198,7 @@ def _left(folder: Path, error: BaseException) -> str:
     if not history.exists() or not history.stat().st_size:
         return f"{how} ({folder / 'crash.txt'})"
     again = command_line.command("check", folder)
-    return f"{how} ({folder / 'crash.txt'}); the history so far: {again}"
+    return f"{how} ({folder / 'crash.txt'}); to judge the history so far: {again}"
 
 
 class Spark:

@@ -33,11 +33,11 @@ def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
         except OSError:
             continue  # the reader reports a missing file
         if is_folder and not stat.S_ISDIR(found.st_mode):
-            return f"{path} is {_kind(found.st_mode)}; in a run's folder it is a folder"
+            return f"{path} is {_kind(found.st_mode)}; it must be a folder"
         if not is_folder and not stat.S_ISREG(found.st_mode):
-            return f"{path} is {_kind(found.st_mode)}; a run's folder holds regular files"
+            return f"{path} is {_kind(found.st_mode)}; it must be a regular file"
         if path.name == "plan.json" and found.st_size > PLAN_BYTES_MAX:
-            return f"{path} has {found.st_size:,} bytes; a plan has {PLAN_BYTES_MAX:,} at most"
+            return f"{path} has {found.st_size:,} bytes; the maximum is {PLAN_BYTES_MAX:,}"
     return None
 
 

@@ -73,7 +73,7 @@ def _cancel_on_signals() -> None:
     """Let SIGINT, SIGTERM and SIGHUP end the run cleanly; a second signal interrupts it at once."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
-    assert task is not None, "called from a task"
+    assert task is not None, "this coroutine runs in a task"
 
     def cancel() -> None:
         for number in signals.ending():

@@ -32,7 +32,7 @@ def folder(where: Path | None, prefix: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=where, prefix=prefix) as name:
         made = Path(name)
         owner = known(os.getpid())
-        assert owner is not None, "this process exists"
+        assert owner is not None, "the running process exists"
         owned = _Owned(owner=owner, place=dict(place()))
         (made / OWNER).write_bytes(msgspec.json.encode(owned))
         yield made

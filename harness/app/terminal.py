@@ -87,7 +87,7 @@ class Filter(io.TextIOBase):
 
     def write(self, raw: str, /) -> int:
         if not isinstance(raw, str):
-            raise TypeError(f"text is written here, not {type(raw).__name__}")
+            raise TypeError(f"only text can be written to this stream, not {type(raw).__name__}")
         shown = text(raw)
         how = getattr(self.beneath, "errors", None) or "strict"
         lossy = "replace" if how == "strict" else how

@@ -32,14 +32,16 @@ def read(path: Path) -> dict[str, Any]:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-            raise Refused(f"{path}: it is no regular file")
+            raise Refused(f"{path}: this is not a regular file")
         if found.st_size > BYTES_MAX:
-            raise Refused(f"{path}: it has {found.st_size:,} bytes; {BYTES_MAX:,} at most")
+            raise Refused(
+                f"{path}: the file has {found.st_size:,} bytes; the maximum is {BYTES_MAX:,}"
+            )
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from None
     except RecursionError:
-        raise Refused(f"{path}: it is nested too deeply") from None
+        raise Refused(f"{path}: the file is nested too deeply") from None
     except ValueError as error:  # not TOML, not UTF-8, or a number that Python does not read
         raise Refused(f"{path}: {error}") from None
 
@@ -126,7 +128,8 @@ PATTERNS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[Pat
     (re.compile(r"configuration (\S+): no setting is called (\S+?)[;,]"),
      lambda found: iter([("configurations", found[1], found[2])])),
     (re.compile(r"no setting is called (\S+?)[;,]"), lambda found: iter([(found[1],)])),
-    (re.compile(r"^options: (?:no )?([\w-]+)"), lambda found: iter([("options", found[1])])),
+    (re.compile(r"^options: (?:there is no )?([\w-]+)"),
+     lambda found: iter([("options", found[1])])),
     (re.compile(r"^expect\b"), lambda found: iter([("expect",)])),
     (re.compile(r"^schedule\b"), lambda found: iter([("schedule",)])),
     (re.compile(r"matrix (\d+): (\w[\w-]*)\b"),

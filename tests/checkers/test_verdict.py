@@ -203,9 +203,9 @@ def test_json_is_as_the_contract_has_it(histories: Any) -> None:
 
 def test_a_crash_of_judging_itself_is_unknown() -> None:
     """A crash of judging itself is unknown, with its reason and without anomalies."""
-    told = crashed("judging crashed: MemoryError: ", {})
+    told = crashed("the checkers crashed: MemoryError: ", {})
     assert (told.valid, told.anomalies) == ("unknown", {})
-    assert told.unknown_because == ("judging crashed: MemoryError: ",)
+    assert told.unknown_because == ("the checkers crashed: MemoryError: ",)
 
 
 GOOD = "s:x=a@0 p:x=a@0 c:x@1"

@@ -78,7 +78,7 @@ def test_a_bug_in_one_case_turns_the_gate_red_by_name(
     assert (suite.tests, suite.failures, suite.errors) == (2, 1, 0)
     (failure,) = [result for case in suite for result in case.result]
     assert failure.message.startswith(
-        f"lost-write {buggy['anomalies']['lost-write']:,} · key topic"
+        f"lost-write {buggy['anomalies']['lost-write']:,} · partition topic"
     )
     (folder,) = (tmp_path / "results" / "gates").iterdir()
     assert (folder / "index.html").is_file()

@@ -41,8 +41,8 @@ def line(case: Case, number: int, planned: int) -> str:
 def headline(gate: Gate) -> str:
     """Return the gate's counts and duration in one line, without its verdict."""
     counts = ", ".join(f"{count} {status}" for status, count in gate.counts().items())
-    ended = "interrupted after" if gate.interrupted else "in"
-    return f"{gate.suite}: {counts or 'no case'} of {gate.planned} {ended} {clock(gate.seconds)}"
+    ended = ", interrupted after" if gate.interrupted else " in"
+    return f"{gate.suite}: {counts or 'none'} of {gate.planned} cases{ended} {clock(gate.seconds)}"
 
 
 def table(gate: Gate, folder: Path) -> str:
@@ -77,7 +77,7 @@ def _below(case: Case, folder: Path) -> Sequence[str]:
     again = replay(case, folder)
     if case.status == "valid":
         return ()
-    return (*case.why, *(() if again is None else (f"again: {again}",)))
+    return (*case.why, *(() if again is None else (f"repeat: {again}",)))
 
 
 def _seconds(value: float | None) -> str:

@@ -28,7 +28,7 @@ def encode(gate: Gate, folder: Path) -> bytes:
     if not gate.finished:
         missing = gate.planned - len(gate.cases)
         ended = TestCase("the whole suite", f"faultline.{gate.suite}")
-        ended.result = [Error(f"the gate did not reach its end: {missing} cases were not tried")]
+        ended.result = [Error(f"the gate did not finish: {missing} cases did not run")]
         suite.add_testcase(ended)
     document = JUnitXml(f"faultline {gate.suite}")
     document.add_testsuite(suite)
@@ -77,9 +77,9 @@ def _out(case: Case, folder: Path) -> list[str]:
     named = zip(console.COLUMNS, console.figures(case), strict=True)
     lines = [", ".join(f"{name} {value}" for name, value in named)]
     if case.mutants:
-        lines.append(f"planted: {', '.join(case.mutants)}")
+        lines.append(f"planted bugs: {', '.join(case.mutants)}")
     if case.folder is not None:
-        lines += [f"folder: {folder / case.folder}", f"again: {console.replay(case, folder)}"]
+        lines += [f"folder: {folder / case.folder}", f"repeat: {console.replay(case, folder)}"]
     return lines
 
 

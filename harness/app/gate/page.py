@@ -64,7 +64,7 @@ def render(folder: Path, earlier: Sequence[Gate]) -> Path:
     """
     gate = read(folder)
     if gate is None:
-        raise NoGate(f"{folder}: no gate.json that can be read")
+        raise NoGate(f"{folder} has no gate.json that can be read")
     told = [tell(folder, case, place) for place, case in enumerate(by_urgency(gate.cases))]
     struck = [fault for one in told for line in one.headlines for fault in line.blamed]
     script, drawn = trends.draw([*earlier, gate]) if earlier and gate.cases else ("", [])
@@ -139,20 +139,20 @@ def reasons(gate: Gate) -> list[str]:
     """Return the reasons for the verdict other than anomalies."""
     found = []
     if not gate.cases:
-        found.append("No case has been tried.")
+        found.append("No case has run.")
     if not gate.finished:
-        state = "The gate was interrupted" if gate.interrupted else "Not at its end yet"
+        state = "The gate was interrupted" if gate.interrupted else "The gate has not finished"
         found.append(f"{state}: {len(gate.cases)} of {gate.planned} cases have ended.")
     counts = gate.counts()
     if failed := counts.get("failed"):
-        found.append(f"{cases(failed)} failed: the harness could not run it to its end.")
+        found.append(f"Faultline itself failed in {cases(failed)}.")
     if unknown := counts.get("unknown"):
         found.append(f"{cases(unknown)} had too little evidence for a verdict.")
     excused = sum(case.excused for case in gate.cases if case.status == "skipped")
     if missed := counts.get("skipped", 0) - excused:
-        found.append(f"{cases(missed)} not tried.")
+        found.append(f"{cases(missed)} did not run.")
     if excused:
-        found.append(f"{cases(excused)} left out on purpose, which the suite permits.")
+        found.append(f"The optional target of {cases(excused)} is not available.")
     return found
 
 

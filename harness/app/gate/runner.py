@@ -157,7 +157,9 @@ class _Series:
             return self._skipped(ready, "the gate was interrupted")
         budget_s = self._suite.budget_s
         if budget_s is not None and self._now_s() + self._needs_s(ready.plan) > budget_s:
-            return self._skipped(ready, f"the budget of {budget_s / 60:g} min was used up")
+            return self._skipped(
+                ready, f"the rest of the budget of {budget_s / 60:g} min is too short"
+            )
         began_s = self._now_s()
         fields = self._tried(ready.plan, screen)
         seconds = self._now_s() - began_s
@@ -301,15 +303,15 @@ def _made_way(path: Path, suite: Suite) -> Path:
         there = path
     try:
         if there.is_symlink() or (there.exists() and not there.is_file()):
-            raise Refused(f"--junit {path}: is there, and is no regular file")
+            raise Refused(f"--junit {path}: this path exists and is not a regular file")
         if there in [file.resolve() for file in suite.files]:
-            raise Refused(f"--junit {path}: is a file of the suite itself")
+            raise Refused(f"--junit {path}: this file belongs to the suite itself")
         with private.as_asked():
             there.parent.mkdir(parents=True, exist_ok=True)
         _as_asked(there, b"")
         there.unlink()
     except FileExistsError:
-        raise Refused(f"--junit {path}: {there.parent} is no folder") from None
+        raise Refused(f"--junit {path}: {there.parent} is not a folder") from None
     except OSError as error:
         raise Refused(f"--junit {path}: {error.strerror}") from None
     return there

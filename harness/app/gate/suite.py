@@ -127,13 +127,15 @@ def suite(
     file = _checked(document, path)
     name = path.stem if file.name is None else file.name
     if not _NAME.fullmatch(name):
-        raise Refused(f"{path}: name {name!r}: small letters, digits and . _ - make a suite's name")
+        raise Refused(
+            f"{path}: name {name!r}: a suite's name consists of small letters, digits and . _ -"
+        )
     known = {DEFAULT: {}, **file.configurations}
     for configuration in file.configurations:
         if not _NAME.fullmatch(configuration):
             raise Refused(
-                f"{path}: configuration {configuration!r}: small letters, digits and . _ - make"
-                " its name"
+                f"{path}: configuration {configuration!r}: its name must consist of small letters,"
+                " digits and . _ -"
             )
     configurations = {
         name: _configuration(fields, f"{path}: configuration {name}")
@@ -147,18 +149,20 @@ def suite(
     budget_s = None if file.budget_minutes is None else file.budget_minutes * 60
     for case in cases:
         if case.name in names:
-            raise Refused(f"{path}: two cases are called {case.name!r}; a matrix repeats itself")
+            raise Refused(
+                f"{path}: two cases have the name {case.name!r}; no combination may occur twice"
+            )
         names.add(case.name)
         if budget_s is not None and case.plan.time_limit_s > budget_s:
             raise Refused(
-                f"{path}: {case.name}: its time limit of {case.plan.time_limit_s:g} s is more than"
+                f"{path}: {case.name}: the time limit of {case.plan.time_limit_s:g} s exceeds"
                 f" the whole budget of {budget_s / 60:g} min"
             )
     targets = {case.plan.target for case in cases}
     for target in require:
         _known("--require", target, catalogue.TARGETS)
         if target not in targets:
-            raise Refused(f"--require {target}: no case of {path} is on {target}")
+            raise Refused(f"--require {target}: no case of {path} uses this target")
     optional = tuple(target for target in file.optional_targets if target not in require)
     return Suite(
         name=name,
@@ -182,7 +186,7 @@ def ready(asked: Suite) -> list[Ready]:
     for case in asked.cases:
         target = case.plan.target
         if target in missing:
-            why = f"{target} is optional, and not to be had here: {missing[target]}"
+            why = f"the optional target {target} is not available here: {missing[target]}"
             found.append(Ready(case, case.plan, why))
             continue
         try:
@@ -213,7 +217,7 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
     except msgspec.ValidationError as error:
         raise Refused(f"{path}: {_spoken(error)}") from None
     if not file.matrix:
-        raise Refused(f"{path}: no [[matrix]]: no case comes of it")
+        raise Refused(f"{path}: the suite has no [[matrix]], so it has no cases")
     for name in file.optional_targets:
         _known(f"{path}: optional-targets", name, catalogue.TARGETS)
     if not 0 <= file.keep <= options.KEEP_MAX:
@@ -254,7 +258,7 @@ def _cases(
 ) -> list[Asked]:
     for axis in ("workload", "nemesis", "configuration", "target", "seed"):
         if getattr(matrix, axis) == []:
-            raise Refused(f"{where}: {axis} is empty: no case comes of it")
+            raise Refused(f"{where}: {axis} is empty, so the matrix has no cases")
     for together in matrix.nemesis or ():
         if not together:
             raise Refused(f"{where}: a nemesis set is empty; write ['none'] for no faults")
@@ -277,7 +281,7 @@ def _cases(
     if matrix.plan is not None:
         stem = Path(matrix.plan).stem
         if not stem.isprintable():
-            raise Refused(f"{where}: plan {matrix.plan!r}: cases cannot be named after it")
+            raise Refused(f"{where}: plan {matrix.plan!r}: its name has unprintable characters")
         try:
             base |= plan_resolution.from_toml(folder / matrix.plan)
         except Refused as error:

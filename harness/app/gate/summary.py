@@ -39,7 +39,7 @@ def _told(case: Case, folder: Path) -> list[str]:
     if (more := len(case.why) - WHY_MAX) > 0:
         lines.append(f"- … and {more} more")
     if (again := console.replay(case, folder)) is not None:
-        lines.append(f"- again: `{again}`")
+        lines.append(f"- repeat: `{again}`")
     return [*lines, ""]
 
 

@@ -41,7 +41,7 @@ class Trend:
 TRENDS = (
     Trend("Availability: longest wait for an acknowledgement, s", "s",
           lambda case: case.unavailable_s, max, "the worst case", FAILED, 1.0),
-    Trend("Recovery: slowest return after a heal, s", "s",
+    Trend("Recovery: slowest recovery after a heal, s", "s",
           lambda case: case.recovery_s, max, "the worst case", READ, 1.0),
     Trend("Throughput: records acknowledged per second", "/s",
           lambda case: case.throughput_hz, median, "the median case", ACKED, 10.0),
@@ -130,7 +130,7 @@ def _anomalies(found: Sequence[Row], shared: Range1d) -> tuple[Any, Drawn]:
     if any(without):
         bars[NO_VERDICT], colours[NO_VERDICT] = without, FAILED
     if not bars:
-        return None, Drawn(title, "", {}, f"None in any case of these {len(found)} gates.")
+        return None, Drawn(title, "", {}, f"No case of these {len(found)} gates shows one.")
     tops = [sum(column) for column in zip(*bars.values(), strict=True)]
     plot = _frame(found, shared, max(tops))
     plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
@@ -149,7 +149,8 @@ def _anomalies(found: Sequence[Row], shared: Range1d) -> tuple[Any, Drawn]:
         floor = top
     red = sum(bool(row.anomalies) for row in found[:-1])
     note = (
-        f"Now {sum(found[-1].anomalies.values())}; {red} of {len(found) - 1} earlier gates had any."
+        f"This gate has {sum(found[-1].anomalies.values())};"
+        f" {red} of {len(found) - 1} earlier gates had some."
     )
     return plot, Drawn(title, "", colours, note)
 
@@ -164,7 +165,7 @@ def _trend(place: int, found: Sequence[Row], shared: Range1d) -> tuple[Any, Draw
                 for name, part in zip(points, what, strict=True):
                     points[name].append(part)
     if not points["y"]:
-        return None, Drawn(trend.title, "", {}, "Not measured in any case.")
+        return None, Drawn(trend.title, "", {}, "No case has a value.")
     plot = _frame(found, shared, max(trend.least, *points["y"]))
     plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]a")
     tips = [("", "@case"), ("", f"@y{{0,0.[00]}} {trend.unit}"), ("gate", "@when @commit")]
@@ -194,18 +195,19 @@ def compared(trend: Trend, values: Sequence[float | None]) -> str:
     *others, now = values
     before = [value for value in others if value is not None]
     if now is None and not before:
-        return "Not measured this time."
+        return "This gate has no value."
     if now is None:
         return (
-            f"Not measured this time; earlier gates (median) {written(median(before), trend.unit)}."
+            "This gate has no value;"
+            f" median of earlier gates: {written(median(before), trend.unit)}."
         )
     if not before:
-        return f"Now {written(now, trend.unit)}; no earlier gate has a value."
+        return f"This gate: {written(now, trend.unit)}; no earlier gate has a value."
     usual = median(before)
     told = usual > 0 and max(now, usual) > trend.least / 10
     change = f" ({(now - usual) / usual:+.0%})" if told else ""
-    earlier = f"earlier gates (median) {written(usual, trend.unit)}{change}"
-    return f"Now {written(now, trend.unit)}; {earlier}."
+    earlier = f"median of earlier gates: {written(usual, trend.unit)}{change}"
+    return f"This gate: {written(now, trend.unit)}; {earlier}."
 
 
 def written(value: float | None, unit: str) -> str:

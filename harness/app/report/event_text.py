@@ -57,10 +57,12 @@ def struck(value: Any) -> str:
     if not isinstance(value, dict):
         return "" if value is None else _short(value)
     if "node" in value:
-        return f"{value['node']}: ended by itself, status {value.get('status')}"
+        return f"{value['node']}: exited by itself with status {value.get('status')}"
     if "recovered" in value:
-        return "the cluster is whole" if value["recovered"] else "the cluster is not whole"
-    phases = {"apply": "applied to", "measure": "measured again on", "heal": "healed at"}
+        return (
+            "the cluster has recovered" if value["recovered"] else "the cluster has not recovered"
+        )
+    phases = {"apply": "applied to", "measure": "measured again on", "heal": "healed on"}
     phase = phases.get(str(value.get("phase")), "")
     where = spoken(value.get("targets"))
     effect = value.get("effect")
@@ -95,9 +97,9 @@ def described(
             case ["poll"]:
                 pass
             case ["catch-up", str(where)]:
-                parts.append(f"{where} → its end?")
+                parts.append(f"{where} → read to the end")
             case ["catch-up", str(where), int(position), int(end)]:
-                parts.append(f"{where} → {position} of {end}")
+                parts.append(f"{where} → position {position} of {end}")
             case str(text):
                 parts.append(text)
             case _:

@@ -74,5 +74,5 @@ def _mark(
         anomaly=f"{anomaly} (allowed)" if is_legal else anomaly,
         meaning=LOST if anomaly in LOSSES else FOUND,
         count=len(rows),
-        first=", ".join(place) or "no place in a log",
+        first=", ".join(place) or "no partition or offset",
     )

@@ -150,7 +150,7 @@ def settings(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
         elif isinstance(value, list) and all(isinstance(part, str) for part in value):
             yield full, ", ".join(value) or "none"
         elif full == "schedule" and value:
-            yield full, f"{len(value)} faults, as in the table of faults"
+            yield full, f"{len(value)} faults; see the table of faults"
         else:
             yield full, msgspec.json.encode(value).decode()
 

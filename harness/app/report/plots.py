@@ -21,7 +21,12 @@ INK = "#7d8590"
 """For text and axes: legible on a light and on a dark page."""
 GRID = "#8b949e"
 ACKED, READ, FAILED, UNKNOWN = "#2ea36b", "#3f8fd9", "#d29922", "#d1495b"
-RATES = {"acknowledged": ACKED, "read": READ, "failed ops": FAILED, "unknown ops": UNKNOWN}
+RATES = {
+    "acknowledged": ACKED,
+    "read": READ,
+    "failed operations": FAILED,
+    "unknown operations": UNKNOWN,
+}
 LATENCIES = {"p50": ACKED, "p99": READ, "max": "#8a8fd6", "failed": FAILED, "unknown": UNKNOWN}
 UNSEEN = {"unread": UNKNOWN}
 LOST_INK, FOUND_INK = "#e11d48", "#f97316"
@@ -193,7 +198,7 @@ def beyond(by_name: Mapping[str, Floats], edges: Floats, top: float) -> str:
         return ""
     at_s = float(edges[int(highest.argmax())])
     return (
-        f"Bursts that leave the axis are marked ▲ at its top; the highest: {highest.max():,.0f}"
+        f"Peaks above the axis are marked ▲ at its top; the highest is {highest.max():,.0f}"
         f" {name} per second at {at_s:.1f} s."
     )
 

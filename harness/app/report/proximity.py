@@ -40,13 +40,13 @@ def _lasting(fault: Fault, time_ns: int) -> str:
         return "" if fault.healed_ns is not None or fault.effect.how else "was being applied"
     if time_ns < fault.applied_ns:
         since, until = _ago(time_ns - asked_ns), _ago(fault.applied_ns - time_ns)
-        return f"was being applied: asked for {since} before, in effect {until} later"
+        return f"was being applied: requested {since} before, in effect {until} later"
     if fault.healed_ns is None:
-        return f"was in effect since {_ago(time_ns - fault.applied_ns)}, and never healed"
+        return f"had been in effect for {_ago(time_ns - fault.applied_ns)}, and was never healed"
     if time_ns > fault.healed_ns:
         return ""
     since, until = _ago(time_ns - fault.applied_ns), _ago(fault.healed_ns - time_ns)
-    return f"was in effect since {since}, healed {until} later"
+    return f"had been in effect for {since}, and was healed {until} later"
 
 
 def _end_ns(fault: Fault, time_ns: int) -> int | None:

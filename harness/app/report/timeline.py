@@ -61,9 +61,9 @@ def of(shown: Shown, faults: Sequence[Fault], logs: Logs) -> Timeline | None:
         Moment(time_ns, "fault", fault.fault, f"{did} {spoken(fault.targets)}".rstrip(), fault)
         for fault in faults
         for time_ns, did in (
-            (fault.asked_ns, "asked for at"),
-            (fault.applied_ns, "in effect at"),
-            (fault.healed_ns, "healed at"),
+            (fault.asked_ns, "requested for"),
+            (fault.applied_ns, "in effect on"),
+            (fault.healed_ns, "healed on"),
         )
         if time_ns is not None and begin_ns <= time_ns <= end_ns
     ]

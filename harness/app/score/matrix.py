@@ -141,14 +141,15 @@ def page(matrix: Matrix) -> str:
 _HEAD = (
     "# Detection matrix",
     "",
-    "Written by `faultline mutants score`; what is not measured is not here.",
+    "`faultline mutants score` writes this page, which lists only what it has measured.",
     "",
-    "Each planted bug has a schedule of its own (`examples/mutants/`), which must be red with the",
-    "bug, as the anomaly, invariant or `stuck` that its story names, and valid without it. Beside",
-    "that, seeds are drawn as `faultline search` draws them, until the third run in which anything",
-    "illegal is found: *found* says in how many of how many runs, *first* which run it was, *of*",
-    "which workload they were. The *commits* are those at which it was measured, by schedule and",
-    "by seeds.",
+    "Each planted bug has a schedule of its own (`examples/mutants/`). With the bug, this schedule",
+    "must show the anomaly, invariant or `stuck` that the mutant declares; without it, the run",
+    "must be valid. In addition, seeds are drawn as `faultline search` draws them, until the third",
+    "run shows an illegal anomaly. *found* is the number of such runs and of all runs, *first* is",
+    "the number of the first such run, *of* is the workload of these runs, and *as* lists the",
+    "anomalies that they show. *commits* lists the commits of the measurements by schedule and by",
+    "seeds.",
     "",
 )
 
@@ -158,11 +159,11 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     wanted = [row for row in rows if row.tier == FIRST]
     drawn = [row for row in wanted if row.drawn is not None]
     found = sum(row.is_found for row in drawn)
-    lines = [f"Shown by their schedules: {shown} of {len(rows)}."]
+    lines = [f"Bugs that their schedules show: {shown} of {len(rows)}."]
     if drawn:
         left = len(wanted) - len(drawn)
         more = f"; {left} not measured" if left else ""
-        lines.append(f"Of tier {FIRST}, found by chance: {found} of {len(drawn)}{more}.")
+        lines.append(f"Bugs of tier {FIRST} that drawn seeds show: {found} of {len(drawn)}{more}.")
     return lines
 
 
@@ -189,7 +190,7 @@ def _line(row: Row) -> str:
     commits = dict.fromkeys(each.commit for each in measured if each and each.commit)
     cells = (
         *(f"`{row.name}`", row.source, str(row.tier), row.symptom),
-        *(schedule, workload, found, first, how, ", ".join(commits) or "not noted"),
+        *(schedule, workload, found, first, how, ", ".join(commits) or "not recorded"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -201,10 +202,10 @@ def _controls(matrix: Matrix) -> list[str]:
         "",
         "## Controls",
         "",
-        "Losses that follow from a configuration (`examples/plans/`): found, permitted by the",
-        "contract of the run, illegal by the strictest one.",
+        "Losses that follow from a configuration (`examples/plans/`). They must be found, must be",
+        "permitted by the contract of the run, and must be illegal by the strictest contract.",
         "",
-        "| control | permitted | illegal by the strictest contract | told apart |",
+        "| control | permitted | illegal by the strictest contract | distinguished |",
         "|---|---|---|---|",
         *(
             f"| `{control.name}` | {_counted(control.allowed)} | {_counted(control.strict)} |"

@@ -102,7 +102,7 @@ def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matr
             matrix_.write(matrix, asked.output)
     for name in controls:
         if name in asked.names or (not asked.names and name not in matrix.controls):
-            screen.say(f"{name}: a control")
+            screen.say(f"{name}: measuring this control")
             matrix = matrix.with_control(_control(asked, name))
             matrix_.write(matrix, asked.output)
     return matrix
@@ -124,7 +124,7 @@ def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Ro
     path = asked.examples / "mutants" / f"{mutant.name}.toml"
     fields = plan_resolution.from_toml(path)
     plan = plan_resolution.plan_of(fields)
-    screen.say(f"{mutant.name}: its schedule")
+    screen.say(f"{mutant.name}: running its schedule")
     scripted = _scripted(asked, plan, mutant.name)
     drawn = None if before is None else before.drawn
     if asked.draws:
@@ -175,7 +175,7 @@ def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
         screen,
     )
     if told.stopped == "interrupted":
-        raise Interrupted(f"interrupted; rows that were whole by then are in {asked.output}")
+        raise Interrupted(f"interrupted; the rows measured until then are in {asked.output}")
     first = min((run.seed for run in told.findings), default=None)
     return Drawn(
         seed=asked.seed,

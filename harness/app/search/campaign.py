@@ -184,12 +184,13 @@ class _Search:
     def judge_together(self, screen: Screen) -> None:
         """Judge again, with Spark, all histories that were judged one by one."""
         folders = [self._aside(run.seed) for run in self._ran if run.status != "failed"]
-        screen.say(f"{len(folders):,} histories, judged together …")
+        screen.say(f"judging {len(folders):,} histories together …")
         try:
             self._together = batch_check.judge(sorted(folders))
         except Exception as error:
             raise Failed(
-                f"judging together: {type(error).__name__}: {error}", self._folder
+                f"judging all histories together failed: {type(error).__name__}: {error}",
+                self._folder,
             ) from error
         if not self._together.differ:
             shutil.rmtree(self._aside(0).parent, ignore_errors=True)

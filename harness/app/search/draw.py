@@ -129,7 +129,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     for part, fields in varied.items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     if pinned.get("target", "simulated") != "simulated":
-        raise Refused(f"--target {pinned['target']}: a search is simulated")
+        raise Refused(f"--target {pinned['target']}: a search runs in simulation only")
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
     protocol = rng.choice(PROTOCOLS)
     if protocol is not None:

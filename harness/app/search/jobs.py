@@ -102,18 +102,18 @@ class Jobs(Generic[Key]):
 def how_ended(status: int, said: Path) -> str:
     """Return why a child ended that returned no result."""
     lines = said.read_text(errors="replace").split("\n") if said.exists() else []
-    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    last = next((line for line in reversed(lines) if line.strip()), "the process printed nothing")
     limits = {
-        -signal.SIGXCPU: f"it had used {CPU_S_MAX} s of CPU time",
-        -signal.SIGALRM: f"it was not done after {CLOCK_S_MAX} s",
+        -signal.SIGXCPU: f"the run used {CPU_S_MAX} s of CPU time",
+        -signal.SIGALRM: f"the run did not finish within {CLOCK_S_MAX} s",
     }
     if (limit := limits.get(status)) is not None:
-        place = next((line.strip() for line in lines if line.startswith("  File")), "nobody knows")
-        return f"{limit}, and was ended: {place}"
+        place = next((line.strip() for line in lines if line.startswith("  File")), "unknown")
+        return f"{limit} and was ended at: {place}"
     if status < 0:
         name = signal.Signals(-status).name
-        return f"its process was ended by {name}: {last}"
-    return f"its process ended with status {status}: {last}"
+        return f"the process was ended by {name}: {last}"
+    return f"the process ended with status {status}: {last}"
 
 
 def drop_if_empty(said: Path) -> None:

@@ -157,13 +157,13 @@ def describe(summary: Summary, again: str) -> str:
         f" {summary.unknown} unknown, {summary.failed} failed · {summary.seconds:.0f} s",
     ]
     if summary.stopped == "interrupted":
-        lines.append("interrupted: runs under way are not counted, and none was begun after them")
+        lines.append("the search was interrupted; runs that had not finished are not counted")
     if summary.together is not None:
         lines.append(_of_together(summary.together))
     for run in (*summary.findings, *summary.doubtful):
         lines.append(f"seed {run.seed} {run.status.upper()}: {run.why[0] if run.why else ''}")
         if run.folder is not None:
-            lines.append(f"    again: {again} {run.folder}")
+            lines.append(f"    repeat: {again} {run.folder}")
     for anomaly, count in summary.allowed.items():
         lines.append(f"allowed: {anomaly} in {count} runs")
     return "\n".join(lines)
@@ -172,5 +172,5 @@ def describe(summary: Summary, again: str) -> str:
 def _of_together(together: Together) -> str:
     told = f"{together.histories:,} histories judged together in {together.seconds:.0f} s"
     if not together.differ:
-        return f"{told}: the same verdicts, the same findings"
-    return f"{told}: DIFFERENT for {', '.join(together.differ)}"
+        return f"{told}: all verdicts and findings are the same"
+    return f"{told}: verdicts or findings DIFFER for {', '.join(together.differ)}"

@@ -95,7 +95,9 @@ def carry_out(
         _refuse_unknown(origin, anomaly)
     plan = plan_resolution.resolve(recorded)
     if plan.target != "simulated":
-        raise Refused(f"{origin}: its target is {plan.target}; what is simulated can be shrunk")
+        raise Refused(
+            f"{origin}: its target is {plan.target}, but only simulated runs can be shrunk"
+        )
     folder = new_folder(results / "shrunk", f"{plan.workload}-seed{plan.seed}", time.gmtime())
     with runtime.asked_to_end() as ending:
         try:
@@ -108,7 +110,7 @@ def carry_out(
                 correct = protocols(plan.mutants)
                 bugs = [name for name in plan.mutants if name not in correct]
                 if bugs and anomaly in _of_the_correct(plan, place, each).anomalies:
-                    screen.say(f"not by {', '.join(bugs)}: it is there without, too")
+                    screen.say(f"{anomaly} occurs without {', '.join(bugs)}, too")
                 deadline_s = began_s + minutes * 60
                 trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
                 best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
@@ -118,7 +120,8 @@ def carry_out(
         ran = carried_out(best.plan, folder, each)
         if anomaly not in ran.anomalies:
             raise Failed(
-                f"{folder}: the same plan showed {anomaly} before, and does not now", folder
+                f"{folder}: the same plan showed {anomaly} in a trial, but not in the last run",
+                folder,
             )
         single_run.finish(folder)
         written = test_case.write(folder, best.plan, anomaly)
@@ -138,7 +141,7 @@ def carry_out(
             msgspec.json.format(msgspec.json.encode(shrunk), indent=2) + b"\n"
         )
     if ending:
-        raise Interrupted(f"interrupted; as small as it was by then: {folder}", folder)
+        raise Interrupted(f"interrupted; the smallest plan so far is in {folder}", folder)
     return shrunk
 
 
@@ -167,7 +170,7 @@ def words(of: Size) -> str:
 
 def describe(shrunk: Shrunk, again: str) -> str:
     """Return the result for a terminal; ``again`` begins a command that repeats a folder."""
-    end = "" if shrunk.is_minimal else "; the time was over before everything was tried"
+    end = "" if shrunk.is_minimal else "; the time ended before all reductions were tried"
     return "\n".join(
         (
             f"{shrunk.anomaly}: {shrunk.trials} trials in {shrunk.seconds:.0f} s{end}",
@@ -175,7 +178,7 @@ def describe(shrunk: Shrunk, again: str) -> str:
             f"  after   {words(shrunk.after)}",
             *(f"  {line}" for line in shrunk.why if line.startswith(f"{shrunk.anomaly} ")),
             f"  {shrunk.case}",
-            f"  again: {again} {shrunk.folder}",
+            f"  repeat: {again} {shrunk.folder}",
         )
     )
 
@@ -191,16 +194,16 @@ def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
 def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:
     """Return the anomaly to keep. ``changed`` says which versions differ from the recorded ones."""
     if ran.status == "failed":
-        raise Failed(f"{origin}: run again, it came to no end: {ran.why[0]}")
+        raise Failed(f"{origin}: the repeated run failed: {ran.why[0]}")
     if not ran.anomalies:
         why = f" ({changed})" if changed else ""
         raise Refused(
-            f"{origin}: run again, it shows nothing illegal{why}; there is nothing to shrink"
+            f"{origin}: the repeated run shows no anomaly{why}; there is nothing to shrink"
         )
     if wanted is None:
         return min(ran.anomalies, key=severity)
     if wanted not in ran.anomalies:
-        raise Refused(f"--anomaly {wanted}: the run shows {', '.join(ran.anomalies)}")
+        raise Refused(f"--anomaly {wanted}: the run shows only {', '.join(ran.anomalies)}")
     return wanted
 
 
@@ -208,7 +211,7 @@ def _refuse_unknown(origin: Path, wanted: str) -> None:
     """Refuse, before the run is repeated, an anomaly that is unknown or that it never showed."""
     if found := judgements.anomalies(origin):
         if wanted not in found:
-            raise Refused(f"--anomaly {wanted}: the run shows {', '.join(sorted(found))}")
+            raise Refused(f"--anomaly {wanted}: the run shows only {', '.join(sorted(found))}")
     elif not wanted.startswith(INVARIANT):
         plan_resolution.known("--anomaly", wanted, ANOMALIES, "docs/anomalies.md")
 

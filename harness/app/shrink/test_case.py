@@ -27,7 +27,7 @@ PLAN = json.loads(
 
 
 def verdict(plan: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Of this plan, in a simulation of its own."""
+    """Return the verdict of this plan in a new simulation."""
     folder.mkdir()
     (folder / "plan.json").write_text(json.dumps(plan))
     command = ["replay", str(folder), "--inline", "--json", "--results", str(folder / "again")]
@@ -38,8 +38,8 @@ def verdict(plan: dict[str, Any], folder: Path) -> dict[str, Any]:
         check=False,
     )
     assert done.stdout, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    judged: dict[str, Any] = json.loads(done.stdout)
+    return judged
 
 {tests}'''
 
@@ -47,7 +47,7 @@ _MUTANT = '''
 def test_{name}_is_found(tmp_path: Path) -> None:
     """With the planted bug this shows {anomaly}.
 
-    Without it, and with faults that strike, nothing is illegal.
+    Without the bug, and with faults that take effect, the verdict is valid.
     """
     assert "{anomaly}" in verdict(PLAN, tmp_path / "planted")["anomalies"]
     correct = verdict(PLAN | {{"mutants": {protocols}}}, tmp_path / "correct")
@@ -56,12 +56,12 @@ def test_{name}_is_found(tmp_path: Path) -> None:
 
 _BUG = '''
 def test_no_{name}(tmp_path: Path) -> None:
-    """This schedule has shown {anomaly}.
+    """This schedule showed {anomaly} once.
 
-    When its faults do not strike any more, it shows nothing: then it is red, too.
+    If its faults no longer take effect, the verdict is not valid, and the test fails too.
     """
-    told = verdict(PLAN, tmp_path / "run")
-    assert told["valid"] is True, told
+    judged = verdict(PLAN, tmp_path / "run")
+    assert judged["valid"] is True, judged
 '''
 
 

@@ -133,9 +133,9 @@ def test_steps_are_told(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("nothing", None, "does not exist"),
-        ("empty/", None, "is not a run's folder: it holds no history.jsonl"),
+        ("empty/", None, "is not a run's folder: it has no history.jsonl"),
         ("empty.jsonl", "", "holds no events"),
-        ("run/plan.json", "{", "plan.json is no plan"),
+        ("run/plan.json", "{", "plan.json is not a plan"),
     ],
 )
 def test_a_bad_request_is_told_in_one_sentence(
@@ -177,7 +177,7 @@ def test_an_executor_that_crashes_makes_the_run_unknown(
     judge(folder, inline=True)
     written = json.loads((folder / "verdict.json").read_text())
     assert written["valid"] == "unknown"
-    assert written["unknown_because"] == ["judging crashed: MemoryError: no room"]
+    assert written["unknown_because"] == ["the checkers crashed: MemoryError: no room"]
 
 
 def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
@@ -185,9 +185,10 @@ def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
     lossy = examine(folder_of(tmp_path, LOSSY, Plan()), inline=True)
     folder = Path("results/run")
     assert describe(lossy.verdict, lossy.findings, folder) == (
-        "INVALID  lost-write 1 · key orders-0, offset 0: value 7 was acknowledged to process 0 at"
-        " offset 0 at 0.000 s; process 1 read on at offset 1 at 0.000 s, and nobody ever read 7\n"
-        "         results/run/report.html     (again: faultline replay results/run)"
+        "INVALID  lost-write 1 · partition orders-0, offset 0: value 7 was acknowledged to"
+        " process 0 at offset 0 at 0.000 s; process 1 read on at offset 1 at 0.000 s, and nobody"
+        " ever read 7\n"
+        "         results/run/report.html     (repeat: faultline replay results/run)"
     )
 
 
@@ -197,7 +198,8 @@ def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> Non
         folder_of(tmp_path, LOSSY, Plan()), inline=True, settings={"producer.acks": "1"}
     )
     assert describe(lossy.verdict, lossy.findings, None) == (
-        "VALID    2 acknowledged, 1 read · 1 of 1 keys read to the end · 0 of 0 faults effective\n"
+        "VALID    2 acknowledged, 1 read · 1 of 1 partitions read to the end ·"
+        " 0 of 0 faults effective\n"
         "         allowed: lost-write 1"
     )
 
@@ -263,7 +265,7 @@ def test_what_clients_saw_is_told_first(tmp_path: Path) -> None:
     judged = examine(folder, inline=True)
     first, second = reasons(*judged)
     assert first.startswith("lost-write 1 · ")
-    assert second == "invariant:epoch-cache 1 · key x-0: so it was (seen at 0.000 s)"
+    assert second == "invariant:epoch-cache 1 · partition x-0: so it was (seen at 0.000 s)"
 
 
 @pytest.mark.parametrize("path", ["pipe", "socket", "loop", "/dev/zero", "x" * 5000, "file/x"])

@@ -180,7 +180,7 @@ def test_a_killed_harness_leaves_a_history_and_no_strays(
     assert verdict["anomalies"] == {}
     assert judged.returncode == 2
     assert not any(map(runs, strays))
-    assert "ended processes of a command that was killed" in judged.stderr
+    assert "ended processes of a killed command" in judged.stderr
 
 
 def until(done: Callable[[], bool], patience_s: float = 60.0) -> None:

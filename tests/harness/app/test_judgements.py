@@ -97,8 +97,8 @@ def test_other_settings_do_not_replace_the_verdict(
     assert (written["valid"], written["settings"]) == (True, {"producer.acks": "1"})
     assert (written["contract"]["acks"], written["judged_by"]["executor"]) == ("1", "inline")
     page = (other / "report.html").read_text()
-    assert "Judged with producer.acks=1 in place of the plan&#39;s settings" in page
-    assert b"Judged under the plan&#39;s own contract: acks all" in after["report.html"]
+    assert "This judgement uses producer.acks=1 in place of the plan&#39;s settings" in page
+    assert b"This judgement uses the plan&#39;s own contract: acks all" in after["report.html"]
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def of(valid: bool | str, *reasons: str, **checkers: CheckerResult) -> Verdict:
     return Verdict(valid=valid, unknown_because=reasons, checkers=checkers or DONE)  # type: ignore[arg-type]
 
 
-EMPTY = Verdict(valid="unknown", unknown_because=("judging crashed",))
+EMPTY = Verdict(valid="unknown", unknown_because=("the checkers crashed",))
 HALF = of("unknown", *CRASHED)
 HALF_INVALID = of(False, *CRASHED)
 ORDER = [[EMPTY, HALF], [of(True)], [of("unknown", "too little")], [HALF_INVALID], [of(False)]]
@@ -242,7 +242,7 @@ def test_a_folder_that_cannot_be_written_is_judged(
         assert (status, other) == (1, 0)
         kept = sorted(path.parent.name for path in mine.glob("judgements/run/*/verdict.json"))
         assert kept == (["1"] if is_judged else ["1", "2"])
-        assert is_judged or f"this judgement is kept in {mine}/judgements/run/1" in out
+        assert is_judged or f"this judgement is stored in {mine}/judgements/run/1" in out
         assert (mine / "judgements" / "run" / "1" / "report.html").exists()
     finally:
         shutil.rmtree(place)

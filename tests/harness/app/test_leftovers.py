@@ -138,7 +138,7 @@ def test_clean_removes_what_the_dead_have_left_and_nothing_else(
     assert exit_.value.code == 0
     assert not stray.alive()
     assert kept.alive()
-    assert f"ended processes of a command that was killed: {stray.pid} broker-1\n" in told.out
+    assert f"ended processes of a killed command: {stray.pid} broker-1\n" in told.out
     assert [path for path in doomed if path.exists()] == []
     assert [str(path) for path in doomed if str(path) not in told.out] == []
     assert [path for path in staying if not path.exists()] == []
@@ -148,7 +148,7 @@ def test_with_nothing_left_clean_says_so(home: Path, capsys: pytest.CaptureFixtu
     """Without leftovers ``clean`` says so; a missing container engine is no error."""
     with pytest.raises(SystemExit) as exit_:
         cli.main(["clean", "--results", str(home / "nowhere")])
-    assert (exit_.value.code, capsys.readouterr().out) == (0, "nothing was left\n")
+    assert (exit_.value.code, capsys.readouterr().out) == (0, "there was nothing to remove\n")
 
 
 @pytest.mark.parametrize("arguments", [["mutants", "list"], ["check", "/nowhere"], ["run", "-h"]])
@@ -165,7 +165,7 @@ def test_the_next_command_ends_strays(
         cli.main(arguments)
     told = capsys.readouterr()
     assert not stray.alive()
-    assert told.err.startswith("faultline: ended processes of a command that was killed: ")
+    assert told.err.startswith("faultline: ended processes of a killed command: ")
     assert "ended processes" not in told.out
 
 
@@ -198,9 +198,7 @@ def test_containers_of_a_killed_run_go_with_the_next_command(
     said: list[str] = []
     path = entry("a", gone(), engine=True)
     leftovers.remove_if_any(said.append)
-    assert said == [
-        "not removed: what is left with the container engine: no container engine answers"
-    ]
+    assert said == ["not removed: containers, networks and volumes: no container engine answers"]
     assert path.exists()
 
     def reap(client: Client, removed: Callable[[str], object]) -> list[str]:
@@ -228,7 +226,7 @@ def test_a_failure_to_look_for_leftovers_stops_nothing(
 
     monkeypatch.setattr(leftovers, "remove", fail)
     leftovers.remove_if_any(said.append)
-    assert said == ["leftovers of earlier commands could not be looked for: no idea"]
+    assert said == ["the search for leftovers of earlier commands failed: no idea"]
 
 
 def test_two_commands_do_not_start_a_cluster_at_once(home: Path) -> None:
@@ -237,13 +235,15 @@ def test_two_commands_do_not_start_a_cluster_at_once(home: Path) -> None:
     (state / "cluster").mkdir(parents=True)
     with (state / "cluster.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(Refused, match="another command starts or ends the cluster"):
+        with pytest.raises(Refused, match="another command is starting or stopping"):
             cluster.up(Plan(), lambda line: None)
         assert clean.clean(home / "results").folders == ()
     assert (state / "cluster").exists()
 
 
-@pytest.mark.parametrize(("port", "why"), [(0, "need ports from 1"), (65_534, "need ports from 1")])
+@pytest.mark.parametrize(
+    ("port", "why"), [(0, "ports must be from 1"), (65_534, "ports must be from 1")]
+)
 def test_ports_that_cannot_be_are_refused(port: int, why: str, home: Path) -> None:
     """Ports outside the valid range are refused before any start."""
     with pytest.raises(Refused, match=why):
@@ -256,5 +256,5 @@ def test_a_port_that_is_taken_is_refused(home: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(Refused, match=f"port {port}: Address already in use"):
+        with pytest.raises(Refused, match=f"port {port} cannot be used: Address already in use"):
             cluster.up(Plan(brokers=2), lambda line: None, port - 1)

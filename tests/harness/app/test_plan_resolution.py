@@ -74,10 +74,10 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"workload": "bank"}, "--workload: no bank; there is idempotent"),
-        ({"nemesis": ("fire",)}, "--nemesis: no fire; there is kill"),
-        ({"nemesis": ("kill", "none")}, "--nemesis: none stands alone"),
-        ({"mutants": ("b",)}, "--mutant: no b; there are 1"),
+        ({"workload": "bank"}, "--workload: there is no bank; available: idempotent"),
+        ({"nemesis": ("fire",)}, "--nemesis: there is no fire; available: kill"),
+        ({"nemesis": ("kill", "none")}, "--nemesis: none cannot be combined"),
+        ({"mutants": ("b",)}, "--mutant: there is no b; faultline mutants list lists all 1"),
         ({"time_limit_s": 0.0}, "--time-limit 0: must be a number of seconds above 0"),
         ({"time_limit_s": float("nan")}, "--time-limit nan: must be a number of seconds above 0"),
         ({"time_limit_s": float("inf")}, "--time-limit inf: must be a number of seconds above 0"),
@@ -85,16 +85,19 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
         ({"brokers": 2}, "--brokers: 3 replicas"),
         ({"concurrency": 1}, "--concurrency: idempotent needs at least 2"),
         ({"rate_hz": -1.0}, "--rate -1: must be a number of writes per second above 0"),
-        ({"time_limit_s": 1e9}, "--time-limit 1000000000: must be 604,800 seconds at most"),
-        ({"concurrency": 10**9}, "--concurrency 1000000000: must be 10,000 clients at most"),
-        ({"rate_hz": 1e12}, "--rate 1000000000000: must be 1,000,000 writes per second at most"),
-        ({"brokers": 10**9}, "--brokers 1000000000: must be 100 brokers at most"),
-        ({"workload": "idempotant"}, "--workload: no idempotant; did you mean idempotent?"),
-        ({"nemesis": ("patition",)}, "--nemesis: no patition; did you mean partition?"),
-        ({"target": "simulatd"}, "--target: no simulatd; did you mean simulated?"),
+        ({"time_limit_s": 1e9}, "--time-limit 1000000000: the maximum is 604,800 seconds"),
+        ({"concurrency": 10**9}, "--concurrency 1000000000: the maximum is 10,000 clients"),
+        ({"rate_hz": 1e12}, "--rate 1000000000000: the maximum is 1,000,000 writes per second"),
+        ({"brokers": 10**9}, "--brokers 1000000000: the maximum is 100 brokers"),
+        (
+            {"workload": "idempotant"},
+            "--workload: there is no idempotant; did you mean idempotent?",
+        ),
+        ({"nemesis": ("patition",)}, "--nemesis: there is no patition; did you mean partition?"),
+        ({"target": "simulatd"}, "--target: there is no simulatd; did you mean simulated?"),
         (
             {"mutants": ("ack-on-local-apend",)},
-            "--mutant: no ack-on-local-apend; did you mean ack-on-local-append",
+            "--mutant: there is no ack-on-local-apend; did you mean ack-on-local-append",
         ),
         ({"producer": {"ack": "all"}}, "--set producer."),
         ({"seed": 2**63}, "--seed 9223372036854775808: must fit into 64 bits"),
@@ -106,15 +109,18 @@ SCHEDULE = (ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill"),)
             {"nemesis": ("kill",), "time_limit_s": 1.0},
             "--time-limit 1: too short for any fault of kill (seed 0); 1",
         ),
-        ({"options": {"colour": 1}}, "options: no colour; there is client, topics"),
+        ({"options": {"colour": 1}}, "options: there is no colour; available: client, topics"),
         ({"options": {"replication_factor": "many"}}, "options: "),
         ({"producer": {"acks": "most"}}, "--set producer."),
         ({"broker": {"colour": "1"}}, "--set broker.colour=1: unknown setting colour"),
         ({"broker": {"num.partitions": "x"}}, "--set broker.num.partitions=x: num.partitions"),
-        ({"nemesis": ("none",), "schedule": SCHEDULE}, "schedule: no kill; there is nothing"),
+        (
+            {"nemesis": ("none",), "schedule": SCHEDULE},
+            "schedule: there is no kill; available: none",
+        ),
         (
             {"nemesis": ("kill", "pause"), "schedule": ()},
-            "schedule: it holds no fault, and nemesis names kill, pause; write nemesis none",
+            "schedule: it has no fault, but nemesis is kill, pause; set nemesis to none",
         ),
     ],
 )
@@ -135,7 +141,7 @@ def test_a_fault_that_nobody_offers_is_refused(monkeypatch: pytest.MonkeyPatch) 
     deaf = dataclasses.replace(catalogue.TARGETS["processes"], kind=Deaf)
     monkeypatch.setitem(catalogue.TARGETS, "processes", deaf)
     assert plan_resolution.resolve(ALL).nemesis == ()
-    with pytest.raises(Refused, match="--nemesis: no kill; there is none, all"):
+    with pytest.raises(Refused, match="--nemesis: there is no kill; available: none, all"):
         plan_resolution.resolve(Plan(nemesis=("kill",)))
 
 
@@ -237,7 +243,7 @@ def test_real_machines_keep_their_power(
     """Real targets refuse a power loss in one line with the faults that they offer."""
     had = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
     monkeypatch.setitem(catalogue.TARGETS, target, had)
-    with pytest.raises(Refused, match="--nemesis: no power; there is kill, pause"):
+    with pytest.raises(Refused, match="--nemesis: there is no power; available: kill, pause"):
         plan_resolution.resolve(Plan(target=target, nemesis=("power",)))
 
 
@@ -256,7 +262,7 @@ def test_librdkafka_is_not_simulated() -> None:
 
 def test_nobody_plays_with_a_simulated_cluster() -> None:
     """``cluster up`` refuses the simulated target, whose time exists within a run only."""
-    with pytest.raises(Refused, match="--target simulated: its clusters live within a run"):
+    with pytest.raises(Refused, match="--target simulated: its clusters exist only within a run"):
         plan_resolution.bare(Plan(target="simulated"))
 
 
@@ -305,7 +311,7 @@ def test_a_plan_file_has_the_options_names(tmp_path: Path) -> None:
         ("colour = 1", "no setting is called colour"),
         ("seed = ", "Invalid value"),
         ('seed = "x"', "Expected `int`"),
-        ('target = "moon"', "--target: no moon; there is processes"),
+        ('target = "moon"', "--target: there is no moon; available: processes"),
         ('target = ["processes"]', "Expected"),
     ],
 )
@@ -349,7 +355,9 @@ def test_secrets_are_masked() -> None:
 def test_a_fault_after_the_end_is_refused() -> None:
     """A fault after the end of the run is refused, because the verdict could only be unknown."""
     late = Plan(nemesis=("kill",), schedule=SCHEDULE, time_limit_s=1.0)
-    with pytest.raises(Refused, match=r"fault 1 \(kill\) is to come at 1 s, but --time-limit is 1"):
+    with pytest.raises(
+        Refused, match=r"fault 1 \(kill\) is scheduled at 1 s, but --time-limit is 1"
+    ):
         plan_resolution.resolve(late)
     assert (
         plan_resolution.resolve(msgspec.structs.replace(late, time_limit_s=1.1)).schedule
@@ -382,7 +390,10 @@ def test_a_bare_cluster_takes_what_its_brokers_take(
         ({"id": 1}, "schedule: two faults have the id 1; each needs its own"),
         ({"at_s": -1.0}, "schedule: fault 2 (kill) needs times of 0 or more"),
         ({"duration_s": float("nan")}, "schedule: fault 2 (kill) needs times of 0 or more"),
-        ({"duration_s": 1e300}, "schedule: fault 2 (kill) lasts 1e+300 s; 604,800 s at most"),
+        (
+            {"duration_s": 1e300},
+            "schedule: fault 2 (kill) lasts 1e+300 s; the maximum is 604,800 s",
+        ),
         ({"id": 2**63}, "schedule: fault id 9223372036854775808 is too large"),
     ],
 )
@@ -403,14 +414,20 @@ def test_an_impossible_schedule_is_refused(changes: dict[str, Any], line: str) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("workload = " + "[" * 50_000, "it is nested too deeply"),
+        ("workload = " + "[" * 50_000, "the file is nested too deeply"),
         ("seed = " + "9" * 9999, "Exceeds the limit"),
-        ("inline = 1", "inline: true or false"),
-        ('inline = "no"', "inline: true or false"),
-        ("results = 7", "results: the name of a folder"),
-        ("[producer]\nacks = []", "producer.acks: a setting is text, a number, true or false"),
-        ("[broker]\na.b = {c = {}}", "broker.a.b.c: a setting is text, a number, true or false"),
-        ("[consumer]\na = 2026-11-22", "consumer.a: a setting is text, a number, true or false"),
+        ("inline = 1", "inline: must be true or false"),
+        ('inline = "no"', "inline: must be true or false"),
+        ("results = 7", "results: must be the name of a folder"),
+        ("[producer]\nacks = []", "producer.acks: the value must be text, a number, true or false"),
+        (
+            "[broker]\na.b = {c = {}}",
+            "broker.a.b.c: the value must be text, a number, true or false",
+        ),
+        (
+            "[consumer]\na = 2026-11-22",
+            "consumer.a: the value must be text, a number, true or false",
+        ),
     ],
 )
 def test_a_plan_file_with_other_values_is_refused(text: str, message: str, tmp_path: Path) -> None:

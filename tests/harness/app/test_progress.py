@@ -14,7 +14,7 @@ def test_progress() -> None:
     """Progress is one line with time, phase, counts and active faults."""
     tally = Tally(phase="main", acked=12345, read=9, info=2, faults=3, active={3: "kill"})
     assert progress(tally, 7.6, 60.0) == (
-        "8 s of 60 · main · 12,345 acknowledged, 9 read, 2 in doubt · 3 faults, now kill"
+        "8 s of 60 · main · 12,345 acknowledged, 9 read, 2 in doubt · 3 faults, active: kill"
     )
 
 

@@ -211,8 +211,8 @@ def test_exit_statuses(
     assert (f"shrink: faultline shrink {told.folder} --anomaly {anomaly}" in text) is bool(anomaly)
     table = [line for line in text.splitlines() if line[:1].isdigit() or line.startswith("seed")]
     assert len(table) == 3
-    assert table[0].split() == ["seed", "schedule", "verdict", "anomalies", "the", "same?"]
-    assert "the client is aiokafka in place of librdkafka, which has threads" in text
+    assert table[0].split() == ["seed", "schedule", "verdict", "anomalies", "same", "anomaly?"]
+    assert "the client is aiokafka in place of librdkafka, which starts threads" in text
 
 
 def test_what_a_simulation_lacks_is_left_out_and_named(tmp_path: Path) -> None:
@@ -228,12 +228,12 @@ def test_what_a_simulation_lacks_is_left_out_and_named(tmp_path: Path) -> None:
     assert plan.schedule == (CUT,)
     assert plan.rate_hz == reproduce.RATE_HZ_MAX
     assert "fault 3 (squeeze-cpu) is left out: the simulation has no such fault" in changes
-    assert "20 writes are asked per second in place of 250" in changes
+    assert "the rate is 20 writes per second in place of 250" in changes
     assert [line for line in changes if line.startswith("the option")] == [
         "the option cpus is left out"
     ], "a setting that is the other target's own is not worth a word"
     only = msgspec.structs.replace(real, schedule=(SQUEEZE,))
-    with pytest.raises(Refused, match="it has none of the faults of this run"):
+    with pytest.raises(Refused, match="the simulation offers none of the faults of this run"):
         reproduce.simulated(only)
 
 
@@ -260,7 +260,7 @@ def test_a_verdict_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> 
     """A verdict that cannot be read is refused with the file's name."""
     folder = recorded(tmp_path / "real")
     (folder / "verdict.json").write_text(text)
-    with pytest.raises(Refused, match=r"verdict\.json: it is no verdict"):
+    with pytest.raises(Refused, match=r"verdict\.json is not a verdict"):
         reproduce.recorded_anomalies(folder)
 
 
@@ -276,9 +276,13 @@ def test_a_schedule_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("verdict", "words", "line"),
     [
-        (None, ("--target", "simulated", "--seeds", "3"), "--seeds and --jobs are for --target"),
-        (RED, ("--seeds", "3"), "--seeds and --jobs are for --target simulated of a run elsewhere"),
-        (RED, ("--target", "simulated", "--spark"), "--spark: simulated runs of a recorded one"),
+        (
+            None,
+            ("--target", "simulated", "--seeds", "3"),
+            "--seeds and --jobs apply only to --target",
+        ),
+        (RED, ("--seeds", "3"), "--seeds and --jobs apply only to --target simulated, for"),
+        (RED, ("--target", "simulated", "--spark"), "--spark: simulations of a recorded run"),
         (RED, ("--target", "simulated", "--seeds", "0"), "0 is not in the range"),
     ],
 )

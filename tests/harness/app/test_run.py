@@ -319,7 +319,7 @@ def test_an_interrupted_run_keeps_its_history(
     )
     before = signal.getsignal(number)
     with pytest.raises(
-        Interrupted, match=r"interrupted .*; the history so far: faultline check"
+        Interrupted, match=r"interrupted .*; to judge the history so far: faultline check"
     ) as ended:
         run(plan(time_limit_s=30.0, schedule=long), tmp_path, inline=True, screen=quiet())
     (folder,) = tmp_path.iterdir()

@@ -41,7 +41,7 @@ def test_only_regular_files_are_read(kind: str, name: str, folder: Path) -> None
     (folder / name).unlink(missing_ok=True)
     KINDS[kind](folder / name)
     before = sorted(folder.iterdir())
-    with pytest.raises(BadHistory, match=f"{name} is {kind}; a run's folder holds regular files"):
+    with pytest.raises(BadHistory, match=f"{name} is {kind}; it must be a regular file"):
         examine(folder, inline=True)
     assert sorted(folder.iterdir()) == before
     if name == "plan.json":
@@ -85,7 +85,7 @@ def test_a_plan_of_gigabytes_is_not_read(folder: Path) -> None:
     """A huge plan is refused without being read: a sparse file is cheap to send."""
     with (folder / "plan.json").open("r+b") as file:
         file.truncate(1 << 40)
-    with pytest.raises(Refused, match="bytes; a plan has"):
+    with pytest.raises(Refused, match="bytes; the maximum is"):
         replay.plan_of(folder)
 
 

@@ -54,18 +54,18 @@ def test_the_line_on_which_a_statement_begins(path: tuple[str | int, ...], line:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('seed = 1\nworkload = "bank"\n', "2: --workload: no bank; there is"),
-        ('seed = 1\nnemesis = "kil"\n', "2: --nemesis: no kil; did you mean kill?"),
+        ('seed = 1\nworkload = "bank"\n', "2: --workload: there is no bank; available: "),
+        ('seed = 1\nnemesis = "kil"\n', "2: --nemesis: there is no kil; did you mean kill?"),
         ("seed = 1\n\ncolour = 1\n", "3: no setting is called colour; "),
         ("seed = 1\ntime_limit = 5\n", "2: no setting is called time_limit; did you mean"),
         ('workload = "idempotent"\nseed = "x"\n', "2: the plan: Expected `int`, got `str`"),
         ("seed = 1\ntime-limit = -1\n", "2: --time-limit -1: must be a number of seconds above 0"),
         ("seed = 1\nrate = 0\n", "2: rate 0: must be"),
-        ("seed = 1\nnemesis = []\n", "2: nemesis names nothing; "),
+        ("seed = 1\nnemesis = []\n", "2: nemesis is empty; "),
         ("[broker]\nnum.partitions = 3\nnum.partition = 3\n",
          "3: --set broker.num.partition=3: unknown setting num.partition;"),
         ('[producer]\nack = "all"\n', "2: --set producer.…: No such configuration property"),
-        ("[options]\ntopics = 1\npartitons = 1\n", "3: options: no partitons; did you mean"),
+        ("[options]\ntopics = 1\npartitons = 1\n", "3: options: there is no partitons; did"),
         ("[options]\ntopics = 0\n", "2: options: topics=0: must be"),
         ("[options]\ntopics = 1000000000\n", "2: options: topics=1000000000: must be"),
         ("seed = 1\nbrokers = 3 3\n", "plan.toml: Expected newline or end of document"),
@@ -87,7 +87,10 @@ def test_an_option_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     """A mistake on the command line, which overrides the file, is not reported as the file's."""
     path = tmp_path / "plan.toml"
     path.write_text('workload = "idempotent"\n')
-    with pytest.raises(Refused, match=r"^--workload: no bank"), about(path, ["--workload"]):
+    with (
+        pytest.raises(Refused, match=r"^--workload: there is no bank"),
+        about(path, ["--workload"]),
+    ):
         plan_resolution.resolve(
             plan_resolution.plan_of(plan_resolution.from_toml(path) | {"workload": "bank"})
         )
@@ -106,10 +109,11 @@ nemesis = [["pause"]]
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('workload = ["bank"]', ":8: matrix 2: workload: no bank; there is"),
+        ('workload = ["bank"]', ":8: matrix 2: workload: there is no bank; available: "),
         ('nemesiss = [["kill"]]', ":8: matrix 2: no setting is called nemesiss; did you mean"),
-        ('target = ["simulatd"]', ":8: matrix 2: target: no simulatd; did you mean simulated"),
-        ('configuration = ["even"]', ":8: matrix 2: configuration: no even; there is default, odd"),
+        ('target = ["simulatd"]', ":8: matrix 2: target: there is no simulatd; did you mean"),
+        ('configuration = ["even"]',
+         ":8: matrix 2: configuration: there is no even; available: default, odd"),
         ("seed = 1", ":8: matrix[1].seed: Expected `array"),
     ],
 )  # fmt: skip
@@ -190,9 +194,9 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     pipe = tmp_path / "plan.toml"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), Path("/dev/null")):
-        with pytest.raises(Refused, match=f"^{path}: it is no regular file"):
+        with pytest.raises(Refused, match=f"^{path}: this is not a regular file"):
             plan_resolution.from_toml(path)
-        with pytest.raises(Refused, match=f"^{path}: it is no regular file"):
+        with pytest.raises(Refused, match=f"^{path}: this is not a regular file"):
             suite.load(path)
 
 
@@ -201,5 +205,5 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     with path.open("wb") as file:
         file.truncate(17 << 20)
-    with pytest.raises(Refused, match="it has 17,825,792 bytes; 16,777,216 at most"):
+    with pytest.raises(Refused, match="the file has 17,825,792 bytes; the maximum is 16,777,216"):
         plan_resolution.from_toml(path)

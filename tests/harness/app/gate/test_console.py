@@ -34,7 +34,7 @@ def test_a_table_of_all(case: Make, gate: Make) -> None:
     there = gate(case(), case("invalid", why=("lost-write 3 · …",), folder="runs/a"), seconds=61.0)
     lines = console.table(there, Path("g")).splitlines()
     assert lines[:3] == [
-        "INVALID  quick: 1 invalid, 1 valid of 2 in 1:01 min",
+        "INVALID  quick: 1 invalid, 1 valid of 2 cases in 1:01 min",
         "         g/index.html",
         "",
     ]
@@ -42,7 +42,7 @@ def test_a_table_of_all(case: Make, gate: Make) -> None:
         ["", *console.COLUMNS],
         ["invalid", "idempotent · kill · invalid", "0 s", "—", "—", "—", "0 of 0"],
         ["", "lost-write 3 · …"],
-        ["", "again: faultline replay g/runs/a"],
+        ["", "repeat: faultline replay g/runs/a"],
         ["valid", "idempotent · kill · valid", "0 s", "—", "—", "—", "0 of 0"],
     ]
     assert len({line.index("0 s") for line in lines if "0 s" in line}) == 1

@@ -13,8 +13,8 @@ from harness.app.gate.outcome import FaultProof, Gate
 Make = Callable[..., Any]
 
 LOST = (
-    "lost-write 3 · key topic0-0, offset 118, fault 2: value 9 was acknowledged to process 2",
-    "duplicate 1 · key topic0-1, offset 7: value 5 is there twice",
+    "lost-write 3 · partition topic0-0, offset 118, fault 2: value 9 was acknowledged to process 2",
+    "duplicate 1 · partition topic0-1, offset 7: value 5 is there twice",
 )
 
 
@@ -31,7 +31,7 @@ def test_a_suite_with_a_case_of_every_kind(case: Make, gate: Make) -> None:
                  mutants=("ack-on-local-append",)),
             case("unknown", why=("nothing was acknowledged",), folder="runs/b"),
             case("failed", why=("OSError: no room",)),
-            case("skipped", why=("the budget of 10 min was used up",)),
+            case("skipped", why=("the rest of the budget of 10 min is too short",)),
             case("skipped", why=("containers is optional",), excused=True),
             commit="0123abc", versions={"python": "3.11.7"}, seed=7,
         )
@@ -56,12 +56,12 @@ def test_a_suite_with_a_case_of_every_kind(case: Make, gate: Make) -> None:
     assert failure.text == "\n".join(LOST)
     out = str(invalid.findtext("system-out"))
     assert "folder: results/gates/x/runs/a" in out
-    assert "again: faultline replay results/gates/x/runs/a" in out
-    assert "planted: ack-on-local-append" in out
+    assert "repeat: faultline replay results/gates/x/runs/a" in out
+    assert "planted bugs: ack-on-local-append" in out
     for told, kind, message in [
         (unknown, "unknown", "nothing was acknowledged"),
         (failed, "failed", "OSError: no room"),
-        (skipped, "skipped", "the budget of 10 min was used up"),
+        (skipped, "skipped", "the rest of the budget of 10 min is too short"),
     ]:
         error = told.find("error")
         assert error is not None
@@ -75,7 +75,7 @@ def test_an_unfinished_gate_is_an_error(case: Make, gate: Make) -> None:
     """A gate with untried cases has an error, so that a CI system does not take it for green."""
     root = parsed(gate(case("valid"), planned=3))
     assert root[0].attrib["errors"] == "1"
-    assert "2 cases were not tried" in ElementTree.tostring(root, "unicode")
+    assert "2 cases did not run" in ElementTree.tostring(root, "unicode")
 
 
 def test_what_xml_cannot_hold_is_replaced(case: Make, gate: Make, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def lost(folder: str | None, **more: Any) -> Case:
     """Make a case in which acknowledged records were lost."""
     return case(
         1, status="invalid", configuration="acks-1", folder=folder, anomalies={"lost-write": 2107},
-        why=(f"lost-write 2,107 · key topic0-0, offset 1431, fault 1: {WHY}",), **more,
+        why=(f"lost-write 2,107 · partition topic0-0, offset 1431, fault 1: {WHY}",), **more,
     )  # fmt: skip
 
 
@@ -147,9 +147,9 @@ def rendered(folder: Path) -> Rendered:
         ({"status": "invalid", "anomalies": {"duplicate": 3}, "why": ("twice",)}, "INVALID",
          "invalid", "duplicate 3 : twice in idempotent"),
         ({"status": "unknown"}, "UNKNOWN", "unknown", "1 case had too little evidence"),
-        ({"status": "failed"}, "UNKNOWN", "unknown", "1 case failed: the harness"),
-        ({"status": "skipped"}, "UNKNOWN", "unknown", "1 case not tried"),
-        ({"status": "skipped", "excused": True}, "VALID", "valid", "1 case left out on purpose"),
+        ({"status": "failed"}, "UNKNOWN", "unknown", "Faultline itself failed in 1 case"),
+        ({"status": "skipped"}, "UNKNOWN", "unknown", "1 case did not run"),
+        ({"status": "skipped", "excused": True}, "VALID", "valid", "The optional target of 1 case"),
     ],
 )  # fmt: skip
 def test_the_word_is_the_headline(
@@ -170,7 +170,10 @@ def test_a_lost_record_is_told_in_full(folder: Path, rendered: Rendered) -> None
     run = run_of(folder, "20261120T161501Z-idempotent-seed1", [LOST])
     parsed = rendered(gate([case(0), lost(run)]))
     before, after = parsed.text.split("All cases")
-    assert "lost-write 2,107 · key topic0-0 · offset 1431 · value 1431 · during kill #1" in before
+    assert (
+        "lost-write 2,107 · partition topic0-0 · offset 1431 · value 1431 · during kill #1"
+        in before
+    )
     assert before.count(WHY) == 2, "in the headline and in its case, and not once more"
     assert "broker-1 from 4.00 s to 7.00 s: pid 4711 is gone" in before
     assert f"faultline replay {folder / run}" in before
@@ -264,13 +267,15 @@ def test_the_first_gate_has_no_trends(rendered: Rendered) -> None:
 def test_trends_compare_with_earlier_gates(rendered: Rendered) -> None:
     """Each plot of a trend has a title with a unit, and a sentence with the change."""
     text = rendered(gate([case(n) for n in range(12)]), earlier(6)).text
-    assert re.search(r"Anomalies: cases that show one, by kind Now 0; 1 of 6 earlier gates", text)
-    for title in ("longest wait for an acknowledgement, s", "slowest return after a heal, s"):
+    assert re.search(
+        r"Anomalies: cases that show one, by kind This gate has 0; 1 of 6 earlier gates", text
+    )
+    for title in ("longest wait for an acknowledgement, s", "slowest recovery after a heal, s"):
         assert re.search(
-            rf"{title} Now \d\.\d s; earlier gates \(median\) \d\.\d s \([+-]\d+%\)\.", text
+            rf"{title} This gate: \d\.\d s; median of earlier gates: \d\.\d s \([+-]\d+%\)\.", text
         )
     assert re.search(
-        r"acknowledged per second Now \d+ /s; earlier gates \(median\) \d+ /s \(", text
+        r"acknowledged per second This gate: \d+ /s; median of earlier gates: \d+ /s \(", text
     )
     assert "lost-write in 1" in text
 
@@ -279,19 +284,19 @@ def test_nothing_measured_is_said(rendered: Rendered) -> None:
     """A figure that no case has is a sentence instead of a plot."""
     bare = case(0, throughput_hz=None, unavailable_s=None, recovery_s=None)
     text = rendered(gate([bare]), [gate([bare])]).text
-    assert text.count("Not measured in any case.") == 3
-    assert "None in any case of these 2 gates." in text
+    assert text.count("No case has a value.") == 3
+    assert "No case of these 2 gates shows one." in text
 
 
 @pytest.mark.parametrize(
     ("now", "before", "said"),
     [
-        (None, [2.0, 4.0], "Not measured this time; earlier gates (median) 3.0 /s."),
-        (5.0, [None], "Now 5.0 /s; no earlier gate has a value."),
-        (5.0, [4.0, None], "Now 5.0 /s; earlier gates (median) 4.0 /s (+25%)."),
-        (0.5, [0.04], "Now 0.50 /s; earlier gates (median) 0.040 /s."),
-        (1500.0, [0.0], "Now 1,500 /s; earlier gates (median) 0.0 /s."),
-        (None, [None], "Not measured this time."),
+        (None, [2.0, 4.0], "This gate has no value; median of earlier gates: 3.0 /s."),
+        (5.0, [None], "This gate: 5.0 /s; no earlier gate has a value."),
+        (5.0, [4.0, None], "This gate: 5.0 /s; median of earlier gates: 4.0 /s (+25%)."),
+        (0.5, [0.04], "This gate: 0.50 /s; median of earlier gates: 0.040 /s."),
+        (1500.0, [0.0], "This gate: 1,500 /s; median of earlier gates: 0.0 /s."),
+        (None, [None], "This gate has no value."),
     ],
 )
 def test_the_change_in_a_sentence(now: float | None, before: list[float | None], said: str) -> None:
@@ -302,7 +307,7 @@ def test_the_change_in_a_sentence(now: float | None, before: list[float | None],
 def test_a_gate_that_is_not_at_its_end(rendered: Rendered) -> None:
     """The page of an unfinished gate says how many cases have ended, and that it is unknown."""
     text = rendered(gate([case()], planned=12), earlier(1)).text
-    assert "UNKNOWN Not at its end yet: 1 of 12 cases have ended." in text
+    assert "UNKNOWN The gate has not finished: 1 of 12 cases have ended." in text
     text = rendered(gate([case()], planned=12, interrupted=True)).text
     assert "UNKNOWN The gate was interrupted: 1 of 12 cases have ended." in text
 
@@ -318,7 +323,7 @@ def test_an_unknown_gate_names_its_first_reason(rendered: Rendered) -> None:
 def test_a_gate_without_cases(rendered: Rendered) -> None:
     """A gate without cases is unknown."""
     text = rendered(gate([]), earlier(2)).text
-    assert "UNKNOWN No case has been tried." in text
+    assert "UNKNOWN No case has run." in text
 
 
 def test_a_folder_without_a_gate(folder: Path) -> None:
@@ -348,9 +353,9 @@ def test_what_is_left_of_a_failed_case_is_named(folder: Path, rendered: Rendered
     """A failed case without a report names the folder that is left of its run."""
     (folder / "runs" / "left").mkdir(parents=True)
     there = rendered(gate([case(status="failed", folder="runs/left")])).text
-    assert "There is no report of it; what there is lies in runs/left" in there
+    assert "This case has no report; its files are in runs/left" in there
     gone = rendered(gate([case(status="failed", folder="runs/gone")])).text
-    assert "There is no report of it." in gone
+    assert "This case has no report." in gone
     assert "runs/gone" not in gone
 
 

@@ -146,7 +146,7 @@ def test_nothing_is_tried_twice_and_nothing_stops_the_rest(tmp_path: Path) -> No
     assert len(run.plans) == 5
     assert (gate.valid, exit_status(gate)) == (False, 1)
     why = [case.why for case in gate.cases]
-    assert why[0] == ("lost-write 3 · key x-0, offset 118: it was acknowledged",)
+    assert why[0] == ("lost-write 3 · partition x-0, offset 118: it was acknowledged",)
     assert why[1] == ("OSError: no room (crash.txt)",)
     assert why[2] == ("RuntimeError: oops",)
     assert why[3] == ("nothing was acknowledged",)
@@ -154,7 +154,7 @@ def test_nothing_is_tried_twice_and_nothing_stops_the_rest(tmp_path: Path) -> No
         "runs/run-0", "runs/run-1", None, "runs/run-3", "runs/run-4",
     ]  # fmt: skip
     xml = (folder / "junit.xml").read_text()
-    assert "lost-write 3 · key x-0, offset 118" in xml
+    assert "lost-write 3 · partition x-0, offset 118" in xml
     assert "lost-write" in (folder / "summary.md").read_text()
     assert "lost-write" in (folder / "index.html").read_text()
 
@@ -181,7 +181,7 @@ def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
     wanted = asked(4, budget_minutes=0.3)
     gate, _, _ = carried_out(tmp_path, run, wanted)
     assert statuses(gate) == ["valid", "valid", "valid", "skipped"]
-    assert gate.cases[3].why == ("the budget of 0.3 min was used up",)
+    assert gate.cases[3].why == ("the rest of the budget of 0.3 min is too short",)
     assert (gate.valid, exit_status(gate), gate.budget_s) == ("unknown", 2, 18.0)
     run = FakeRun(took_s=6.0)
     wanted = asked(4, budget_minutes=17.9 / 60)
@@ -380,12 +380,12 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for path in (pipe, link, tmp_path):
-        with pytest.raises(Refused, match="is there, and is no regular file"):
+        with pytest.raises(Refused, match="this path exists and is not a regular file"):
             carried_out(tmp_path, FakeRun(), junit_to=path)
     assert pipe.is_fifo()
     link.unlink()
     link.symlink_to(link)
-    with pytest.raises(Refused, match="is there, and is no regular file"):
+    with pytest.raises(Refused, match="this path exists and is not a regular file"):
         carried_out(tmp_path, FakeRun(), junit_to=link)
     link.unlink()
     link.symlink_to(there)
@@ -401,7 +401,7 @@ def test_a_suite_is_not_replaced_by_its_junit_file(tmp_path: Path) -> None:
     (tmp_path / "link.xml").symlink_to("suite.toml")
     asked = dataclasses.replace(load(tmp_path / "suite.toml"), inline=True)
     for name in ("suite.toml", "plan.toml", "link.xml"):
-        with pytest.raises(Refused, match="is a file of the suite itself"):
+        with pytest.raises(Refused, match="this file belongs to the suite itself"):
             carried_out(tmp_path, FakeRun(), asked, junit_to=tmp_path / name)
     assert (tmp_path / "suite.toml").stat().st_size
     assert (tmp_path / "plan.toml").stat().st_size

@@ -162,37 +162,64 @@ def test_no_combination_is_forgotten_or_doubled(axes: dict[str, list[Any]]) -> N
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "no [[matrix]]: no case comes of it"),
-        ("matrix = []", "no [[matrix]]: no case comes of it"),
-        ("[[matrix]]\nbudget = 1\n", "matrix 1: no setting is called budget; there is config"),
+        ("", "the suite has no [[matrix]], so it has no cases"),
+        ("matrix = []", "the suite has no [[matrix]], so it has no cases"),
+        ("[[matrix]]\nbudget = 1\n", "matrix 1: no setting is called budget; available: config"),
         ("budget = 1\n[[matrix]]\n", "no setting is called budget; did you mean budget-minutes?"),
-        ("name = 'A B'\n[[matrix]]\n", "name 'A B': small letters, digits and"),
+        (
+            "name = 'A B'\n[[matrix]]\n",
+            "name 'A B': a suite's name consists of small letters, digits and",
+        ),
         ("keep = -1\n[[matrix]]\n", "keep -1: must be 0 to 1,000,000,000"),
         (f"keep = 1{'0' * 400}\n[[matrix]]\n", f"keep 1{'0' * 99}…: must be 0 to"),
         ("time-limit = -7\n[[matrix]]\ntime-limit = 1\n", "time-limit -7: must be a number of"),
         ("time-limit = nan\n[[matrix]]\ntime-limit = 1\n", "time-limit nan: must be a number of"),
-        ("time-limit = 9e9\n[[matrix]]\ntime-limit = 1\n", "time-limit 9000000000: must be"),
+        ("time-limit = 9e9\n[[matrix]]\ntime-limit = 1\n", "time-limit 9000000000: the maximum"),
         ("budget-minutes = 0\n[[matrix]]\n", "budget-minutes 0: must be a number above 0"),
         ("[[matrix]]\nseed = 1\n", "matrix[0].seed: Expected `array | null`, got `int`"),
-        ("[[matrix]]\nseed = []\n", "matrix 1: seed is empty: no case comes of it"),
-        ("[[matrix]]\n[[matrix]]\nseed = [1, 1]\n", "two cases are called 'idempotent · all · d"),
-        ("[[matrix]]\n[[matrix]]\n", "two cases are called 'idempotent · all · default · proc"),
+        ("[[matrix]]\nseed = []\n", "matrix 1: seed is empty, so the matrix has no cases"),
+        (
+            "[[matrix]]\n[[matrix]]\nseed = [1, 1]\n",
+            "two cases have the name 'idempotent · all · d",
+        ),
+        ("[[matrix]]\n[[matrix]]\n", "two cases have the name 'idempotent · all · default · proc"),
         ("[[matrix]]\nnemesis = [[]]\n", "matrix 1: a nemesis set is empty; write ['none']"),
-        ("[[matrix]]\nnemesis = [['kil']]\n", "matrix 1: nemesis: no kil; did you mean kill?"),
+        (
+            "[[matrix]]\nnemesis = [['kil']]\n",
+            "matrix 1: nemesis: there is no kil; did you mean kill?",
+        ),
         ("[[matrix]]\nnemesis = ['kill']\n", "matrix[0].nemesis[0]: Expected `array`, got `str"),
-        ("[[matrix]]\nworkload = ['x']\n", "matrix 1: workload: no x; there is idempotent"),
-        ("[[matrix]]\nconfiguration = ['x']\n", "matrix 1: configuration: no x; there is default"),
-        ("[[matrix]]\ntarget = ['moon']\n", "matrix 1: target: no moon; there is processes, co"),
-        ("optional-targets = ['moon']\n[[matrix]]\n", "optional-targets: no moon; there is proce"),
-        ("optional-targets = ['external']\n[[matrix]]\n", "optional-targets: no external; there"),
-        ("[[matrix]]\ntarget = ['external']\n", "matrix 1: target: no external; there is proce"),
-        ('[[matrix]]\n[configurations."a\\u001b"]\n', "configuration 'a\\x1b': small letters"),
-        ('[[matrix]]\n[configurations."a\\nb"]\n', "configuration 'a\\nb': small letters"),
-        ('[[matrix]]\nplan = "a\\u001b.toml"\n', r"matrix 1: plan 'a\x1b.toml': cases cannot be"),
+        (
+            "[[matrix]]\nworkload = ['x']\n",
+            "matrix 1: workload: there is no x; available: idempotent",
+        ),
+        (
+            "[[matrix]]\nconfiguration = ['x']\n",
+            "matrix 1: configuration: there is no x; available: default",
+        ),
+        (
+            "[[matrix]]\ntarget = ['moon']\n",
+            "matrix 1: target: there is no moon; available: processes, co",
+        ),
+        (
+            "optional-targets = ['moon']\n[[matrix]]\n",
+            "optional-targets: there is no moon; available: proce",
+        ),
+        (
+            "optional-targets = ['external']\n[[matrix]]\n",
+            "optional-targets: there is no external; available: ",
+        ),
+        (
+            "[[matrix]]\ntarget = ['external']\n",
+            "matrix 1: target: there is no external; available: proce",
+        ),
+        ('[[matrix]]\n[configurations."a\\u001b"]\n', "configuration 'a\\x1b': its name must"),
+        ('[[matrix]]\n[configurations."a\\nb"]\n', "configuration 'a\\nb': its name must"),
+        ('[[matrix]]\nplan = "a\\u001b.toml"\n', r"matrix 1: plan 'a\x1b.toml': its name has"),
         ('[[matrix]]\n[[matrix]]\nplan = "x.toml"\n', "matrix 2: plan somewhere/x.toml: No such"),
         (
             "budget-minutes = 0.5\n[[matrix]]\ntime-limit = 31\n",
-            "idempotent · all · default · processes · seed 0: its time limit of 31 s is more than"
+            "idempotent · all · default · processes · seed 0: the time limit of 31 s exceeds"
             " the whole budget of 0.5 min",
         ),
         ("configurations.a.seed = 1\n[[matrix]]\n", "configuration a: no setting is called seed;"),
@@ -253,11 +280,11 @@ def test_what_the_machine_cannot_offer_is_left_out_when_the_suite_allows_it(
     assert first.left_out is None
     assert first.plan.schedule
     assert second.left_out is not None
-    assert second.left_out.startswith("containers is optional, and not to be had here: ")
+    assert second.left_out.startswith("the optional target containers is not available here: ")
     there = dataclasses.replace(catalogue.TARGETS["processes"], name="containers")
     monkeypatch.setitem(catalogue.TARGETS, "containers", there)
     assert [case.left_out for case in ready(of(text))] == [None, None]
-    with pytest.raises(Refused, match="mutant: no x"):
+    with pytest.raises(Refused, match="mutant: there is no x"):
         ready(of(text + 'configuration = ["x"]\n[configurations.x]\nmutants = ["x"]\n'))
 
 
@@ -272,7 +299,7 @@ def test_a_target_that_is_required_is_not_optional(monkeypatch: pytest.MonkeyPat
     asked = suite(tomllib.loads(text), SUITE, require=["containers"])
     with pytest.raises(Refused, match="--target containers: no engine"):
         ready(asked)
-    with pytest.raises(Refused, match="--require: no moon; there is processes"):
+    with pytest.raises(Refused, match="--require: there is no moon; available: processes"):
         suite(tomllib.loads(text), SUITE, require=["moon"])
     with pytest.raises(Refused, match="--require containers: no case of somewhere"):
         suite({"matrix": [{}]}, SUITE, require=["containers"])

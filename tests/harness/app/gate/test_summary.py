@@ -18,21 +18,22 @@ def test_the_word_then_what_needs_a_look_then_the_table(case: Make, gate: Make) 
             case("valid", seconds=26.2, throughput_hz=1812.4, unavailable_s=3.1, recovery_s=1.04,
                  faults=(FaultProof("kill", True), FaultProof("kill", False))),
             case("skipped", why=("containers is optional",), excused=True),
-            case("invalid", why=("lost-write 3 · key x-0: …", "b", "c", "d", "e"), folder="runs/a"),
+            case("invalid", why=("lost-write 3 · partition x-0: …", "b", "c", "d", "e"),
+                 folder="runs/a"),
             seconds=125.0,
         ),
         FOLDER,
     )  # fmt: skip
     assert text.splitlines() == [
-        "## Faultline gate quick: 1 invalid, 1 skipped, 1 valid of 3 in 2:05 min: ❌ invalid",
+        "## Faultline gate quick: 1 invalid, 1 skipped, 1 valid of 3 cases in 2:05 min: ❌ invalid",
         "",
         "**❌ idempotent · kill · invalid**",
         "",
-        "- lost-write 3 · key x-0: …",
+        "- lost-write 3 · partition x-0: …",
         "- b",
         "- c",
         "- … and 2 more",
-        "- again: `faultline replay results/gates/x/runs/a`",
+        "- repeat: `faultline replay results/gates/x/runs/a`",
         "",
         "| | case | seconds | acked/s | longest wait | recovery | faults proved |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -57,4 +58,4 @@ def test_nothing_that_was_recorded_is_taken_for_markup(case: Make, gate: Make) -
 def test_an_empty_gate_has_a_summary(gate: Make) -> None:
     """A gate that was interrupted before its first case ended has a summary."""
     text = markdown(gate(planned=3, interrupted=True, seconds=2.0), FOLDER)
-    assert "quick: no case of 3 interrupted after 0:02 min: ❔ unknown" in text
+    assert "quick: none of 3 cases, interrupted after 0:02 min: ❔ unknown" in text

@@ -35,8 +35,8 @@ def polled(*rows: list[Any]) -> list[Any]:
         (polled(*([at, 2 * at] for at in range(8))),
          "a-0 → … 10 at 5, 12 at 6, 14 at 7"),
         ([["poll", {"a-0": "?"}]], 'a-0 → "?"'),
-        ([["catch-up", "a-0"]], "a-0 → its end?"),
-        ([["catch-up", "a-0", 7, 9]], "a-0 → 7 of 9"),
+        ([["catch-up", "a-0"]], "a-0 → read to the end"),
+        ([["catch-up", "a-0", 7, 9]], "a-0 → position 7 of 9"),
         (["a-0", "a-1"], "a-0; a-1"),
         ([[1, 2]], "[1,2]"),
         ({"id": 1}, '{"id":1}'),
@@ -55,8 +55,8 @@ def test_described(value: Any, text: str) -> None:
           "effect": {"proved": True, "how": "broker-2: the process is gone"}},
          "applied to broker-2: the process is gone"),
         ({"phase": "heal", "targets": ["broker-2"], "effect": {"how": "broker-2 was started"}},
-         "healed at broker-2: was started"),
-        ({"phase": "heal", "targets": "controller"}, "healed at controller"),
+         "healed on broker-2: was started"),
+        ({"phase": "heal", "targets": "controller"}, "healed on controller"),
         ({"phase": ["?"], "targets": None, "effect": 7}, ""),
         (["?"], '["?"]'),
         (None, ""),
@@ -70,9 +70,9 @@ def test_struck(value: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "phrase"),
     [
-        ({"node": "broker-2", "status": -11}, "broker-2: ended by itself, status -11"),
-        ({"recovered": True}, "the cluster is whole"),
-        ({"recovered": False}, "the cluster is not whole"),
+        ({"node": "broker-2", "status": -11}, "broker-2: exited by itself with status -11"),
+        ({"recovered": True}, "the cluster has recovered"),
+        ({"recovered": False}, "the cluster has not recovered"),
     ],
 )
 def test_what_befell_the_test_is_told(value: dict[str, Any], phrase: str) -> None:

@@ -42,7 +42,7 @@ def test_a_loss_that_the_configuration_allows_is_marked_as_such(
     events = columns.load(run_folder("valid") / "history.jsonl")
     allowed = Finding(anomaly="lost-write", legal=True, ops=(30,))
     (mark,) = marks.of(table(allowed), events, plots.edges_s(events))
-    assert (mark.anomaly, mark.first) == ("lost-write (allowed)", "no place in a log")
+    assert (mark.anomaly, mark.first) == ("lost-write (allowed)", "no partition or offset")
 
 
 def test_findings_without_a_known_witness_have_no_mark(run_folder: Callable[..., Path]) -> None:

@@ -45,7 +45,7 @@ class Parsed(HTMLParser):
     ("kind", "headline"),
     [
         ("valid", "VALID No illegal anomaly"),
-        ("invalid", "INVALID lost-write 10 · key orders-1"),
+        ("invalid", "INVALID lost-write 10 · partition orders-1"),
         ("unknown", "UNKNOWN 2 of 6 keys were not read to their end"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_witness_says_which_fault_was_last(run_folder: Callable[..., Path]) ->
     folder = run_folder("invalid")
     text = Parsed(render(folder)).text
     assert re.search(
-        r"event \d+ at 23\.000 s, ok send of process 51 · pause #2 was in effect", text
+        r"event \d+ at 23\.000 s, ok send of process 51 · pause #2 had been in effect", text
     )
     rows = (folder / "schedule.jsonl").read_text().splitlines()
     early = rows[1].replace("18200000000", "22100000000")
@@ -214,7 +214,7 @@ def test_a_finding_names_record_fault_and_time(run_folder: Callable[..., Path]) 
     """The headline of a red page names the record, the time and the fault."""
     text = Parsed(render(run_folder("invalid"))).text
     assert re.search(
-        r"INVALID lost-write 10 · key orders-1 · offset \d+ · value \d+ "
+        r"INVALID lost-write 10 · partition orders-1 · offset \d+ · value \d+ "
         r"· at 2\d\.\d{3} s · during pause #2: \d+ was acknowledged",
         text,
     )
@@ -320,7 +320,7 @@ def test_settings_are_written_out() -> None:
         "consumer": "{}",
         "producer.sasl.jaas.config": sheet.MASK,
         "producer.Ssl.Truststore.PASSWORD": sheet.MASK,
-        "schedule": "2 faults, as in the table of faults",
+        "schedule": "2 faults; see the table of faults",
     }
 
 

@@ -31,13 +31,13 @@ FAULTS = [
     ("seconds", "told"),
     [
         (0.5, []),
-        (1.5, [(1, "was being applied: asked for 500 ms before, in effect 500 ms later")]),
-        (3.0, [(1, "was in effect since 1.0 s, healed 2.0 s later")]),
-        (4.75, [(1, "was in effect since 2.8 s, healed 250 ms later"),
-                (2, "was in effect since 250 ms, healed 1.2 s later")]),
+        (1.5, [(1, "was being applied: requested 500 ms before, in effect 500 ms later")]),
+        (3.0, [(1, "had been in effect for 1.0 s, and was healed 2.0 s later")]),
+        (4.75, [(1, "had been in effect for 2.8 s, and was healed 250 ms later"),
+                (2, "had been in effect for 250 ms, and was healed 1.2 s later")]),
         (6.9, [(2, "was healed 900 ms before")]),
         (9.5, [(3, "ended without effect 1.5 s before")]),
-        (30.0, [(4, "was in effect since 10.0 s, and never healed")]),
+        (30.0, [(4, "had been in effect for 10.0 s, and was never healed")]),
     ],
 )  # fmt: skip
 def test_near(seconds: float, told: list[tuple[int, str]]) -> None:

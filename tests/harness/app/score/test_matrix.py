@@ -99,8 +99,8 @@ def test_the_page_tells_what_was_not_found() -> None:
     ):
         known = known.with_row(each)
     text = matrix.page(known.with_control(Control(name="c", status="valid", allowed={}, strict={})))
-    assert "Shown by their schedules: 2 of 4." in text
-    assert "Of tier 1, found by chance: 1 of 2; 1 not measured." in text
+    assert "Bugs that their schedules show: 2 of 4." in text
+    assert "Bugs of tier 1 that drawn seeds show: 1 of 2; 1 not measured." in text
     assert "| `good` | A01 | 1 | lost-write | yes | idempotent | 3 of 7 | 2 | stuck |" in text
     assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | idempotent | 0 of 200 |" in text
     assert "| `new` | A01 | 1 | lost-write | not measured |" in text
@@ -114,7 +114,7 @@ def test_the_page_tells_what_was_measured() -> None:
         ("abc", "def", "abc, def"),
         ("abc", "abc", "abc"),
         (None, "def", "def"),
-        (None, None, "not noted"),
+        (None, None, "not recorded"),
     ):
         measured = row(
             seen=msgspec.structs.replace(seen, commit=one),

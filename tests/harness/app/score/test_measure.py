@@ -205,7 +205,7 @@ def test_a_search_that_was_broken_off_is_no_measurement(
         return msgspec.structs.replace(whole(*what), stopped="interrupted")
 
     monkeypatch.setattr(campaign, "carry_out", carry_out)
-    with pytest.raises(Interrupted, match="interrupted; rows that were whole by then are in"):
+    with pytest.raises(Interrupted, match="interrupted; the rows measured until then are in"):
         score(replace(asked, names=("a", "b"), runs=7))
     assert len(drawn) == 2
     assert matrix.read(asked.output) == first
@@ -231,7 +231,7 @@ def test_names_and_plans_that_there_are_not(
     asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
     """An unknown name, a protocol mutant and a missing plan are each refused in one line."""
-    with pytest.raises(Refused, match="mutants score: no c; there is a, b"):
+    with pytest.raises(Refused, match="mutants score: there is no c; available: a, b"):
         score(replace(asked, names=("c",)))
     (asked.examples / "mutants" / "b.toml").unlink()
     with pytest.raises(Refused, match=r"b\.toml"):

@@ -241,7 +241,7 @@ def test_all_histories_are_judged_together(
     assert told.together is not None
     assert [Path(folder).name for folder in told.together.differ] == [f"seed{n}" for n in odd]
     assert (Path(told.folder) / "judged").exists() == bool(odd)
-    assert ("DIFFERENT" in outcome.describe(told, "again")) == bool(odd)
+    assert ("DIFFER" in outcome.describe(told, "again")) == bool(odd)
     without_failed = msgspec.structs.replace(told, failed=0)
     assert outcome.exit_status(without_failed) == (70 if odd else 0)
     assert (

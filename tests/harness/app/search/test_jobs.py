@@ -82,7 +82,7 @@ def test_one_that_runs_away_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
         status = _all_ended(jobs)["spins"].status
     assert status == -signal.SIGXCPU
     told = how_ended(status, tmp_path / "said")
-    assert "s of CPU time, and was ended: File" in told
+    assert "s of CPU time and was ended at: File" in told
     assert told.endswith("in spins")
 
 
@@ -98,7 +98,7 @@ def test_one_that_waits_in_vain_is_ended(tmp_path: Path, monkeypatch: pytest.Mon
         status = _all_ended(jobs)["waits"].status
     assert status == -signal.SIGALRM
     told = how_ended(status, tmp_path / "said")
-    assert told.startswith("it was not done after 0.1 s, and was ended: File")
+    assert told.startswith("the run did not finish within 0.1 s and was ended at: File")
     assert told.endswith("in waits")
 
 
