@@ -26,7 +26,11 @@ CORES = 2
 def main() -> int:
     """Measure, print the table and store it."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="one small round: does it run?")
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help="measure one small round only, as a check that the benchmark works",
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "bench")
     options = parser.parse_args()
     extent = suite.SHORT if options.short else suite.FULL
@@ -39,7 +43,7 @@ def main() -> int:
             ("date", f"{begun:%Y-%m-%d %H:%M} UTC"),
             ("machine", _machine(Path(folder), len(cores))),
             ("versions", _versions()),
-            ("before the start", f"{others:.2f} cores were busy with something else"),
+            ("load before the start", f"other processes used {others:.2f} cores"),
             ("rounds", str(extent.rounds)),
         )
         series = suite.measure(Path(folder), extent, _say)
@@ -50,7 +54,7 @@ def main() -> int:
     target.write_text(page)
     target.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     print(page)
-    _say(f"kept in {target} and .json")
+    _say(f"stored in {target} and .json")
     return 0 if result.all_met else 1
 
 

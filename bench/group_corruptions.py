@@ -118,9 +118,13 @@ def main() -> int:
     """Measure, and print the table and the corruptions that were missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.group_corruptions", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of correct runs")
-    parser.add_argument("--each", type=int, default=3, help="trials of a kind in a run")
+    parser.add_argument(
+        "--each", type=int, default=3, help="number of trials of each kind in each run"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", action="append", choices=KINDS, help="only this; repeatable")
+    parser.add_argument(
+        "--kind", action="append", choices=KINDS, help="plant only this kind; can be repeated"
+    )
     options = parser.parse_args()
     sources = [source_of(folder) for folder in options.runs]
     scores = measure(sources, options.each, options.seed, _say, options.kind or KINDS)

@@ -64,8 +64,8 @@ def _told(source: Source, answer: Answer, place: Any, what: str) -> Corruption:
             micro_op[2][answer.key] = place
     return Corruption(
         events,
-        f"event {answer.operation.end}: {answer.group} {answer.key} is {place}, not"
-        f" {answer.place}: {what}",
+        f"event {answer.operation.end}: the committed offset of {answer.group} {answer.key} is "
+        f"{place}, not {answer.place}: {what}",
     )
 
 
@@ -73,11 +73,11 @@ def _explained(source: Source, answer: Answer, offset: int | None) -> Undecidabl
     history, of = source.history, (answer.group, answer.key)
     begin, end = answer.operation.begin, answer.operation.end
     if history.is_automatic(answer.group) and offset is not None:
-        return Undecidable("a client of the group commits by itself")
+        return Undecidable("a client of the group commits automatically")
     if history.possible(of, offset, begin, end):
         return Undecidable("a commit that overlaps or is in doubt explains it")
     if history.possibly_stale(of, offset, begin):
-        return Undecidable("a former coordinator may remember it")
+        return Undecidable("a former coordinator may have answered")
     return None
 
 
@@ -138,9 +138,11 @@ def answered_with_other_partitions_offset(source: Source, rng: random.Random) ->
     if not others:
         return None
     if any(c.is_any and c.begin < answer.operation.end for c in history.commits[of]):
-        return Undecidable("a commit of unknown offset may have been that")
+        return Undecidable("a commit of unknown offset may have written it")
     offset = rng.choice(others)
-    return _explained(source, answer, offset) or _told(source, answer, offset, "of another key")
+    return _explained(source, answer, offset) or _told(
+        source, answer, offset, "the offset of another partition"
+    )
 
 
 def answered_with_other_metadata(source: Source, rng: random.Random) -> Trial:
@@ -160,7 +162,7 @@ def answered_with_other_metadata(source: Source, rng: random.Random) -> Trial:
     ]
     place = offset if metadata is None else [offset, metadata]
     if place in same:
-        return Undecidable("it was committed so, too")
+        return Undecidable("a commit also wrote that metadata")
     return _told(source, answer, place, "other metadata")
 
 
@@ -199,7 +201,9 @@ def commit_lost_at_failover(source: Source, rng: random.Random) -> Trial:
         for micro_op in events[answer.operation.end]["value"]:
             if micro_op[0] == "committed" and micro_op[1] == answer.group:
                 micro_op[2][answer.key] = _place_of(former, answer.key, answer.group)
-    return Corruption(events, f"{of}: {lost.offset} is {former.offset} in {len(later)} answers")
+    return Corruption(
+        events, f"{of}: {len(later)} answers have {former.offset} in place of {lost.offset}"
+    )
 
 
 # Start positions of members.
@@ -291,7 +295,7 @@ def _gap(source: Source, rng: random.Random, *, is_first: bool) -> Trial:
     given = beginning.given
     of, since, end = (given.group, given.key), given.since, given.operation.end
     if any(c.is_any and c.begin < end for c in history.commits[of]):
-        return Undecidable("a commit of unknown offset may have been that")
+        return Undecidable("a commit of unknown offset may have written it")
     ahead = {c.offset for c in history.commits[of] if (c.offset or 0) > beginning.offset}
     if any(history.possible(of, offset, since, end) for offset in ahead):
         return Undecidable("a commit that overlaps or is in doubt explains it")
@@ -325,10 +329,10 @@ def redelivery(source: Source, rng: random.Random) -> Trial:
     of, since, end = (given.group, given.key), given.since, given.operation.end
     target = rng.choice(history.firm(given.key, 0, beginning.offset)[-8:])
     if history.possible(of, None, since, end):
-        return Undecidable("perhaps nothing was committed")
+        return Undecidable("it is possible that no offset was committed")
     unknown = [c for c in history.commits[of] if c.is_any and c.begin < end]
     if unknown:
-        return Undecidable("a commit of unknown offset may have been that")
+        return Undecidable("a commit of unknown offset may have written it")
     below = {c.offset for c in history.commits[of] if c.offset is not None and c.offset <= target}
     if any(history.possible(of, offset, since, end) for offset in below):
         return Undecidable("a commit that overlaps or is in doubt explains it")
@@ -364,7 +368,9 @@ def double_owner(source: Source, rng: random.Random) -> Trial:
     at = mine.operation.end
     events = source.changed(at)
     events[at]["value"][mine.micro_op][3][other.key] = other.position
-    return Corruption(events, f"event {at}: {other.key} of generation {mine.generation}, too")
+    return Corruption(
+        events, f"event {at}: {other.key} also belongs to generation {mine.generation}"
+    )
 
 
 def former_owners_commit(source: Source, rng: random.Random) -> Trial:
@@ -406,17 +412,17 @@ def former_owners_commit(source: Source, rng: random.Random) -> Trial:
         and any(m[0] in ("revoked", "lost") and key in m[3] for m in _micro_ops(o.told))
     ]
     if not others or not told_later:
-        return Undecidable("no other member is known to have been given the key")
+        return Undecidable("no other member is known to have been assigned the partition")
     if any(
         g.operation.process == operation.process and g.since < operation.end < g.operation.end
         for g in history.given
         if (g.group, g.key) == (group, key)
     ):
-        return Undecidable("the member may have been given the key again")
+        return Undecidable("the member may have been assigned the partition again")
     events = source.changed(operation.end)
     events[operation.end] |= {"type": "ok"}
     events[operation.end].pop("error", None)
-    return Corruption(events, f"event {operation.end}: the commit of {key} is accepted")
+    return Corruption(events, f"event {operation.end}: the commit of {key} succeeds")
 
 
 def _micro_ops(value: Any) -> list[list[Any]]:

@@ -94,7 +94,10 @@ def peak_mb(folder: Path, operations: int) -> float:
 def main() -> None:
     """Judge the named history, and print the cost."""
     verdict = check.judge(Path(sys.argv[1]), inline=True)
-    assert verdict.valid is True, f"it is correct: {verdict.anomalies} {verdict.unknown_because}"
+    assert verdict.valid is True, (
+        f"the history is correct, but the verdict is not: {verdict.anomalies} "
+        f"{verdict.unknown_because}"
+    )
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     # ru_maxrss also counts the process that this one was forked from; VmHWM does not.
     status = Path("/proc/self/status").read_text().splitlines()

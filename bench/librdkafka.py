@@ -47,7 +47,7 @@ def create(address: str, topic: str, *, partitions: int = 1, replicas: int = 1) 
         if len(seen) == partitions and all(row.leader >= 0 for row in seen.values()):
             return
         time.sleep(0.05)
-    raise Failed(f"{topic} has no leaders")
+    raise Failed(f"the partitions of {topic} have no leaders")
 
 
 def delete(address: str, topic: str) -> None:
@@ -79,7 +79,9 @@ def produce(
     left = producer.flush(TIMEOUT_S)
     seconds = time.perf_counter() - begun
     if left or errors:
-        raise Failed(f"{left} records not acknowledged, {len(errors)} refused: {errors[:1]}")
+        raise Failed(
+            f"{left} records were not acknowledged, {len(errors)} were rejected: {errors[:1]}"
+        )
     return seconds
 
 
@@ -93,7 +95,7 @@ def consume(address: str, topic: str, *, count: int) -> float:
         while got < count:
             messages = consumer.consume(min(CALL_RECORDS, count - got), TIMEOUT_S)
             if not messages or messages[0].error():
-                raise Failed(f"{got} of {count} records: {messages[:1]}")
+                raise Failed(f"only {got} of {count} records were read: {messages[:1]}")
             got += len(messages)
         return time.perf_counter() - begun
     finally:

@@ -66,7 +66,7 @@ class Connection:
         while filled < size:
             count = self._socket.recv_into(view[filled:])
             if not count:
-                raise Failed("the broker hung up")
+                raise Failed("the broker closed the connection")
             filled += count
         return view
 
@@ -96,7 +96,9 @@ def consume(address: str, topic: str, *, count: int) -> float:
             offset, stop = under_way.popleft()
             row = connection.receive(1, _FETCH_VERSION).responses[0].partitions[0]
             if row.error_code or not row.records:
-                raise Failed(f"fetch at {offset}: error {row.error_code}, no records")
+                raise Failed(
+                    f"the fetch at offset {offset} returned error {row.error_code} and no records"
+                )
             at = 0
             while at + batch.HEADER_BYTES <= len(row.records):
                 header = batch.parse_header(row.records, at)
@@ -143,5 +145,5 @@ def produce_alone(address: str, topic: str, *, value_bytes: int, count: int) -> 
             took.append(time.perf_counter() - begun)
             error = answer.responses[0].partition_responses[0].error_code
             if error:
-                raise Failed(f"record {number}: error {error}")
+                raise Failed(f"record {number} was rejected with error {error}")
     return took

@@ -35,36 +35,41 @@ MANY_OPERATIONS = "memory of judging, for each 10^6 operations"
 
 METHOD = (
     "1 KB is a value of 1,000 bytes, 100 B one of 100; MB are 10^6 bytes of values. Clients, "
-    "brokers and ZooKeeper share the same cores; nobody calls fsync, as is Kafka's default.",
-    "A round measures every variant once, one after the other; a figure is the median over the "
-    "rounds, a share the median of the shares within each; a small round before them is not "
-    "counted. Each round writes topics of its own and removes them.",
+    "brokers and ZooKeeper share the same cores; no fsync is called, which is Kafka's default.",
+    "A round measures every variant once, one after the other. A figure is the median over the "
+    "rounds, a share the median of the shares within each round. A small round before the "
+    "first is not counted. Each round writes to its own topics and removes them.",
     "Produce: librdkafka, `Producer.produce_batch` of 2,000 records a call, one producer, one "
     "partition, no compression; from the first call to the last acknowledgement.",
     "The null broker is this broker's event loop, codec and request handling without a log. The "
     "bare append writes the same bytes to a file of the same disk in blocks of 1 MB.",
-    "Consume: what was produced just before, from the page cache; from the assignment to the last "
-    "record. librdkafka: `Consumer.consume` of 2,000 records a call, each an object of Python, "
-    "with fetch.queue.backoff.ms=1 and queued.min.messages=20000. raw: this project's codec on a "
-    "blocking socket, two fetches of 1 MB under way, nothing read but the headers of batches. "
-    "Where librdkafka's row has the client at a core and the broker at a fraction of one, it is "
-    "the client's rate, and the raw row is the broker's.",
+    "Consume: the records that were produced just before, from the page cache; from the "
+    "assignment to the last record. librdkafka: `Consumer.consume` of 2,000 records a call, "
+    "each a Python object, with fetch.queue.backoff.ms=1 and queued.min.messages=20000. raw: "
+    "this project's codec on a blocking socket, with two fetches of 1 MB in progress, which "
+    "reads only the headers of batches. Where librdkafka's row has the client at a full core "
+    "and the broker at a fraction of one, the client limits the rate, and the raw row is the "
+    "broker's rate.",
     "Three brokers: replication factor 3, acks=all, default settings.",
-    "A lone produce: one record of 1 KB with acks=all, the next one when it is answered, linger 0.",
+    (
+        "A lone produce: one record of 1 KB with acks=all; the next record is sent when it is "
+        "acknowledged, linger 0."
+    ),
     "Transactions: one librdkafka producer, one transaction after another; 100 B values, linger 0.",
-    f"Rebalance: {REBALANCE_MEMBERS} librdkafka consumers share {REBALANCE_PARTITIONS} partitions, "
-    f"group.initial.rebalance.delay.ms=0, heartbeat.interval.ms={coordination.HEARTBEAT_MS}; from "
-    "the last one's subscribe to the moment at which each has its share.",
-    "Failover: the leader of a partition is killed, in a cluster of its own with "
+    f"Rebalance: {REBALANCE_MEMBERS} librdkafka consumers share {REBALANCE_PARTITIONS} "
+    "partitions, group.initial.rebalance.delay.ms=0, "
+    f"heartbeat.interval.ms={coordination.HEARTBEAT_MS}; from the last consumer's subscribe "
+    "until each has its share.",
+    "Failover: the leader of a partition is killed, in a separate cluster with "
     f"zookeeper.session.timeout.ms={SESSION_S * 1000:.0f} and a tick of {TICK_MS} ms; until "
-    "librdkafka, which looks for a "
-    f"leader every {coordination.LOOK_MS} ms, has committed the next transaction.",
+    f"librdkafka, which looks for a leader every {coordination.LOOK_MS} ms, has committed the "
+    "next transaction.",
     f"Memory: RSS of the only broker of a cluster, {IDLE_PARTITIONS} partitions with 2,000 records "
     f"in each, idle since then, at least {IDLE_S:.0f} s after its start.",
-    "Judging, without Spark: CPU seconds of 100,000 keys that hold a record each, with a process "
-    "for each that is assigned it and reads it to its end, from fewer keys in proportion; and the "
-    "peak of the judge's resident memory over that of judging "
-    f"{judging.FEW_OPERATIONS} operations, where writers and readers share 12 keys.",
+    "Judging, without Spark: CPU seconds for 100,000 keys with one record each, each read to "
+    "its end by a process that is assigned the key; extrapolated from fewer keys. Memory: the "
+    f"judge's peak resident memory, less that of judging {judging.FEW_OPERATIONS} operations, "
+    "where writers and readers share 12 keys.",
     "Cores used: CPU seconds per second of the measurement; the client is the benchmark itself.",
 )
 

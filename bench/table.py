@@ -62,7 +62,7 @@ class Result:
         """Return the result as a page: bars first, then the series, then the method."""
         lines = ["# Benchmark", ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
-        lines += ["", "| bar | wanted | measured | |", "|---|---:|---:|---|"]
+        lines += ["", "| requirement | limit | measured | |", "|---|---:|---:|---|"]
         lines += [
             f"| {bar.what} | {bar.wanted} | {shown(bar.figure)} {bar.unit} "
             f"| {'met' if bar.is_met else '**missed**'} |"

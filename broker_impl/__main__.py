@@ -53,7 +53,7 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
         loop.add_signal_handler(number, broker.stop)
     endpoints = await broker.start()
     if endpoints is None:
-        LOG.info("stopped before it had started")
+        LOG.info("the broker was stopped before it had started")
     elif port_file is not None:
         publish(port_file, {endpoint.name: endpoint.port for endpoint in endpoints})
     await broker.run()
@@ -61,11 +61,21 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("properties", required=False, type=click.Path(path_type=Path))
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Overrides a setting.")
-@click.option("--environment", is_flag=True, help="Obeys KAFKA_… variables, too.")
-@click.option("--mutant", "mutant_names", multiple=True, help="Plants a historic bug by name.")
-@click.option("--port-file", type=click.Path(path_type=Path), help="Gets the ports as JSON.")
-@click.option("--reuse-port", is_flag=True, help="Listen with SO_REUSEPORT.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Overrides a setting of the file."
+)
+@click.option(
+    "--environment", is_flag=True, help="Also reads settings from KAFKA_… environment variables."
+)
+@click.option(
+    "--mutant", "mutant_names", multiple=True, help="Plants the historic bug of this name."
+)
+@click.option(
+    "--port-file",
+    type=click.Path(path_type=Path),
+    help="File to which the broker writes its ports as JSON.",
+)
+@click.option("--reuse-port", is_flag=True, help="Binds its ports with SO_REUSEPORT.")
 def main(
     properties: Path | None,
     settings: tuple[str, ...],
@@ -116,7 +126,7 @@ def run(
         for setting in settings:
             name, equals, value = setting.partition("=")
             if not equals:
-                raise ConfigError(f"--set {setting}: must be KEY=VALUE")
+                raise ConfigError(f"--set {setting}: the setting must be written as KEY=VALUE")
             values[name.strip()] = value
         for note in notes(values):
             LOG.warning("%s", note)

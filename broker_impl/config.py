@@ -83,104 +83,122 @@ class BrokerConfig:
 
     # identity and addresses
     broker_id: int = _key("broker.id", -1, "The id of this broker.", low=-1)
-    broker_rack: str = _key("broker.rack", "", "The rack that replicas are spread over.")
+    broker_rack: str = _key(
+        "broker.rack", "", "The rack of this broker; replicas are spread over racks."
+    )
     listeners: tuple[str, ...] = _key(
-        "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 takes any free one."
+        "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 selects a free port."
     )
     advertised_listeners: tuple[str, ...] = _key(
-        "advertised.listeners", (), "What others are told to connect to; default: listeners."
+        "advertised.listeners",
+        (),
+        "The addresses that clients and brokers connect to; default: listeners.",
     )
     listener_security_protocol_map: tuple[str, ...] = _key(
         "listener.security.protocol.map", ("PLAINTEXT:PLAINTEXT",), "NAME:PROTOCOL, …"
     )
     inter_broker_listener_name: str = _key(
-        "inter.broker.listener.name", "", "The listener brokers use; default: the first one."
+        "inter.broker.listener.name", "", "The listener that brokers use; default: the first one."
     )
-    log_dirs: str = _key("log.dirs", "/tmp/kafka-logs", "The one data directory.")
+    log_dirs: str = _key("log.dirs", "/tmp/kafka-logs", "The data directory.")
     zookeeper_connect: str = _key(
-        "zookeeper.connect", "", "host:port,host:port/chroot of the ensemble."
+        "zookeeper.connect", "", "The ZooKeeper servers: host:port,host:port/chroot."
     )
     zookeeper_session_timeout_ms: int = _key(
-        "zookeeper.session.timeout.ms", 18_000, "Silence after which a broker is gone.", low=1
+        "zookeeper.session.timeout.ms",
+        18_000,
+        "The broker's ZooKeeper session expires after this silence.",
+        low=1,
     )
 
     # connections and requests
     max_connections: int = _key(
-        "max.connections", _INT32_MAX, "Connections over all listeners.", low=0
+        "max.connections", _INT32_MAX, "Maximum number of connections over all listeners.", low=0
     )
     max_connections_per_ip: int = _key(
-        "max.connections.per.ip", _INT32_MAX, "Connections from one address.", low=0
+        "max.connections.per.ip",
+        _INT32_MAX,
+        "Maximum number of connections from one address.",
+        low=0,
     )
     connections_max_idle_ms: int = _key(
         "connections.max.idle.ms",
         600_000,
-        "Idle connections are closed after this; -1 never.",
+        "Idle connections are closed after this; -1: never.",
         low=-1,
         kind=Kind.LONG,
     )
     socket_request_max_bytes: int = _key(
-        "socket.request.max.bytes", 100 * 1024 * 1024, "The largest request frame.", low=1
+        "socket.request.max.bytes", 100 * 1024 * 1024, "Maximum size of a request.", low=1
     )
     queued_max_request_bytes: int = _key(
         "queued.max.request.bytes",
         -1,
-        "Bytes of requests under way before reading pauses.",
+        "Bytes of requests in progress at which the broker stops reading.",
         low=-1,
         kind=Kind.LONG,
     )
     queued_max_requests: int = _key(
-        "queued.max.requests", 500, "Requests under way of one connection.", low=1
+        "queued.max.requests",
+        500,
+        "Maximum number of requests in progress on one connection.",
+        low=1,
     )
     request_timeout_ms: int = _key(
-        "request.timeout.ms", 30_000, "How long one broker waits for another's answer.", low=1
+        "request.timeout.ms",
+        30_000,
+        "How long a broker waits for another broker's response.",
+        low=1,
     )
     fetch_max_bytes: int = _key(
-        "fetch.max.bytes", 55 * 1024 * 1024, "The largest answer to one fetch.", low=1024
+        "fetch.max.bytes", 55 * 1024 * 1024, "Maximum size of a fetch response.", low=1024
     )
 
     # topics
-    num_partitions: int = _key("num.partitions", 1, "Partitions of a created topic.", low=1)
+    num_partitions: int = _key(
+        "num.partitions", 1, "Number of partitions of a created topic.", low=1
+    )
     default_replication_factor: int = _key(
-        "default.replication.factor", 1, "Replicas of a created topic.", low=1
+        "default.replication.factor", 1, "Replication factor of a created topic.", low=1
     )
     auto_create_topics_enable: bool = _key(
-        "auto.create.topics.enable", True, "Asking for an unknown topic creates it."
+        "auto.create.topics.enable", True, "A metadata request for an unknown topic creates it."
     )
-    delete_topic_enable: bool = _key("delete.topic.enable", True, "Topics may be deleted.")
+    delete_topic_enable: bool = _key("delete.topic.enable", True, "Whether topics can be deleted.")
     min_insync_replicas: int = _key(
         "min.insync.replicas",
         1,
-        "In-sync replicas that acks=all needs.",
+        "Number of in-sync replicas that acks=all requires.",
         low=1,
         topic="min.insync.replicas",
     )
     unclean_leader_election_enable: bool = _key(
         "unclean.leader.election.enable",
         False,
-        "A replica outside the ISR may lead, losing records.",
+        "A replica outside of the ISR may become the leader, which loses records.",
         topic="unclean.leader.election.enable",
     )
     message_max_bytes: int = _key(
-        "message.max.bytes", 1_048_588, "The largest batch.", low=0, topic="max.message.bytes"
+        "message.max.bytes", 1_048_588, "Maximum size of a batch.", low=0, topic="max.message.bytes"
     )
     compression_type: str = _key(
         "compression.type",
         "producer",
-        "Batches are stored as producers compressed them.",
+        "`producer`: batches are stored as producers compressed them.",
         one_of=("producer",),
         topic="compression.type",
     )
     log_message_timestamp_type: str = _key(
         "log.message.timestamp.type",
         "CreateTime",
-        "Whose clock a record's time is.",
+        "Whether a record's time is when it was created or appended.",
         one_of=("CreateTime", "LogAppendTime"),
         topic="message.timestamp.type",
     )
     log_message_timestamp_difference_max_ms: int = _key(
         "log.message.timestamp.difference.max.ms",
         _INT64_MAX,
-        "How far a producer's clock may be off.",
+        "Maximum difference between a record's timestamp and the broker's clock.",
         low=0,
         topic="message.timestamp.difference.max.ms",
         kind=Kind.LONG,
@@ -188,12 +206,12 @@ class BrokerConfig:
 
     # the log
     log_segment_bytes: int = _key(
-        "log.segment.bytes", 1024**3, "Size of a segment.", low=14, topic="segment.bytes"
+        "log.segment.bytes", 1024**3, "Maximum size of a segment.", low=14, topic="segment.bytes"
     )
     log_roll_ms: int = _key(
         "log.roll.ms",
         7 * 24 * 3_600_000,
-        "Age of a segment.",
+        "Maximum age of a segment.",
         low=1,
         topic="segment.ms",
         kind=Kind.LONG,
@@ -208,7 +226,7 @@ class BrokerConfig:
     log_index_size_max_bytes: int = _key(
         "log.index.size.max.bytes",
         10 * 1024 * 1024,
-        "Size of an index.",
+        "Maximum size of an index.",
         low=4,
         topic="segment.index.bytes",
     )
@@ -231,36 +249,36 @@ class BrokerConfig:
     log_retention_check_interval_ms: int = _key(
         "log.retention.check.interval.ms",
         300_000,
-        "How often retention looks.",
+        "How often retention is checked.",
         low=1,
         kind=Kind.LONG,
     )
     log_cleanup_policy: tuple[str, ...] = _key(
         "log.cleanup.policy",
         ("delete",),
-        "What happens to old segments.",
+        "Whether old segments are deleted, compacted or both.",
         one_of=("delete", "compact"),
         topic="cleanup.policy",
     )
-    log_cleaner_enable: bool = _key("log.cleaner.enable", True, "Compacted logs are compacted.")
+    log_cleaner_enable: bool = _key("log.cleaner.enable", True, "Whether the log cleaner runs.")
     log_cleaner_backoff_ms: int = _key(
         "log.cleaner.backoff.ms",
         15_000,
-        "How often logs to compact are looked for.",
+        "How often the cleaner looks for logs to compact.",
         low=1,
         kind=Kind.LONG,
     )
     log_cleaner_dedupe_buffer_size: int = _key(
         "log.cleaner.dedupe.buffer.size",
         128 * 1024 * 1024,
-        "Room for keys, 24 bytes each.",
+        "Memory for the cleaner's map of keys, 24 bytes for each key.",
         low=24,
         kind=Kind.LONG,
     )
     log_cleaner_min_cleanable_ratio: float = _key(
         "log.cleaner.min.cleanable.ratio",
         0.5,
-        "How much of a log is new when it is compacted.",
+        "Share of a log that must be new before it is compacted.",
         low=0,
         high=1,
         topic="min.cleanable.dirty.ratio",
@@ -268,7 +286,7 @@ class BrokerConfig:
     log_cleaner_delete_retention_ms: int = _key(
         "log.cleaner.delete.retention.ms",
         86_400_000,
-        "How long tombstones and markers stay.",
+        "How long tombstones and transaction markers are kept.",
         low=0,
         topic="delete.retention.ms",
         kind=Kind.LONG,
@@ -276,7 +294,7 @@ class BrokerConfig:
     log_cleaner_min_compaction_lag_ms: int = _key(
         "log.cleaner.min.compaction.lag.ms",
         0,
-        "Age below which nothing is compacted.",
+        "Minimum age of a record before it is compacted.",
         low=0,
         topic="min.compaction.lag.ms",
         kind=Kind.LONG,
@@ -284,7 +302,7 @@ class BrokerConfig:
     log_cleaner_max_compaction_lag_ms: int = _key(
         "log.cleaner.max.compaction.lag.ms",
         _INT64_MAX,
-        "Age at which a log is compacted in any case.",
+        "Age of a record at which its log is compacted in any case.",
         low=1,
         topic="max.compaction.lag.ms",
         kind=Kind.LONG,
@@ -292,7 +310,7 @@ class BrokerConfig:
     log_segment_delete_delay_ms: int = _key(
         "log.segment.delete.delay.ms",
         60_000,
-        "Wait before a deleted file is removed.",
+        "Delay before a deleted segment is removed from the disk.",
         low=0,
         topic="file.delete.delay.ms",
         kind=Kind.LONG,
@@ -300,7 +318,7 @@ class BrokerConfig:
     log_flush_interval_messages: int = _key(
         "log.flush.interval.messages",
         _INT64_MAX,
-        "Records between two fsyncs.",
+        "Number of records between two fsyncs.",
         low=1,
         topic="flush.messages",
         kind=Kind.LONG,
@@ -316,131 +334,175 @@ class BrokerConfig:
     log_flush_scheduler_interval_ms: int = _key(
         "log.flush.scheduler.interval.ms",
         1000,
-        "How often a due fsync is looked for.",
+        "How often the broker looks for logs whose fsync is due.",
         low=1,
         kind=Kind.LONG,
     )
     log_flush_offset_checkpoint_interval_ms: int = _key(
-        "log.flush.offset.checkpoint.interval.ms", 60_000, "Between recovery points.", low=1
+        "log.flush.offset.checkpoint.interval.ms",
+        60_000,
+        "Time between two recovery point checkpoints.",
+        low=1,
     )
     producer_id_expiration_ms: int = _key(
-        "producer.id.expiration.ms", 86_400_000, "Idle producers are forgotten after this.", low=1
+        "producer.id.expiration.ms",
+        86_400_000,
+        "The state of an idle producer expires after this.",
+        low=1,
     )
     producer_id_expiration_check_interval_ms: int = _key(
         "producer.id.expiration.check.interval.ms",
         600_000,
-        "How often they are looked for.",
+        "How often producer states are checked for expiry.",
         low=1,
     )
 
     # groups
     group_min_session_timeout_ms: int = _key(
-        "group.min.session.timeout.ms", 6_000, "The shortest session of a member.", low=1
+        "group.min.session.timeout.ms", 6_000, "Minimum session timeout of a group's member.", low=1
     )
     group_max_session_timeout_ms: int = _key(
-        "group.max.session.timeout.ms", 1_800_000, "The longest session of a member.", low=1
+        "group.max.session.timeout.ms",
+        1_800_000,
+        "Maximum session timeout of a group's member.",
+        low=1,
     )
     group_initial_rebalance_delay_ms: int = _key(
-        "group.initial.rebalance.delay.ms", 3_000, "How long an empty group waits for more.", low=0
+        "group.initial.rebalance.delay.ms",
+        3_000,
+        "How long the first rebalance of an empty group waits for more members.",
+        low=0,
     )
     group_max_size: int = _key(
-        "group.max.size", _INT32_MAX, "Members that a group may have.", low=1
+        "group.max.size", _INT32_MAX, "Maximum number of members of a group.", low=1
     )
     offsets_topic_num_partitions: int = _key(
-        "offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets.", low=1
+        "offsets.topic.num.partitions", 50, "Number of partitions of __consumer_offsets.", low=1
     )
     offsets_topic_replication_factor: int = _key(
         "offsets.topic.replication.factor",
         3,
-        "Its replicas; by default as many brokers as are there are enough.",
+        "Replication factor of __consumer_offsets; if not set, fewer live brokers are enough.",
         low=1,
         kind=Kind.SHORT,
     )
     offsets_topic_segment_bytes: int = _key(
-        "offsets.topic.segment.bytes", 100 * 1024 * 1024, "Size of its segments.", low=14
+        "offsets.topic.segment.bytes",
+        100 * 1024 * 1024,
+        "Maximum size of a segment of __consumer_offsets.",
+        low=14,
     )
     offsets_retention_minutes: int = _key(
-        "offsets.retention.minutes", 10_080, "Offsets of nobody are forgotten after this.", low=1
+        "offsets.retention.minutes", 10_080, "Offsets of an empty group expire after this.", low=1
     )
     offsets_retention_check_interval_ms: int = _key(
         "offsets.retention.check.interval.ms",
         600_000,
-        "How often they are looked for.",
+        "How often offsets are checked for expiry.",
         low=1,
         kind=Kind.LONG,
     )
     offsets_commit_timeout_ms: int = _key(
-        "offsets.commit.timeout.ms", 5_000, "How long a commit waits for replicas.", low=1
+        "offsets.commit.timeout.ms", 5_000, "How long a commit waits for the replicas.", low=1
     )
     offset_metadata_max_bytes: int = _key(
-        "offset.metadata.max.bytes", 4_096, "Metadata of one offset.", low=0, high=32_767
+        "offset.metadata.max.bytes",
+        4_096,
+        "Maximum size of the metadata of a committed offset.",
+        low=0,
+        high=32_767,
     )
 
     # transactions
     transaction_state_log_num_partitions: int = _key(
-        "transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", low=1
+        "transaction.state.log.num.partitions",
+        50,
+        "Number of partitions of __transaction_state.",
+        low=1,
     )
     transaction_state_log_replication_factor: int = _key(
         "transaction.state.log.replication.factor",
         3,
-        "Its replicas; by default as many brokers as are there are enough.",
+        "Replication factor of __transaction_state; if not set, fewer live brokers are enough.",
         low=1,
         kind=Kind.SHORT,
     )
     transaction_state_log_min_isr: int = _key(
-        "transaction.state.log.min.isr", 2, "Its min.insync.replicas, or all replicas.", low=1
+        "transaction.state.log.min.isr",
+        2,
+        "min.insync.replicas of __transaction_state, at most its replication factor.",
+        low=1,
     )
     transaction_state_log_segment_bytes: int = _key(
-        "transaction.state.log.segment.bytes", 100 * 1024 * 1024, "Size of its segments.", low=14
+        "transaction.state.log.segment.bytes",
+        100 * 1024 * 1024,
+        "Maximum size of a segment of __transaction_state.",
+        low=14,
     )
     transaction_max_timeout_ms: int = _key(
-        "transaction.max.timeout.ms", 900_000, "The longest that a producer may ask for.", low=1
+        "transaction.max.timeout.ms",
+        900_000,
+        "Maximum transaction timeout that a producer may request.",
+        low=1,
     )
     transactional_id_expiration_ms: int = _key(
-        "transactional.id.expiration.ms", 604_800_000, "Unused ids are forgotten after this.", low=1
+        "transactional.id.expiration.ms",
+        604_800_000,
+        "Unused transactional ids expire after this.",
+        low=1,
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         10_000,
-        "How often time-outs and expiry are looked for.",
+        "How often transactions are checked for timeout and expiry.",
         low=1,
     )
     transaction_partition_verification_enable: bool = _key(
         "transaction.partition.verification.enable",
         True,
-        "Is the coordinator asked before a transaction begins in a partition? (KIP-890)",
+        "Whether the leader asks the coordinator before a transaction begins in a partition "
+        "(KIP-890).",
     )
 
     # replication
     replica_lag_time_max_ms: int = _key(
         "replica.lag.time.max.ms",
         30_000,
-        "Lag that costs a replica its place in the ISR.",
+        "A replica that lags for longer than this leaves the ISR.",
         low=1,
         kind=Kind.LONG,
     )
     replica_fetch_wait_max_ms: int = _key(
-        "replica.fetch.wait.max.ms", 500, "How long a follower's fetch is parked.", low=0
+        "replica.fetch.wait.max.ms",
+        500,
+        "How long the leader holds a follower's fetch that finds no records.",
+        low=0,
     )
     replica_fetch_min_bytes: int = _key(
-        "replica.fetch.min.bytes", 1, "Bytes that wake a follower's fetch.", low=0
+        "replica.fetch.min.bytes", 1, "Bytes at which the leader answers a follower's fetch.", low=0
     )
     replica_fetch_max_bytes: int = _key(
-        "replica.fetch.max.bytes", 1024 * 1024, "Bytes of one partition in one fetch.", low=0
+        "replica.fetch.max.bytes",
+        1024 * 1024,
+        "Maximum bytes of one partition in a follower's fetch.",
+        low=0,
     )
     replica_fetch_response_max_bytes: int = _key(
-        "replica.fetch.response.max.bytes", 10 * 1024 * 1024, "Bytes of one fetch.", low=0
+        "replica.fetch.response.max.bytes",
+        10 * 1024 * 1024,
+        "Maximum bytes of a follower's fetch.",
+        low=0,
     )
     replica_fetch_backoff_ms: int = _key(
-        "replica.fetch.backoff.ms", 1000, "Wait after a failed fetch.", low=0
+        "replica.fetch.backoff.ms", 1000, "Delay after a failed fetch.", low=0
     )
     replica_socket_timeout_ms: int = _key(
-        "replica.socket.timeout.ms", 30_000, "Silence that ends a fetch.", low=1
+        "replica.socket.timeout.ms", 30_000, "A follower's fetch fails after this silence.", low=1
     )
     replica_high_watermark_checkpoint_interval_ms: int = _key(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
-        "Between two checkpoints.",
+        "Time between two high watermark checkpoints.",
         low=1,
         kind=Kind.LONG,
     )
@@ -448,34 +510,44 @@ class BrokerConfig:
     replica_selector_class: str = _key(
         "replica.selector.class",
         "",
-        "Are consumers sent to replicas of their own rack? By default to the leader.",
+        "Whether consumers fetch from replicas in their own rack; by default from the leader.",
         one_of=("", RACK_AWARE_SELECTOR, LEADER_SELECTOR),
     )
 
     # controller
     controlled_shutdown_enable: bool = _key(
-        "controlled.shutdown.enable", True, "Leaders are moved before a stop."
+        "controlled.shutdown.enable",
+        True,
+        "Leadership is moved to other brokers before this broker stops.",
     )
     controlled_shutdown_max_retries: int = _key(
-        "controlled.shutdown.max.retries", 3, "Tries to move the leaders.", low=0
+        "controlled.shutdown.max.retries",
+        3,
+        "How often the broker tries to move its leaders.",
+        low=0,
     )
     controlled_shutdown_retry_backoff_ms: int = _key(
         "controlled.shutdown.retry.backoff.ms",
         500,
-        "Wait between two tries.",
+        "Delay between two tries.",
         low=0,
         kind=Kind.LONG,
     )
     controller_socket_timeout_ms: int = _key(
-        "controller.socket.timeout.ms", 30_000, "Silence that ends a controller's request.", low=1
+        "controller.socket.timeout.ms",
+        30_000,
+        "A controller's request fails after this silence.",
+        low=1,
     )
     auto_leader_rebalance_enable: bool = _key(
-        "auto.leader.rebalance.enable", True, "Preferred leaders are restored by themselves."
+        "auto.leader.rebalance.enable",
+        True,
+        "Whether the controller restores preferred leaders automatically.",
     )
     leader_imbalance_check_interval_seconds: int = _key(
         "leader.imbalance.check.interval.seconds",
         300,
-        "How often imbalance is looked for.",
+        "How often the controller looks for imbalance.",
         low=1,
         kind=Kind.LONG,
     )
@@ -540,7 +612,7 @@ class BrokerConfig:
             if setting is None:
                 raise unusable_setting(name)
             if not setting.is_dynamic:
-                raise ConfigError(f"{name} cannot change while a broker runs")
+                raise ConfigError(f"{name} cannot be changed while a broker runs")
             changed[setting.field] = setting.parse(text)
         return dataclasses.replace(
             self, **changed, static=self, dynamic=dict(own), dynamic_default=dict(default)
@@ -652,7 +724,7 @@ def parse_endpoint(text: str) -> Endpoint:
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     if not (name and separator and colon and _is_port(port)):
-        raise ConfigError(f"{text}: a listener is written NAME://host:port")
+        raise ConfigError(f"{text}: a listener must be written as NAME://host:port")
     return Endpoint(name.upper(), host.strip("[]"), int(port))
 
 
@@ -677,7 +749,7 @@ def parse(settings: Mapping[str, str]) -> BrokerConfig:
         if name.startswith(_PEER_PREFIX):
             number = name.removeprefix(_PEER_PREFIX)
             if not number.isdecimal():
-                raise ConfigError(f"{name}: must end in a broker id")
+                raise ConfigError(f"{name}: the name must end in a broker id")
             peers[int(number)] = parse_address(text, name)
         elif (setting := SETTINGS.get(name)) is not None:
             values[setting.field] = setting.parse(text)
@@ -704,8 +776,8 @@ def notes(settings: Mapping[str, str]) -> list[str]:
     lines = [f"unknown setting {name} is ignored{_hint(name, _known_names())}" for name in unknown]
     if idle:
         lines.append(
-            "settings of Kafka on which this broker does not act"
-            f" (docs/broker-settings.md): {', '.join(idle)}"
+            "the broker does not act on these Kafka settings (docs/broker-settings.md): "
+            f"{', '.join(idle)}"
         )
     return lines
 
@@ -743,9 +815,9 @@ def _check(config: BrokerConfig) -> None:
     """Check the constraints that involve several settings."""
     names = [endpoint.name for endpoint in config.endpoints()]
     if not names:
-        raise ConfigError("listeners: at least one is needed")
+        raise ConfigError("listeners: at least one listener is needed")
     if len(set(names)) < len(names):
-        raise ConfigError("listeners: each name may occur once")
+        raise ConfigError("listeners: the name of a listener may occur only once")
     protocols = config.security_protocols()
     for name in names:
         if protocols.get(name) != "PLAINTEXT":
@@ -754,10 +826,11 @@ def _check(config: BrokerConfig) -> None:
             )
     for endpoint in config.advertised():
         if endpoint.name not in names:
-            raise ConfigError(f"advertised.listeners: {endpoint.name} is no listener")
+            raise ConfigError(f"advertised.listeners: {endpoint.name} is not one of the listeners")
     if config.inter_broker_listener() not in names:
         raise ConfigError(
-            f"inter.broker.listener.name={config.inter_broker_listener_name}: is no listener"
+            f"inter.broker.listener.name={config.inter_broker_listener_name}: this is not "
+            "one of the listeners"
         )
     if config.inactive.get("process.roles"):
         raise ConfigError("process.roles: this broker has no KRaft mode; set zookeeper.connect")
@@ -769,7 +842,7 @@ def _check(config: BrokerConfig) -> None:
     if not config.log_dirs:
         raise ConfigError("log.dirs: must be set")
     if "," in config.log_dirs:
-        raise ConfigError("log.dirs: one directory is supported")
+        raise ConfigError("log.dirs: only one directory is supported")
 
 
 def _check_ensemble(connect: str) -> None:
@@ -780,7 +853,7 @@ def _check_ensemble(connect: str) -> None:
         if not (host if colon else port) or (colon and not _is_port(port)):
             raise ConfigError(f"zookeeper.connect={connect}: must be host:port,host:port/chroot")
     if "" in chroot.rstrip("/").split("/") and chroot.strip("/"):
-        raise ConfigError(f"zookeeper.connect={connect}: the chroot has an empty part")
+        raise ConfigError(f"zookeeper.connect={connect}: the chroot must not have an empty part")
 
 
 def _is_port(text: str) -> bool:

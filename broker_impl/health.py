@@ -33,14 +33,16 @@ def ask_kafka(connection: socket.socket) -> None:
     connection.sendall(api_versions_request())
     size, correlation, error = struct.unpack(">iih", _exactly(connection, 10))
     if size < 6 or correlation != _CORRELATION or error:
-        raise Unwell(f"a frame of {size} bytes, correlation id {correlation}, error {error}")
+        raise Unwell(
+            f"the response has {size} bytes, correlation id {correlation} and error {error}"
+        )
 
 
 def ask_zookeeper(connection: socket.socket) -> None:
     """Send ``ruok`` to a ZooKeeper server."""
     connection.sendall(b"ruok")
     if (answer := _exactly(connection, 4)) != b"imok":
-        raise Unwell(f"it said {answer!r}")
+        raise Unwell(f"the server answered {answer!r}")
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
@@ -48,7 +50,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     while len(data) < count:
         more = connection.recv(count - len(data))
         if not more:
-            raise Unwell(f"it closed the connection after {len(data)} of {count} bytes")
+            raise Unwell(f"the server closed the connection after {len(data)} of {count} bytes")
         data += more
     return data
 
@@ -65,7 +67,9 @@ def main(arguments: Sequence[str], timeout_s: float = TIMEOUT_S) -> int:
     kind, _, address = target.partition("://")
     host, _, port = address.rpartition(":")
     if kind not in ASK or not host or not port.isdigit():
-        sys.stderr.write(f"{target!r}: must be kafka://host:port or zookeeper://host:port\n")
+        sys.stderr.write(
+            f"{target!r}: the target must be kafka://host:port or zookeeper://host:port\n"
+        )
         return 1
     try:
         with closing(socket.create_connection((host, int(port)), timeout_s)) as connection:

@@ -41,7 +41,7 @@ def load(path: Path) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no properties file: {error}") from error
+        raise ConfigError(f"{path} is not a properties file: {error}") from error
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:

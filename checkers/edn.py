@@ -93,7 +93,7 @@ def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
             begin = length - len(rest)
             if rest in _PARTS or rest.startswith('"'):
                 raise _unfinished(text, stack[outer].begin if len(stack) > outer else begin)
-            raise BadEdn(f"{rest[:20]!r} is no EDN", line(text, begin))
+            raise BadEdn(f"{rest[:20]!r} is not EDN", line(text, begin))
         at, kind = token.end(), token.lastgroup
         value: Any
         if kind == "keyword":
@@ -109,12 +109,12 @@ def _read(text: str, *, inside: bool) -> Iterator[tuple[int, Any]]:
             continue
         elif kind == "closing":
             if not stack or stack[-1].closer != token["closing"]:
-                raise BadEdn(f"a {token['closing']} closes nothing", line(text, at))
+                raise BadEdn(f"a {token['closing']} has no opening bracket", line(text, at))
             closed = stack.pop()
             items = stack[-1].items if stack else top
             if len(stack) < outer:
                 if closed.items:
-                    raise BadEdn("a #_ has nothing behind it", line(text, at))
+                    raise BadEdn("no form follows a #_", line(text, at))
                 outer = 0
                 continue  # its elements were yielded already
             value = _collection(closed, text)
@@ -152,14 +152,14 @@ def _unfinished(text: str, begin: int) -> BadEdn:
     to follow, a bracket or a quotation mark is missing, and they must not be taken for a part of
     it."""
     if _NEXT.search(text, begin):
-        return BadEdn("a form begins here that does not end", line(text, begin))
-    return Unfinished("it ends within a form", line(text, begin))
+        return BadEdn("a form begins here and is not closed", line(text, begin))
+    return Unfinished("the text ends inside a form", line(text, begin))
 
 
 def _refuse_surrogates(value: str, text: str, at: int) -> None:
     """Reject half of a surrogate pair: it is not a character, and cannot be written to any file."""
     if not value.isascii() and _SURROGATE.search(value):
-        raise BadEdn("it holds half of a surrogate pair", line(text, at))
+        raise BadEdn("the text has half of a surrogate pair", line(text, at))
 
 
 def line(text: str, at: int) -> int:
@@ -189,7 +189,7 @@ def _collection(read: _Open, text: str) -> Any:
     }
     if len(found) < len(keys):
         twice = next(key for key in found if keys.count(key) > 1)
-        raise BadEdn(f"a map has the key {twice} twice", line(text, read.begin))
+        raise BadEdn(f"a map has two entries with the key {twice}", line(text, read.begin))
     return found
 
 

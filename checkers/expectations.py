@@ -101,10 +101,14 @@ class Contract:
         for name, value in {**expected, **(settings or {})}.items():
             if name.partition(".")[0] not in ("broker", "producer", "consumer"):
                 raise BadSetting(
-                    f"--set {name}: a setting is called broker.KEY, producer.KEY or consumer.KEY"
+                    f"--set {name}: the name of a setting must be broker.KEY, producer.KEY "
+                    "or consumer.KEY"
                 )
             if name not in KNOWN:
-                raise BadSetting(f"{name} decides nothing; what does: {', '.join(KNOWN)}")
+                raise BadSetting(
+                    f"{name} does not affect the verdict; only these settings do: "
+                    f"{', '.join(KNOWN)}"
+                )
             values[name] = value
         acks = _acks(values)
         return cls(
@@ -217,19 +221,19 @@ def _acks(values: Mapping[str, str]) -> str:
     name = "producer.acks" if "producer.acks" in values else "producer.request.required.acks"
     value = values.get(name, "all")
     if value not in _ACKS:
-        raise BadSetting(f"--set {name}={value}: acks are all, 1 or 0")
+        raise BadSetting(f"--set {name}={value}: acks must be all, 1 or 0")
     return _ACKS[value]
 
 
 def _flag(values: Mapping[str, str], name: str, default: bool) -> bool:
     value = values.get(name, str(default)).lower()
     if value not in ("true", "false"):
-        raise BadSetting(f"--set {name}={value}: true or false")
+        raise BadSetting(f"--set {name}={value}: the value must be true or false")
     return value == "true"
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:
     value = values.get(name, str(default))
     if not value.isdecimal():
-        raise BadSetting(f"--set {name}={value}: a whole number")
+        raise BadSetting(f"--set {name}={value}: the value must be a whole number")
     return int(value)

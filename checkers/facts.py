@@ -56,7 +56,7 @@ def faults(columns: Columns) -> tuple[Fault, ...]:
                 "from_ns": time_ns,
                 "to_ns": None,
                 "proved": False,
-                "how": "nothing was measured",
+                "how": "no value was measured",
                 "targets": value.get("targets"),
                 "unhealed": None,
                 "options": value.get("options"),

@@ -38,7 +38,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BadHistory(f"{path} is no text: {error}") from error
+        raise BadHistory(f"{path} is not text: {error}") from error
     in_transactions = _TXN.search(text) is not None
     maps = _Maps(text, progress)
     events = _Events(in_transactions=in_transactions)
@@ -76,7 +76,7 @@ class _Maps:
             for at, op in edn.elements(self._text):
                 self.at = at
                 if not isinstance(op, dict):
-                    raise BadHistory(f"{str(op)[:80]!r} is no operation")
+                    raise BadHistory(f"{str(op)[:80]!r} is not an operation")
                 found += 1
                 yield op
                 if found % _PROGRESS_EVERY == 0:
@@ -111,12 +111,12 @@ class _Events:
         self.unknown.update(str(name) for name in op if name not in _FIELDS)
         index, process, f = op.get("index", place), op.get("process"), op.get("f")
         if op.get("type") not in parse.TYPES or process is None:
-            raise BadHistory(f"event {index} has no type or process: it is no operation")
+            raise BadHistory(f"event {index} has no type or process, so it is not an operation")
         if not isinstance(f, str):
-            raise BadHistory(f"event {index} has no name in :f, but {str(f)[:80]!r}")
+            raise BadHistory(f"event {index} has {str(f)[:80]!r} in :f, which is not a name")
         time_ns = op.get("time", place)
         if type(index) is not int or type(time_ns) is not int:
-            raise BadHistory(f"event {index} has an index or a time that is no whole number")
+            raise BadHistory(f"event {index} has an index or a time that is not a whole number")
         if op["type"] == "invoke" and time_ns >= 0:
             time_ns = max(time_ns, self._time_ns)
         self._time_ns = time_ns
@@ -124,7 +124,9 @@ class _Events:
         if is_client and not 0 <= process < 1 << 31:
             raise BadHistory(f"event {index} is of process {process}: clients are numbered from 0")
         if not is_client and not isinstance(process, str):
-            raise BadHistory(f"event {index} is of process {process!r}, which is no name or number")
+            raise BadHistory(
+                f"event {index} is of process {process!r}, which is neither a name nor a number"
+            )
         value, error = op.get("value"), op.get("error")
         if is_client:
             value = _value(f, op, index)
@@ -145,7 +147,7 @@ def _value(f: str, op: dict[str, Any], index: int) -> Any:
     if value is None or f not in (*_RECORDS, *_KEYS):
         return None  # for example, what a client looked up about topics
     if not isinstance(value, list):
-        raise BadHistory(f"event {index}: {value!r} is no list of micro-operations")
+        raise BadHistory(f"event {index}: {value!r} is not a list of micro-operations")
     if f in _KEYS:
         return [str(key) for key in value]
     return [*_rebalances(op.get("rebalance-log")), *(_micro_op(given, index) for given in value)]
@@ -160,7 +162,7 @@ def _micro_op(given: Any, index: int) -> list[Any]:
         case ["poll", dict(polled)]:
             found = {str(key): records for key, records in polled.items()}
             if len(found) < len(polled):
-                raise BadHistory(f"event {index}: a poll has two keys of one name")
+                raise BadHistory(f"event {index}: a poll has two keys with the same name")
             return ["poll", found]
         case [str(name), *_] if name not in vocabulary.MICRO_OPERATIONS:
             return [name]
@@ -172,7 +174,7 @@ def _rebalances(log: Any) -> Iterator[list[Any]]:
     """Yield the rebalances that happened during an operation, as far as they name partitions."""
     for told in log or ():
         if not isinstance(told, dict) or not isinstance(told.get("keys") or [], list):
-            raise BadHistory(f"{told!r} is no entry of a rebalance log")
+            raise BadHistory(f"{told!r} is not an entry of a rebalance log")
         keys = [str(key) for key in told.get("keys") or ()]
         if told.get("type") == "assigned":
             yield ["assigned", GROUP, None, dict.fromkeys(keys)]

@@ -96,7 +96,7 @@ MATERIAL: dict[str, Material] = {
         "records sent after the last fault was healed",
         lambda seen: seen.after_healing(seen.tables.sends),
     ),
-    "commits": Material("committed offsets asked for", lambda seen: seen.steps(FETCH)),
+    "commits": Material("committed offsets fetched", lambda seen: seen.steps(FETCH)),
     "compacted": Material("records read of compacted topics", lambda seen: seen.of_compacted),
     "crashes": Material("nodes watched", lambda seen: seen.nodes or len(seen.tables.crashes)),
     "cycles": _TRANSACTIONS,
@@ -104,7 +104,7 @@ MATERIAL: dict[str, Material] = {
     "duplicates": _READ,
     "early": _READ,
     "folding": Material(
-        "findings to fold",
+        "folded findings",
         lambda seen: sum(1 + f.folded for report in seen.reports.values() for f in report.found),
     ),
     "invariants": Material("snapshots", lambda seen: seen.snapshots),
@@ -136,7 +136,7 @@ MATERIAL: dict[str, Material] = {
         "transactions with unknown outcome",
         lambda seen: seen.transactions(seen.tables.sends.outcome == INFO),
     ),
-    "watermarks": Material("log ends asked for", lambda seen: seen.steps(START, HIGH, STABLE)),
+    "watermarks": Material("log ends requested", lambda seen: seen.steps(START, HIGH, STABLE)),
 }  # fmt: skip
 """The material of each checker, by its name in ``verdict.json``."""
 

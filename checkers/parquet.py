@@ -34,7 +34,9 @@ def read(path: Path, progress: Progress) -> pa.Table:
         for name in _WHOLE:
             kind = table.schema.field(name).type
             if not pa.types.is_integer(kind):
-                raise BadHistory(f"{path} is no history: {name} is of {kind}, not whole numbers")
+                raise BadHistory(
+                    f"{path} is not a history: {name} has type {kind}, not whole numbers"
+                )
         metadata = table.schema.metadata
         table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(metadata))
         table = _known_only(table.combine_chunks())
@@ -42,9 +44,9 @@ def read(path: Path, progress: Progress) -> pa.Table:
     except BadHistory:
         raise
     except (pa.ArrowException, KeyError, ValueError) as error:
-        raise BadHistory(f"{path} is no history: {error}".replace("\n", " ")) from error
+        raise BadHistory(f"{path} is not a history: {error}".replace("\n", " ")) from error
     if (missing := _null(table)) is not None:
-        raise BadHistory(f"{path} is no history: {missing} is null")
+        raise BadHistory(f"{path} is not a history: {missing} is null")
     progress(1.0)
     return left_out.noted(table, None, unknown)
 

@@ -110,7 +110,7 @@ class _Codes(dict[str, int]):
 
     def __missing__(self, name: object) -> int:
         if not isinstance(name, str):
-            raise TypeError(f"{name!r} is no name")
+            raise TypeError(f"{name!r} is not a name")
         code = self[name] = len(self)
         return code
 
@@ -175,7 +175,7 @@ class _Columns:
                         else:
                             op_offset.append(UNKNOWN)
                         if type(sent) is not int:
-                            _refuse("a value of a record is a whole number")
+                            _refuse("the value of a record must be a whole number")
                         op.append(_SEND)
                         op_key.append(keys[key])
                         op_value.append(sent)
@@ -186,7 +186,7 @@ class _Columns:
                 if event.process == NEMESIS:
                     self._add_detail(value)
                 elif event.f in vocabulary.WITH_MICRO_OPERATIONS:
-                    _refuse("a value is a list of micro-operations")
+                    _refuse("a value must be a list of micro-operations")
                 else:
                     self.fields += _names(value)
             op_end.append(len(op))
@@ -208,7 +208,7 @@ class _Columns:
         self.fields += _names(micro_op)
         if type(micro_op) is str:
             if f not in vocabulary.NAMES_KEYS:
-                _refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} name keys alone")
+                _refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} have keys without values")
             self._add_other(ASSIGN, micro_op)
         elif micro_op[0] not in vocabulary.MICRO_OPERATIONS:
             self._add_other(micro_op[0])
@@ -234,9 +234,9 @@ class _Columns:
             values = [value for _, value in records]
             # In a column of offsets, a negative one looks like one that was not stated.
             if min(offsets, default=0) < 0 and any(o is not None and o < 0 for o, _ in records):
-                _refuse("a record has no offset below 0")
+                _refuse("the offset of a record must not be negative")
             if bool in map(type, values) or bool in map(type, offsets):
-                _refuse("true and false are no numbers")
+                _refuse("true and false are not numbers")
             self.record_key.extend([self.keys[key]] * len(records))
             self.record_offset.extend(offsets)
             self.record_value.extend(values)
@@ -376,7 +376,7 @@ def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part
         ThreadPoolExecutor(1, "pieces") as thread,
     ):
         try:
-            assert other.stdout is not None, "it was asked for"
+            assert other.stdout is not None, "the pipe was requested"
             second = thread.submit(_received, other.stdout)
             return _read_part(path, 0, middle, progress), second.result()
         except BaseException:
@@ -428,7 +428,7 @@ def _add_lines(columns: _Columns, lines: bytes) -> None:
     that."""
     events = _EVENTS.decode(b"[" + lines.replace(b"\n", b",") + b"]")
     if not lines.count(b"\n") == lines.count(b"}\n{") == len(events) - 1:
-        _refuse("a line is not one event")
+        _refuse("a line must have exactly one event")
     before = columns.fields
     columns.add(events)
     # A decoder silently takes the last of two fields of one name. Fields are counted in the text,

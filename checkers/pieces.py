@@ -85,7 +85,7 @@ def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
     for name, column in columns.items():
         numbers = np.frombuffer(column, dtype=np.int64)
         if name == "process" and (numbers != numbers.astype(np.int32)).any():
-            raise OverflowError("a process is a number of 32 bits")
+            raise OverflowError("a process must be a number of 32 bits")
         narrow[name] = numbers.copy() if name in _WIDE else numbers.astype(np.int32)
     count = len(narrow["op"])
     no_value = np.zeros(count, dtype=np.bool_)

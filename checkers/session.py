@@ -156,12 +156,10 @@ def _find_java() -> None:
     """Find the Java for Spark: JAVA_HOME, else ``java`` on PATH, else the project's own."""
     if home := os.environ.get("JAVA_HOME"):
         if not os.access(Path(home, "bin", "java"), os.X_OK):
-            raise NoSpark(
-                f"JAVA_HOME={home} holds no bin/java: set it right, or judge with --inline"
-            )
+            raise NoSpark(f"JAVA_HOME={home} has no bin/java: correct it, or judge with --inline")
     elif shutil.which("java") is None:
         for java in _JAVA:
             if java.is_file():
                 os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
                 return
-        raise NoSpark("There is no Java here: set JAVA_HOME, or judge with --inline")
+        raise NoSpark("Java was not found: set JAVA_HOME, or judge with --inline")

@@ -86,6 +86,6 @@ def reasons(values: Iterable[tuple[int, int, tuple[int, ...]]], keys: tuple[str,
     events = ", ".join(map(str, dict.fromkeys(ops)))
     more = f", and {len(found) - 1:,} more values like it" if len(found) > 1 else ""
     return [
-        f"value {value} of {keys[key]} was sent {len(ops)} times (by events {events}){more}: values"
-        " have to be unique per key, and what concerns these was not judged"
+        f"value {value} of {keys[key]} was sent {len(ops)} times (by events {events}){more}: "
+        "values must be unique per partition, so these values were not judged"
     ]

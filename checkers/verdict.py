@@ -256,7 +256,7 @@ def _too_little(
     """Return why too little was seen to decide, a sentence each."""
     reasons = []
     if not evidence["acked"] and not evidence.get("commits") and not tables.repeated:
-        reasons.append("nothing was acknowledged")
+        reasons.append("no operation was acknowledged")
     reasons += [
         f"fault {fault.id} ({fault.fault}) is not proved to have had an effect: {fault.how}"
         for fault in tables.faults
@@ -270,7 +270,9 @@ def _too_little(
     if late:
         reasons.append(f"not read to the end: {_some(late)}")
     if unchecked := allowed.get("unseen-unchecked"):
-        reasons.append(f"{unchecked} acknowledged records were neither read nor read past")
+        reasons.append(
+            f"{unchecked} acknowledged records were not read, and no reader went past them"
+        )
     return reasons
 
 
@@ -298,7 +300,7 @@ def _not_done(tables: Tables, run: Plan | None) -> list[str]:
     if run is None:
         return []
     if run.nemesis and not run.schedule:
-        return [f"no fault was scheduled, although there was to be {_some(run.nemesis)}"]
+        return [f"no fault was scheduled, although the plan has {_some(run.nemesis)}"]
     tried = {fault.id for fault in tables.faults}
     missing = [
         f"{fault.id} ({fault.fault})" for fault in run.schedule or () if fault.id not in tried
@@ -337,7 +339,7 @@ def _unforeseen(tables: Tables) -> list[str]:
     reasons += [
         f"{crash.node} was killed from outside at {at(crash.time_ns)}"
         if crash.status == findings.KILLED
-        else f"{crash.node} ended by itself at {at(crash.time_ns)}: {crash.last_line}"
+        else f"{crash.node} exited unexpectedly at {at(crash.time_ns)}: {crash.last_line}"
         for crash in tables.crashes
         if crash.status == findings.KILLED or not crash.serves
     ]

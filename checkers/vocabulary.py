@@ -161,13 +161,13 @@ def misfit(given: Any, error: Exception) -> str:
         return "the value is nested too deeply"
     shown = _shown(given)
     if isinstance(error, OverflowError):
-        return f"{shown} holds a number of more than 64 bits"
+        return f"{shown} has a number of more than 64 bits"
     if isinstance(error, Misfit):
-        return f"{shown} is no such value: {error}"
+        return f"{shown} is not a valid value: {error}"
     name = given[0] if isinstance(given, list) and given and isinstance(given[0], str) else None
     if name in MICRO_OPERATIONS:
         return f"{shown} does not have the shape {MICRO_OPERATIONS[name]}"
-    return f"{shown} is no list of micro-operations"
+    return f"{shown} is not a list of micro-operations"
 
 
 def _shown(given: Any) -> str:

@@ -79,8 +79,8 @@ def _times(events: _Events) -> Iterator[Broken]:
     yield from _first(
         np.append(False, np.diff(time_ns) < 0),
         lambda row: (
-            f"the time {time_ns[row]} ns follows {time_ns[row - 1]} ns: events are in the"
-            " order of their times"
+            f"the time {time_ns[row]} ns follows {time_ns[row - 1]} ns: events must be in the "
+            "order of their times"
         ),
     )
 
@@ -90,14 +90,16 @@ def _processes(events: _Events) -> Iterator[Broken]:
     yield from _first(
         process < NEMESIS,
         lambda row: (
-            f"process {process[row]} is none: clients are numbered from 0, and the"
-            f" nemesis is {NEMESIS}"
+            f"process {process[row]} is invalid: clients are numbered from 0, and the nemesis "
+            f"is {NEMESIS}"
         ),
     )
 
 
 def _types(events: _Events) -> Iterator[Broken]:
-    yield from _first(events.type < 0, lambda row: f"the type is none of {', '.join(parse.TYPES)}")
+    yield from _first(
+        events.type < 0, lambda row: f"the type must be one of {', '.join(parse.TYPES)}"
+    )
 
 
 def _operations(events: _Events) -> Iterator[Broken]:
@@ -141,8 +143,8 @@ def _operations(events: _Events) -> Iterator[Broken]:
     yield from each(
         invokes & follows & (before == _INFO),
         lambda row, last: (
-            f"{who(row)} acts again after its event {index[last]} ended in info: its"
-            " operation may still be under way, so another process has to go on"
+            f"{who(row)} continues after its event {index[last]} ended in info: its operation "
+            "may still be in progress, so another process must continue"
         ),
     )
 
@@ -193,15 +195,17 @@ def _details(events: _Events) -> Iterator[Broken]:
     says = np.diff(events.columns.micro_op_end) > 0
     yield from _first(
         says & (events.process == NEMESIS),
-        lambda row: "the nemesis has micro-operations; what a fault says is its detail",
+        lambda row: (
+            "the nemesis must not have micro-operations; the data of a fault belongs in its detail"
+        ),
     )
     once = [code for code, name in enumerate(events.f_names) if name in parse.ONCE]
     has_none = (events.process != NEMESIS) & ~np.isin(events.f, once)
     yield from _first(
         has_none & np.asarray(detail.is_valid()),
         lambda row: (
-            f"{events.f_names[events.f[row]]} has a detail, and only the nemesis,"
-            f" {', '.join(parse.ONCE)} have one"
+            f"{events.f_names[events.f[row]]} has a detail, which only the nemesis and "
+            f"{', '.join(parse.ONCE)} may have"
         ),
     )
     for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():
@@ -209,7 +213,7 @@ def _details(events: _Events) -> Iterator[Broken]:
         try:
             value = msgspec.json.decode(text)
         except (msgspec.MsgspecError, RecursionError):
-            yield Broken(row, "its detail is no JSON")
+            yield Broken(row, "its detail is not JSON")
             return
         if events.process[row] != NEMESIS:
             why = _once(value)
@@ -243,24 +247,28 @@ def _once(value: Any) -> str | None:
 def _crash(value: dict[str, Any]) -> str | None:
     """Return what is wrong with the report of a node that exited by itself."""
     if type(value.get("status")) is not int:
-        return f"the exit status of a crash is a whole number, not {value.get('status')!r}"
+        return f"the exit status of a crash must be a whole number, not {value.get('status')!r}"
     if not isinstance(value.get("node"), str):
-        return f"a crash names its node, not {value.get('node')!r}"
+        return f"a crash must name its node, not {value.get('node')!r}"
     return None
 
 
 def _recovery(value: dict[str, Any]) -> str | None:
     recovered = value.get("recovered")
-    return None if isinstance(recovered, bool) else f"recovered is true or false, not {recovered!r}"
+    return (
+        None
+        if isinstance(recovered, bool)
+        else f"recovered must be true or false, not {recovered!r}"
+    )
 
 
 def _fault(value: dict[str, Any]) -> str | None:
     """Return what is wrong with a fault; other events of a nemesis have no id."""
     if "id" in value and (type(value["id"]) is not int or abs(value["id"]) >= 1 << 63):
-        return f"the id of a fault is a whole number, not {value['id']!r}"
+        return f"the id of a fault must be a whole number, not {value['id']!r}"
     effect = value.get("effect")
     if isinstance(effect, dict) and not isinstance(effect.get("proved"), bool):
-        return f"the effect of a fault is proved or not, {effect.get('proved')!r} is neither"
+        return f"proved, in a fault's effect, must be true or false, not {effect.get('proved')!r}"
     return None
 
 

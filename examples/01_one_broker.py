@@ -26,7 +26,7 @@ def wait_for(port: int) -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-    raise SystemExit(f"nobody listens at port {port}")
+    raise SystemExit(f"no broker listens at port {port}")
 
 
 def talk(bootstrap: str) -> list[str]:

@@ -29,7 +29,7 @@ def holes(log: Log) -> list[Found]:
             anomaly="hole",
             key=log.key,
             offset=int(known[end]) + 1,
-            why=f"nobody knows of offsets {known[end] + 1} to {known[end + 1] - 1}",
+            why=f"no process acknowledged or read offsets {known[end] + 1} to {known[end + 1] - 1}",
         )
         for end in ends.tolist()
     ]

@@ -21,7 +21,9 @@ def wait_for_brokers(admin: AdminClient) -> None:
         except KafkaException:
             pass
         time.sleep(1)
-    raise SystemExit(f"no {REPLICAS} brokers behind {BOOTSTRAP} after {PATIENCE_S} s")
+    raise SystemExit(
+        f"only fewer than {REPLICAS} brokers answered at {BOOTSTRAP} within {PATIENCE_S} s"
+    )
 
 
 def produce() -> list[list[int]]:
@@ -70,5 +72,7 @@ seen = consume()
 print(f"{sum(map(len, sent)):,} produced in {halfway - began:.1f} s")
 print(f"{sum(map(len, seen)):,} consumed in {time.monotonic() - halfway:.1f} s")
 if sum(map(len, sent)) != RECORDS or seen != sent:
-    raise SystemExit("what was read is not what was written, in that order")
-print("all there, each partition in the order of writing")
+    raise SystemExit(
+        "the records that were read differ from those that were written, or from their order"
+    )
+print("all records were read, each partition in the order of writing")

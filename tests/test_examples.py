@@ -12,7 +12,9 @@ LINES_MAX = 75
 PRINTED = {
     "01_one_broker.py": ["offset 0: hello 0", "offset 9: hello 9"],
     "02_find_lost_write.py": ["acknowledged:\nINVALID  lost-write 1", "in doubt:\nVALID"],
-    "03_write_a_checker.py": ["hole in x-0 at offset 2: nobody knows of offsets 2 to 4"],
+    "03_write_a_checker.py": [
+        "hole in x-0 at offset 2: no process acknowledged or read offsets 2 to 4"
+    ],
     "04_write_a_nemesis.py": ["3 of 3 freezes measured", "heal ['broker-1']"],
     "05_judge_again.py": ["contract:\nINVALID  lost-write 1", "allowed: lost-write 1", "bytes"],
 }

@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=300, help="0: all that there are")
+    parser.add_argument("--count", type=int, default=300, help="number of inputs; 0: all")
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1_000_000)
     parser.add_argument("--kind", choices=inputs.KINDS, action="append")
     parser.add_argument("--verbose", action="store_true", help="print every answer")
@@ -39,7 +39,7 @@ def main() -> int:
     counts = ", ".join(
         f"{count} with {status}" for status, count in sorted(statuses.items(), key=str)
     )
-    print(f"{len(cases)} hostile inputs, seed {asked.seed}: {wrong} answered wrongly ({counts})")
+    print(f"{len(cases)} hostile inputs, seed {asked.seed}: {wrong} wrong answers ({counts})")
     return int(wrong > 0)
 
 

@@ -73,22 +73,22 @@ def complaints(case: Case, answer: Answer) -> list[str]:
 
 def _complaints(case: Case, answer: Answer) -> Iterable[str]:
     if answer.status is None:
-        yield "it does not end"
+        yield "the program did not end in time"
         return
     both = answer.out + answer.err
     if answer.status not in case.may:
-        yield f"status {answer.status}, not one of {sorted(case.may)}"
+        yield f"the exit status is {answer.status}, not one of {sorted(case.may)}"
     if "Traceback" in both:
-        yield "a traceback"
+        yield "the output has a traceback"
     if found := re.search(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]", both):
-        yield f"the control character {found[0]!r} in the output"
+        yield f"the output has the control character {found[0]!r}"
     if not case.shows_help and any(len(line) > LINE_MAX for line in both.splitlines()):
-        yield f"a line of more than {LINE_MAX:,} characters"
+        yield f"the output has a line of more than {LINE_MAX:,} characters"
     if answer.status == REFUSED and not case.shows_help:
         yield from _of_refusal(answer)
     elif answer.status == INVALID:
         if not re.match(r"INVALID  [\w:-]+ [\d,]+ · ", answer.out):
-            yield "status 1, and no anomaly is named"
+            yield "the exit status is 1, but no anomaly is named"
         if not answer.witnesses_exist:
             yield "a finding names events that the history does not have"
     elif answer.status != FAILED and case.mentions not in both:
@@ -97,10 +97,10 @@ def _complaints(case: Case, answer: Answer) -> Iterable[str]:
 
 def _of_refusal(answer: Answer) -> Iterable[str]:
     if answer.out:
-        yield "a refusal with output"
+        yield "a refusal also wrote to standard output"
     told = answer.err.splitlines()
     lines = [line for line in told if line.startswith("faultline") or not line.endswith(" …")]
     if len(lines) != 1 or not lines[0].startswith("faultline: "):
-        yield "the refusal is not one line"
+        yield "the refusal is not one line on standard error"
     elif len(lines[0].split()) < 3:
         yield "the refusal does not say what is wrong"

@@ -111,9 +111,9 @@ def command_lines() -> Iterator[Case]:
     yield from _repeated()
     yield Case("an option of another verb", ("check", "--keep-going", "x"))
     yield Case("too many arguments", ("run", "a.toml", "b.toml"))
-    yield Case("mutants show of nothing", ("mutants", "show", ""))
+    yield Case("mutants show without a name", ("mutants", "show", ""))
     yield Case("mutants show with escapes", ("mutants", "show", "\x1b]0;a\x07"))
-    yield Case("mutants score of nothing", ("mutants", "score", "surprise"))
+    yield Case("mutants score without a name", ("mutants", "score", "surprise"))
     for number in range(2, 5):
         yield Case(
             f"the seed {number} times, at last wrong",
@@ -257,12 +257,12 @@ def processes() -> Iterator[Case]:
         ("standard error is closed", "{} 2>&-", valid),
         ("standard input is closed", "{} <&-", valid),
         ("all streams are closed", "{} <&- >&- 2>&-", valid),
-        ("nothing reads the output", "set -o pipefail; {} | true", valid),
-        ("the output is full", "{} >/dev/full", frozenset({FAILED})),
-        ("few files", "ulimit -n 12; {}", frozenset({VALID, FAILED})),
+        ("the output is a closed pipe", "set -o pipefail; {} | true", valid),
+        ("the output is a full device", "{} >/dev/full", frozenset({FAILED})),
+        ("a low limit of open files", "ulimit -n 12; {}", frozenset({VALID, FAILED})),
         ("little memory", "ulimit -v 200000; {}", frozenset({VALID, FAILED})),
         ("some memory", "ulimit -v 900000; {}", frozenset({VALID, FAILED})),
-        ("no written bytes", "ulimit -f 0; {}", frozenset({VALID, FAILED})),
+        ("a file size limit of 0", "ulimit -f 0; {}", frozenset({VALID, FAILED})),
         ("no home", "unset HOME; {}", valid),
         ("an ASCII locale", "LC_ALL=C PYTHONUTF8=0 {}", valid),
         ("a dumb terminal", "TERM=dumb {}", valid),
@@ -271,14 +271,14 @@ def processes() -> Iterator[Case]:
         ("a Latin-1 locale", "LC_ALL=en_US.ISO-8859-1 PYTHONUTF8=0 {}", valid),
         ("ASCII streams", "PYTHONIOENCODING=ascii {}", valid),
         ("no columns", "COLUMNS=0 LINES=0 {}", valid),
-        ("columns that are no number", "COLUMNS=abc LINES=-1 {}", valid),
+        ("columns that are not a number", "COLUMNS=abc LINES=-1 {}", valid),
         ("an unknown time zone", "TZ=Nowhere/Land {}", valid),
         ("an unknown terminal", "TERM=surprise {}", valid),
         ("no temporary folder", "TMPDIR=/nowhere {}", valid),
         ("no environment", "env -i PYTHONPATH=$PYTHONPATH {}", valid),
-        ("an argument that is no UTF-8", "{} $'\\xff\\xfe'", frozenset({REFUSED})),
-        ("an option that is no UTF-8", "{} --set $'producer.\\xff=1'", frozenset({REFUSED})),
-        ("a path of escapes", "{} $'\\e[2J\\n'", frozenset({REFUSED})),
+        ("an argument that is not UTF-8", "{} $'\\xff\\xfe'", frozenset({REFUSED})),
+        ("an option that is not UTF-8", "{} --set $'producer.\\xff=1'", frozenset({REFUSED})),
+        ("a path with escapes", "{} $'\\e[2J\\n'", frozenset({REFUSED})),
         ("a history from a pipe", "cat history.jsonl | {} /dev/stdin", frozenset({REFUSED})),
         ("a history from a substitution", "{} <(cat history.jsonl)", frozenset({REFUSED})),
         ("a removed working folder", "mkdir d; cd d; rmdir ../d; {}", frozenset({REFUSED, FAILED})),

@@ -30,7 +30,7 @@ def _edn(name: str, text: str | bytes, **more: Any) -> Case:
 def edn() -> Iterator[Case]:
     """Yield EDN that a reader may encounter but that printed data does not contain."""
     valid = frozenset({VALID})
-    yield _edn("as it is", EDN_TEXT, may=valid)
+    yield _edn("unchanged", EDN_TEXT, may=valid)
     yield _edn("empty", "")
     yield _edn("only a comment", "; nothing\n")
     yield _edn("one vector", f"[{EDN_TEXT}]", may=valid)

@@ -33,7 +33,7 @@ def whole_files() -> Iterator[Case]:
     yield check("a NUL byte between", TEXT + b"\0\n" + TEXT)
     yield check("NUL bytes at the end", TEXT + b"\0" * 4096, may=READS, mentions="torn")
     yield check("gzip", gzip.compress(TEXT, mtime=0))
-    yield check("bytes of chance", random.Random(1).randbytes(5000))
+    yield check("random bytes", random.Random(1).randbytes(5000))
     yield check("one list of all events", json.dumps(EVENTS))
     yield check("indented", json.dumps(EVENTS[0], indent=1) + "\n")
     yield check("two events in a line", TEXT.replace(b"}\n", b"}", 1))
@@ -54,10 +54,10 @@ def whole_files() -> Iterator[Case]:
     yield check("digits without end", LINES[0].replace(b'"time_ns":0', b'"time_ns":' + b"9" * 9999))
     yield check("a number like 1e3", LINES[0].replace(b'"time_ns":0', b'"time_ns":1e3'), may=ANY)
     yield check("a number like 1.0", LINES[0].replace(b'"time_ns":0', b'"time_ns":1.0'), may=ANY)
-    yield check("a number with a zero before it", LINES[0].replace(b'"time_ns":0', b'"time_ns":00'))
+    yield check("a number with a leading zero", LINES[0].replace(b'"time_ns":0', b'"time_ns":00'))
     yield check("NaN", LINES[0].replace(b'"time_ns":0', b'"time_ns":NaN'))
     yield check("a lone surrogate", LINES[0].replace(b'"x"', b'"\\ud800"'))
-    yield check("bytes that are no UTF-8", LINES[0].replace(b'"x"', b'"\xff\xfe"'))
+    yield check("bytes that are not UTF-8", LINES[0].replace(b'"x"', b'"\xff\xfe"'))
     yield check("overlong UTF-8", LINES[0].replace(b'"x"', b'"\xc0\xaf"'))
     yield check("a field twice", TEXT.replace(b'"f":"send"', b'"f":"send","f":"poll"', 1))
     yield check(
@@ -130,7 +130,7 @@ def _socket(folder: Path) -> None:
 
 
 def _compressed(name: str, content: bytes) -> Case:
-    return check(f"{name} by the name of lines", content)
+    return check(f"{name} with the name of a JSON lines file", content)
 
 
 def _folder(name: str) -> Callable[[Path], None]:
@@ -155,7 +155,7 @@ def _folder(name: str) -> Callable[[Path], None]:
                 (run / "run").symlink_to(run)
             case "an empty history":
                 (run / NAME).write_bytes(b"")
-            case "a history and a pipe beside it":
+            case "a folder with a history and a pipe":
                 (run / NAME).write_bytes(TEXT)
                 os.mkfifo(run / "verdict.json")
             case _:
@@ -172,7 +172,7 @@ FOLDERS = (
     "a folder",
     "a folder in itself",
     "an empty history",
-    "a history and a pipe beside it",
+    "a folder with a history and a pipe",
     "another name",
 )
 
@@ -202,7 +202,7 @@ def special_files() -> Iterator[Case]:
     yield Case("a path that is too long", ("check", "x" * 5000, "--inline"))
     yield Case("a path with a new line", ("check", "a\nINVALID  b", "--inline"))
     yield Case("a path with escapes", ("check", "\x1b]0;a\x07\x9b2J", "--inline"))
-    yield Case("a path that is no UTF-8", ("check", "\udcff\udcfe", "--inline"))
+    yield Case("a path that is not UTF-8", ("check", "\udcff\udcfe", "--inline"))
     name = "\x1b[31m\nx.jsonl"
     yield Case("a bad file whose name has escapes", ("check", name, "--inline"), file(name, "{"))
     for device in ("/dev/null", "/dev/full", "/dev/tty", "/dev/stdin", "/proc/self/fd/0", "/proc"):
@@ -210,7 +210,9 @@ def special_files() -> Iterator[Case]:
     yield Case("a link to a folder without a run", ("check", NAME, "--inline"), _link("/etc"))
     yield Case("a link to a valid history", ("check", NAME, "--inline"), _linked, VALIDS)
     yield Case("a history twice", ("check", NAME, NAME, "--inline"), file(NAME, TEXT), VALIDS)
-    yield Case("one history of two", ("check", NAME, "none", "--inline"), file(NAME, TEXT))
+    yield Case(
+        "one of two histories is missing", ("check", NAME, "none", "--inline"), file(NAME, TEXT)
+    )
     for name in FOLDERS:
         yield Case(f"a run's folder with {name}", ("check", "run", "--inline"), _folder(name))
     for verb in ("replay", "shrink"):
@@ -226,8 +228,12 @@ def special_files() -> Iterator[Case]:
         "-x.jsonl",
     ):
         arguments = ("check", "--inline", "--", name)
-        yield Case(f"lines by the name {name}", arguments, file(name, TEXT), VALIDS)
-    yield Case("lines by the name of EDN", ("check", "a.edn", "--inline"), file("a.edn", TEXT))
+        yield Case(f"JSON lines with the name {name}", arguments, file(name, TEXT), VALIDS)
+    yield Case(
+        "JSON lines with the name of an EDN file",
+        ("check", "a.edn", "--inline"),
+        file("a.edn", TEXT),
+    )
     yield _compressed("gzip", gzip.compress(TEXT, mtime=0))
     yield _compressed("zstd", bytes(cramjam.zstd.compress(TEXT)))
     yield _compressed("bzip2", bz2.compress(TEXT))
@@ -235,5 +241,7 @@ def special_files() -> Iterator[Case]:
     yield _compressed("a tar archive", b"history.jsonl" + b"\0" * 500 + TEXT)
     yield _compressed("a zip archive", b"PK\x03\x04" + TEXT)
     yield Case(
-        "gzip by its own name", ("check", "a.jsonl.gz", "--inline"), file("a.jsonl.gz", ZIPPED)
+        "a gzip file with its own name",
+        ("check", "a.jsonl.gz", "--inline"),
+        file("a.jsonl.gz", ZIPPED),
     )

@@ -83,14 +83,14 @@ def parquet() -> Iterator[Case]:
     """Yield other schemas and encodings, and cells that a history of lines cannot have."""
     valid = frozenset({VALID})
     same: Change = lambda table: table  # noqa: E731
-    yield _parquet("as it is", same, valid)
+    yield _parquet("unchanged", same, valid)
     yield _parquet("two row groups", same, valid, row_group_size=5)
     yield _parquet("plain encoding", same, valid, use_dictionary=False)
     yield _parquet("zstd", same, valid, compression="zstd")
     yield _parquet("pages of version 2", same, valid, data_page_version="2.0")
     yield _parquet("no stored schema", same, valid, store_schema=False)
     yield _parquet("no rows", lambda table: table.slice(0, 0))
-    yield _parquet("other order of columns", lambda t: t.select(t.schema.names[::-1]), valid)
+    yield _parquet("another order of the columns", lambda t: t.select(t.schema.names[::-1]), valid)
     yield _parquet(
         "a further column",
         lambda t: t.append_column("node", pa.array(["n"] * len(t))),
@@ -190,9 +190,12 @@ def parquet() -> Iterator[Case]:
     arguments = ("check", PARQUET, "--inline")
     for cut in (0, 3, 4, 12, 100, -1, -4, -8, -9, -200):
         yield Case(f"Parquet: cut at {cut}", arguments, _cut(cut), REFUSES)
-    yield check("Parquet: lines by that name", TEXT, history=PARQUET)
+    yield check("Parquet: JSON lines with its name", TEXT, history=PARQUET)
     yield Case(
-        "Parquet: by the name of lines", ("check", "history.jsonl", "--inline"), _renamed, REFUSES
+        "Parquet: with the name of JSON lines",
+        ("check", "history.jsonl", "--inline"),
+        _renamed,
+        REFUSES,
     )
     yield Case(
         "Parquet: another table",
@@ -224,8 +227,8 @@ def _more() -> Iterator[Case]:
             f"process {number}",
             lambda t, n=number: _with(t, "process", pa.array([n] * len(t), pa.uint64())),
         )
-    yield _parquet("text that is no UTF-8", _raw("f", b"\xff\xfe"))
-    yield _parquet("an error that is no UTF-8", _raw("error", b"\xff\xfe"))
+    yield _parquet("text that is not UTF-8", _raw("f", b"\xff\xfe"))
+    yield _parquet("an error that is not UTF-8", _raw("error", b"\xff\xfe"))
     yield _parquet("an error of a megabyte", _cell("error", 33, "x" * 10**6), valid)
     yield _parquet("a name of a megabyte", _cell("f", 33, "x" * 10**6))
     for where in ("micro-operation", "record"):
@@ -233,14 +236,14 @@ def _more() -> Iterator[Case]:
             f"a further field of each {where}", _further(where), READS_OR_NOT, "surprise"
         )
     for name, metadata in {
-        "torn that is no UTF-8": {b"torn": b"\xff"},
+        "torn that is not UTF-8": {b"torn": b"\xff"},
         "torn with escapes": {b"torn": b"\x1b]0;a\x07\nVALID"},
-        "fields that are no JSON": {b"unknown fields": b"{"},
+        "fields that are not JSON": {b"unknown fields": b"{"},
         "fields that are a list": {b"unknown fields": b"[1]"},
         "deep fields": {b"unknown fields": b"[" * 50_000},
         "fields with escapes": {b"unknown fields": b'{"\\u001b]0;a": 7}'},
         "long metadata": {b"x" * 10**6: b"y" * 10**6},
-        "a schema that is none": {b"ARROW:schema": b"AAAA"},
+        "an invalid schema": {b"ARROW:schema": b"AAAA"},
     }.items():
         yield _parquet(f"metadata: {name}", _metadata(metadata), READS_OR_NOT)
     names = {f"column{number}": pa.array([number] * len(LINES)) for number in range(300)}
@@ -384,4 +387,4 @@ def _bytes(seed: float) -> Callable[[Path], None]:
     return prepare
 
 
-assert len(LINES) == 34, "rows are named by number here"
+assert len(LINES) == 34, "cases refer to rows by number"

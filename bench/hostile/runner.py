@@ -74,7 +74,7 @@ def _limit() -> Iterator[None]:
 
 
 def _of_process(case: Case, folder: Path) -> Answer:
-    assert case.shell is not None, "such a case is a function call"
+    assert case.shell is not None, "a case without a shell command is a function call"
     command = case.shell.replace("{}", f"{PROGRAM} {shlex.join(case.arguments)}")
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     with subprocess.Popen(

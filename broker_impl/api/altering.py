@@ -126,7 +126,7 @@ async def _alter(
 
     try:
         if names.count((resource.resource_type, resource.resource_name)) > 1:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "a resource occurs twice")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the request names a resource twice")
         entity = _entity(context, resource.resource_type, resource.resource_name)
         if validate_only:
             obeyable(await services.settings_of(entity))
@@ -150,4 +150,6 @@ def _entity(context: RequestContext, kind: int, name: str) -> str:
         if name != str(number):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {number}")
         return f"brokers/{name}"
-    raise ApiError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no settings here")
+    raise ApiError(
+        ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings in this broker"
+    )

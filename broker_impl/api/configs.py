@@ -61,7 +61,9 @@ async def _resource(
         rows += _inactive_rows(config.static or config)
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
-        result.error_message = f"resource type {resource.resource_type} has no settings here"
+        result.error_message = (
+            f"resources of type {resource.resource_type} have no settings in this broker"
+        )
         return result
     wanted = resource.configuration_keys
     result.configs = [row for row in rows if not wanted or row.name in wanted]
@@ -96,7 +98,9 @@ def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResu
     """The Kafka settings that this broker was given and does not act on, with their given text."""
     for name, text in sorted(config.inactive.items()):
         setting = inactive(name)
-        assert setting is not None, "only such settings are kept there"
+        assert setting is not None, (
+            "`inactive` holds only settings that this broker does not act on"
+        )
         is_secret = setting.kind is Kind.PASSWORD
         value = None if is_secret else text
         yield DescribeConfigsResourceResult(
@@ -107,5 +111,5 @@ def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResu
             is_sensitive=is_secret,
             synonyms=[DescribeConfigsSynonym(name=name, value=value, source=Source.FILE)],
             config_type=setting.kind,
-            documentation="Accepted, and without effect: this broker does not act on it.",
+            documentation="Accepted without effect: this broker does not act on it.",
         )

@@ -67,7 +67,7 @@ def _delete(context: RequestContext, tp: TopicPartition, offset: Offset) -> Dele
 def _response(outcomes: dict[TopicPartition, Outcome | None]) -> DeleteRecordsResponse:
     topics: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for tp, outcome in outcomes.items():
-        assert outcome is not None, "every partition has its answer"
+        assert outcome is not None, "every partition has a result when the response is written"
         error, low_watermark = outcome
         topics.setdefault(tp.topic, []).append(
             DeleteRecordsPartitionResult(

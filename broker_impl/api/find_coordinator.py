@@ -44,7 +44,7 @@ def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
     elif key_type == _TRANSACTION:
         topic, count = transaction_records.TOPIC, config.transaction_state_log_num_partitions
     else:
-        return _nobody(key, ErrorCode.INVALID_REQUEST, f"there is no type {key_type} of keys")
+        return _nobody(key, ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown")
     view = context.services.view
     partitions = view.topics.get(topic)
     if not partitions:
@@ -54,7 +54,9 @@ def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
     leader = partitions[number].leader if number in partitions else -1
     if leader not in view.brokers or context.listener not in view.brokers[leader].endpoints:
         return _nobody(
-            key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads {topic}-{number} now"
+            key,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"{topic}-{number}: no leader known",
         )
     host, port = view.brokers[leader].endpoints[context.listener]
     return Coordinator(key=key, node_id=leader, host=host, port=port, error_message=None)

@@ -46,20 +46,20 @@ def changed(
     seen: dict[str, None] = {}
     for name, operation, value in rows:
         if name in seen:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} occurs twice")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"the setting {name} occurs twice")
         seen[name] = None
         if operation == DELETE:
             after.pop(name, None)
             continue
         if value is None:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} has no value")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"the setting {name} has no value")
         if operation == SET:
             after[name] = value
         elif operation in (APPEND, SUBTRACT):
             known = after.get(name, inherited.get(name, ""))
             after[name] = _of_list(name, operation, value, known, settings)
         else:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name}: there is no operation {operation}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name}: operation {operation} is unknown")
     return after
 
 
@@ -70,7 +70,7 @@ def _of_list(
     if setting is None:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(unusable_setting(name)))
     if not setting.is_list:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is no list")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"the setting {name} is not a list")
     named = _items(value)
     items = _items(known)
     if operation == APPEND:

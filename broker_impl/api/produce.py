@@ -49,7 +49,9 @@ def produce(context: RequestContext, request: ProduceRequest) -> Any:
 async def _produce_verified(
     context: RequestContext, request: ProduceRequest, begun: list[verification.Begun]
 ) -> Any:
-    assert request.transactional_id is not None, "only then something is begun"
+    assert request.transactional_id is not None, (
+        "only transactional produce requests begin a transaction"
+    )
     refused = await verification.refusals(context.services, request.transactional_id, begun)
     return _produce(context, request, {each.tp: each.guard for each in begun}, refused)
 
@@ -68,7 +70,8 @@ def _produce(
             # (KAFKA-955).
             tp, error = errors[0]
             raise CloseConnection(
-                f"produce with acks=0 failed for {len(errors)} partitions, {tp}: {error.name}"
+                f"produce request with acks=0 failed for {len(errors)} partitions, {tp}: "
+                f"{error.name}"
             )
         return None
     if request.acks != -1:
@@ -124,7 +127,9 @@ def _append(
             elif refused.get(tp):
                 results[tp] = AppendResult(error=refused[tp])
             else:
-                assert isinstance(partition.records, memoryview), "records are decoded as a view"
+                assert isinstance(partition.records, memoryview), (
+                    "records are decoded as a memoryview"
+                )
                 result = context.services.replicas.append(
                     tp, partition.records, acks=request.acks, guard=guards.get(tp)
                 )

@@ -48,7 +48,7 @@ class Parked:
         self._is_trying = True
         try:
             answer = self._attempt(expired)
-            assert answer is not None or not expired, "an expired request has an answer"
+            assert answer is not None or not expired, "an expired request must be answered"
         except Exception as error:  # noqa: BLE001 - the waiting request handles it
             self.end()
             self.answer.set_exception(error)

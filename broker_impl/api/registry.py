@@ -66,7 +66,7 @@ def api(
     """
 
     def register(handler: Handler) -> Handler:
-        assert key not in APIS, f"API {key} is handled twice"
+        assert key not in APIS, f"API {key} has two handlers"
         first = versions.start if advertise_from is None else advertise_from
         stop = versions.stop if private_from is None else private_from
         APIS[key] = Api(

@@ -45,7 +45,7 @@ def begun(replicas: Replicas, request: ProduceRequest) -> list[Begun]:
             tp = TopicPartition(topic.name, partition.index)
             if partition.records is None:
                 continue
-            assert isinstance(partition.records, memoryview), "records are decoded as a view"
+            assert isinstance(partition.records, memoryview), "records are decoded as a memoryview"
             try:
                 header = batch.parse_header(partition.records)
             except WireError:

@@ -124,12 +124,20 @@ class Context:
 
     def check(self) -> None:
         """Assert the invariants of the view."""
-        assert self.leaving.keys() <= self.brokers.keys(), "only a registered broker can leave"
-        assert self.deleting.keys() <= self.topics.keys(), "only what is there is deleted"
+        assert self.leaving.keys() <= self.brokers.keys(), "only a registered broker can shut down"
+        assert self.deleting.keys() <= self.topics.keys(), "only an existing topic can be deleted"
         for tp in self.moves:
-            assert tp.partition in self.topics.get(tp.topic, {}), f"{tp} moves, and is not there"
+            assert tp.partition in self.topics.get(tp.topic, {}), (
+                f"{tp} is being reassigned, but does not exist"
+            )
         for tp, state in self.leadership.items():
-            assert tp.partition in self.topics.get(tp.topic, {}), f"{tp} has a state, no replicas"
-            assert state.isr, f"{tp}: an ISR is never empty (KAFKA-5083)"
-            assert state.leader == NO_LEADER or state.leader in state.isr, f"{tp}: leader in ISR"
-            assert state.controller_epoch <= self.controller_epoch, f"{tp} is of a later controller"
+            assert tp.partition in self.topics.get(tp.topic, {}), (
+                f"{tp} has a leader and ISR, but no assigned replicas"
+            )
+            assert state.isr, f"{tp}: the ISR is empty (KAFKA-5083)"
+            assert state.leader == NO_LEADER or state.leader in state.isr, (
+                f"{tp}: the leader is not in the ISR"
+            )
+            assert state.controller_epoch <= self.controller_epoch, (
+                f"{tp} was written by a later controller"
+            )

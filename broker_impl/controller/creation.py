@@ -51,23 +51,28 @@ def plan(
         if (asked.num_partitions, asked.replication_factor) != (DEFAULT, DEFAULT):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                "either replicas are assigned or their numbers are given, not both",
+                "a request gives either the assigned replicas or the numbers of partitions "
+                "and replicas, not both",
             )
         return NewTopic(_assigned(asked), settings)
     partitions = partitions_default if asked.num_partitions == DEFAULT else asked.num_partitions
     if partitions <= 0:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic has at least one partition")
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic needs at least one partition")
     if partitions > PARTITIONS_MAX:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"at most {PARTITIONS_MAX} partitions a topic")
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS, f"a topic can have at most {PARTITIONS_MAX} partitions"
+        )
     copies = asked.replication_factor
     if copies == DEFAULT:
         copies = replication_factor_default
     if copies <= 0:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "a partition has at least one replica")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, "a partition needs at least one replica"
+        )
     if copies > len(brokers):
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{copies} replicas asked for, {len(brokers)} brokers are there",
+            f"the replication factor is {copies}, but only {len(brokers)} brokers are alive",
         )
     return NewTopic(placement.assign(brokers, partitions, copies, rng), settings)
 
@@ -81,7 +86,7 @@ def _check_name(name: str, existing: list[str], deleting: Container[str]) -> Non
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
     if (other := collision(name, existing)) is not None:
         raise ApiError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} cannot be told from {other} in metrics"
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"the names {name} and {other} collide in metrics"
         )
 
 
@@ -91,7 +96,7 @@ def _settings(
     settings = {}
     for config in asked.configs:
         if config.value is None:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{config.name} has no value")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"the setting {config.name} has no value")
         settings[config.name] = config.value
     try:
         check(settings)
@@ -110,16 +115,16 @@ def _assigned(asked: CreatableTopic) -> dict[int, tuple[BrokerId, ...]]:
     if len(assignment) != len(asked.assignments) or sorted(assignment) != list(
         range(len(assignment))
     ):
-        raise _bad_assignment("partitions are numbered from 0, each once")
+        raise _bad_assignment("partitions must be numbered from 0, without gaps")
     for partition, replicas in assignment.items():
         if not replicas:
             raise _bad_assignment(f"partition {partition} has no replicas")
         if len(set(replicas)) != len(replicas):
-            raise _bad_assignment(f"partition {partition} has a broker twice")
+            raise _bad_assignment(f"partition {partition} has two replicas on one broker")
         if len(replicas) != len(assignment[0]):
-            raise _bad_assignment("all partitions have as many replicas")
+            raise _bad_assignment("all partitions must have the same number of replicas")
         if min(replicas) < 0:
-            raise _bad_assignment(f"partition {partition} has a broker below 0")
+            raise _bad_assignment(f"partition {partition} has a negative broker id")
     return {partition: assignment[partition] for partition in sorted(assignment)}
 
 

@@ -92,7 +92,9 @@ class TopicDeletion:
     def _move(self, replica: Replica, event: Event) -> None:
         before = self.states[replica]
         after = TRANSITIONS.get((before, event))
-        assert after is not None, f"replica {replica} is {before.name}: {event.name} cannot be"
+        assert after is not None, (
+            f"replica {replica} is {before.name}, where {event.name} cannot happen"
+        )
         self.states[replica] = after
 
 

@@ -29,32 +29,37 @@ def plan(
     known = len(current)
     if count < known:
         raise ApiError(
-            ErrorCode.INVALID_PARTITIONS, f"there are {known} partitions, more than {count}"
+            ErrorCode.INVALID_PARTITIONS, f"the topic has {known} partitions, more than {count}"
         )
     if count == known:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"there are {known} partitions already")
     if count > PARTITIONS_MAX:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"at most {PARTITIONS_MAX} partitions a topic")
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS, f"a topic can have at most {PARTITIONS_MAX} partitions"
+        )
     copies = len(current[0])
     if assignments is None:
         if copies > len(brokers):
             raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"{copies} replicas, {len(brokers)} brokers are there",
+                f"the topic has {copies} replicas per partition, but only {len(brokers)} "
+                "brokers are alive",
             )
         placed = placement.assign(brokers, count - known, copies, rng)
         return {known + number: replicas for number, replicas in placed.items()}
     if len(assignments) != count - known:
-        raise _invalid(f"{len(assignments)} assignments for {count - known} new partitions")
+        raise _invalid(
+            f"the request has {len(assignments)} assignments for {count - known} new partitions"
+        )
     added = {known + number: tuple(replicas) for number, replicas in enumerate(assignments)}
     for number, replicas in added.items():
         if len(replicas) != copies:
-            raise _invalid(f"partition {number} has {len(replicas)} replicas, others {copies}")
+            raise _invalid(f"partition {number} has {len(replicas)} replicas, others have {copies}")
         if len(set(replicas)) != len(replicas):
-            raise _invalid(f"partition {number} has a broker twice")
+            raise _invalid(f"partition {number} has two replicas on one broker")
         for broker in replicas:
             if broker not in brokers:
-                raise _invalid(f"broker {broker} is not there")
+                raise _invalid(f"broker {broker} is not alive")
     return added
 
 

@@ -29,9 +29,11 @@ def assign(
         # Kafka has no error code for this case and answers UNKNOWN_SERVER_ERROR.
         raise ApiError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
-            "not all brokers have a rack, which is needed to place replicas by racks",
+            "some brokers have no rack, so that replicas cannot be spread over racks",
         )
-    assert 0 < replication_factor <= len(brokers), "each copy has a broker of its own"
+    assert 0 < replication_factor <= len(brokers), (
+        "each replica of a partition needs its own broker"
+    )
     ring = _ring(brokers)
     start, shift = rng.randrange(len(ring)), rng.randrange(len(ring))
     racks = {broker: _rack(brokers, broker) for broker in ring}

@@ -70,12 +70,12 @@ def refuse(
     They are not valid if there are none, if a broker is repeated, or if one of ``new`` is not live.
     """
     if not wanted:
-        raise _invalid("a partition has at least one replica")
+        raise _invalid("a partition needs at least one replica")
     if len(set(wanted)) != len(wanted):
-        raise _invalid("a broker occurs twice")
+        raise _invalid("the request names a broker twice")
     missing = [broker for broker in new if broker not in live]
     if missing:
-        raise _invalid(f"not alive: {', '.join(map(str, missing))}")
+        raise _invalid(f"these brokers are not alive: {', '.join(map(str, missing))}")
 
 
 def is_complete(

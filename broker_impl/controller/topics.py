@@ -14,13 +14,13 @@ _NAME_CHARS_MAX = 249
 def name_error(name: str) -> str | None:
     """Return why a topic cannot have this name; None if it can."""
     if not name:
-        return "a topic's name is not empty"
+        return "a topic's name must not be empty"
     if name in (".", ".."):
-        return f"a topic cannot be called {name!r}"
+        return f"a topic cannot be named {name!r}"
     if len(name) > _NAME_CHARS_MAX:
-        return f"a topic's name has at most {_NAME_CHARS_MAX} characters"
+        return f"a topic's name can have at most {_NAME_CHARS_MAX} characters"
     if not _LEGAL.fullmatch(name):
-        return "a topic's name consists of letters, digits, '.', '_' and '-'"
+        return "a topic's name can contain only letters, digits, '.', '_' and '-'"
     return None
 
 

@@ -164,7 +164,7 @@ def decode_key(key: Buffer) -> OffsetKey | GroupKey | None:
         topic, at = read_string(buffer, at)
         partition, at = read_int32(buffer, at)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise WireError(f"a key of {TOPIC}: {error}") from error
+        raise WireError(f"invalid key in {TOPIC}: {error}") from error
     return OffsetKey(group, TopicPartition(topic, partition))
 
 
@@ -182,7 +182,7 @@ def decode_offset(value: Buffer) -> Committed:
         if version == _VALUE_WITH_EXPIRY:
             expires_ms, at = read_int64(buffer, at)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise WireError(f"an offset in {TOPIC}: {error}") from error
+        raise WireError(f"invalid offset in {TOPIC}: {error}") from error
     return Committed(offset, leader_epoch, metadata, committed_ms, expires_ms)
 
 
@@ -202,7 +202,7 @@ def decode_group(value: Buffer) -> GroupRecord:
             buffer, at, lambda view, start: _read_member(view, start, version), _MEMBER_BYTES_MIN
         )
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise WireError(f"a group in {TOPIC}: {error}") from error
+        raise WireError(f"invalid group in {TOPIC}: {error}") from error
     return GroupRecord(
         protocol_type=protocol_type,
         generation=generation,
@@ -216,7 +216,9 @@ def decode_group(value: Buffer) -> GroupRecord:
 def _value_version(buffer: memoryview) -> int:
     version, _ = read_int16(buffer, 0)
     if not 0 <= version <= _VALUE_LAST:
-        raise WireError(f"a value of version {version} in {TOPIC}, {_VALUE_LAST} is the last known")
+        raise WireError(
+            f"value of version {version} in {TOPIC}; {_VALUE_LAST} is the highest known version"
+        )
     return version
 
 

@@ -85,7 +85,7 @@ def decode_key(key: Buffer) -> str | None:
             return None
         transactional_id, _ = read_string(buffer, at)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise WireError(f"a key of {TOPIC}: {error}") from error
+        raise WireError(f"invalid key in {TOPIC}: {error}") from error
     return transactional_id
 
 
@@ -95,7 +95,7 @@ def decode_value(value: Buffer) -> Metadata:
     try:
         version, at = read_int16(buffer, 0)
         if version != _VERSION:
-            raise WireError(f"a value of version {version} in {TOPIC}, {_VERSION} is known")
+            raise WireError(f"value of version {version} in {TOPIC}; only {_VERSION} is known")
         producer_id, at = read_int64(buffer, at)
         producer_epoch, at = read_int16(buffer, at)
         timeout_ms, at = read_int32(buffer, at)
@@ -120,7 +120,7 @@ def decode_value(value: Buffer) -> Metadata:
             updated_ms=updated_ms,
         )
     except (IndexError, struct.error, UnicodeDecodeError, ValueError) as error:
-        raise WireError(f"a value of {TOPIC}: {error}") from error
+        raise WireError(f"invalid value in {TOPIC}: {error}") from error
 
 
 def _read_topic(buffer: memoryview, at: int) -> tuple[_Topic, int]:

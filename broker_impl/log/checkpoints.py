@@ -18,12 +18,14 @@ def _lines(text: bytes) -> list[str]:
         lines = text.decode().splitlines()
         version, count = int(lines[0]), int(lines[1])
     except (UnicodeDecodeError, IndexError, ValueError):
-        raise MalformedCheckpoint("no version and number of entries at its start") from None
+        raise MalformedCheckpoint(
+            "the file does not begin with a version and a number of entries"
+        ) from None
     entries = [line for line in lines[2:] if line.strip()]
     if version != _VERSION:
-        raise MalformedCheckpoint(f"version {version}, only {_VERSION} is known")
+        raise MalformedCheckpoint(f"the file has version {version}, but only {_VERSION} is known")
     if count != len(entries):
-        raise MalformedCheckpoint(f"{count} entries announced, {len(entries)} found")
+        raise MalformedCheckpoint(f"the file announces {count} entries, but has {len(entries)}")
     return entries
 
 
@@ -40,7 +42,7 @@ def parse_offsets(text: bytes) -> dict[TopicPartition, Offset]:
             topic, partition, offset = line.split()
             offsets[TopicPartition(topic, int(partition))] = int(offset)
         except ValueError:
-            raise MalformedCheckpoint(f"entry {line!r}") from None
+            raise MalformedCheckpoint(f"invalid entry {line!r}") from None
     return offsets
 
 
@@ -56,9 +58,9 @@ def parse_epochs(text: bytes) -> list[EpochStart]:
         try:
             epoch, start = map(int, line.split())
         except ValueError:
-            raise MalformedCheckpoint(f"entry {line!r}") from None
+            raise MalformedCheckpoint(f"invalid entry {line!r}") from None
         if epoch < 0 or start < 0:
-            raise MalformedCheckpoint(f"entry {line!r}")
+            raise MalformedCheckpoint(f"invalid entry {line!r}")
         entries.append(EpochStart(epoch, start))
     return entries
 
@@ -73,7 +75,7 @@ def parse_properties(text: bytes) -> dict[str, str]:
     try:
         lines = [line.strip() for line in text.decode().splitlines()]
     except UnicodeDecodeError:
-        raise MalformedCheckpoint("no text") from None
+        raise MalformedCheckpoint("the file is not text") from None
     pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
     return {key.strip(): value.strip() for key, _, value in pairs}
 

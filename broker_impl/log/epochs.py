@@ -43,8 +43,8 @@ class LeaderEpochs:
         Entries that contradict this (the same or a newer epoch, or a start at or after `start`) are
         dropped. The newest epoch with a later start changes nothing.
         """
-        assert epoch >= 0, f"leader epoch {epoch} is none"
-        assert start >= 0, f"start offset {start} is none"
+        assert epoch >= 0, f"leader epoch {epoch} is negative"
+        assert start >= 0, f"start offset {start} is negative"
         entries = self.entries
         if entries and epoch == self.latest and start >= entries[-1].start:
             return False
@@ -100,8 +100,10 @@ class LeaderEpochs:
         """Check that epochs and start offsets both rise."""
         if len(self.entries) > 1:
             (older_epoch, older_start), (epoch, start) = self.entries[-2:]
-            assert older_epoch < epoch, f"epoch {epoch} after epoch {older_epoch}"
-            assert older_start < start, f"epoch {epoch} starts at {start}, after {older_start}"
+            assert older_epoch < epoch, f"epoch {epoch} follows epoch {older_epoch}"
+            assert older_start < start, (
+                f"epoch {epoch} starts at {start}, but the epoch before it at {older_start}"
+            )
 
 
 def told(asked: Epoch, known: Epoch) -> Epoch:

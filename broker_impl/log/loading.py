@@ -69,7 +69,8 @@ def load(
     begins_anew = bool(segments) and segments[-1].next_offset < start_offset
     if begins_anew:
         logger.warning(
-            "%s: ends at %d, before its start %d; it begins anew there",
+            "%s: the log ends at %d, before its start offset %d; it is replaced by an empty "
+            "log that begins there",
             *(directory, segments[-1].next_offset, start_offset),
         )
         while segments:
@@ -149,7 +150,7 @@ def marker_in(data: Buffer) -> Marker | None:
     try:
         return aborted_index.decode_marker(data)
     except WireError as error:
-        raise StorageError(f"a control batch: {error}") from None
+        raise StorageError(f"invalid control batch: {error}") from None
 
 
 def write_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
@@ -251,7 +252,7 @@ def _load_epochs(
         try:
             before = LeaderEpochs(checkpoints.parse_epochs(disk.read(path))).entries
         except checkpoints.MalformedCheckpoint as damage:
-            logger.warning("%s: %s; it is made anew from the log", path, damage)
+            logger.warning("%s: %s; the file is rebuilt from the log", path, damage)
     epochs = LeaderEpochs()
     first = before[0].start if before else segments[-1].next_offset
     if start_offset < first:  # no file, or truncated to a start offset that was not stored

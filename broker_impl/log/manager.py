@@ -94,7 +94,7 @@ class LogManager:
         self._write_recovery_points()  # before an append: a log may end below its old one
         self._is_open = True
         logger.info(
-            "%d logs loaded after %s end", len(self.logs), "a clean" if clean else "an unclean"
+            "%d logs loaded after %s shutdown", len(self.logs), "a clean" if clean else "an unclean"
         )
 
     def reconfigure(self, topic: str | None = None) -> None:
@@ -105,7 +105,7 @@ class LogManager:
 
     def create(self, tp: TopicPartition) -> PartitionLog:
         """Create an empty log for a partition that has none here. Durable on return."""
-        assert tp not in self.logs, f"{tp} has a log"
+        assert tp not in self.logs, f"{tp} already has a log"
         self._disk.make_dir(str(tp))
         self._disk.fsync_dir("")
         self.logs[tp] = self._open_log(tp, clean=True, recovery_point=0, start_offset=0)

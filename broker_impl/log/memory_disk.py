@@ -151,7 +151,7 @@ class MemoryDisk:
         source, old_name = self._parent(old)
         target, new_name = self._parent(new)
         if old_name not in source.names:
-            raise StorageError(f"{old}: no such file")
+            raise StorageError(f"{old}: there is no such file")
         target.names[new_name] = source.names.pop(old_name)
 
     def fsync_dir(self, path: str) -> None:
@@ -178,13 +178,13 @@ class MemoryDisk:
     def _directory(self, path: str) -> _Directory:
         node = self._find(path)
         if not isinstance(node, _Directory):
-            raise StorageError(f"{path}: no such directory")
+            raise StorageError(f"{path}: there is no such directory")
         return node
 
     def _file(self, path: str) -> _Inode:
         node = self._find(path)
         if not isinstance(node, _Inode):
-            raise StorageError(f"{path}: no such file")
+            raise StorageError(f"{path}: there is no such file")
         return node
 
     def _parent(self, path: str) -> tuple[_Directory, str]:

@@ -158,10 +158,18 @@ class PartitionLog:
 
     def check(self) -> None:
         """Check the invariants L1 and L2, and that the log ends with its last segment."""
-        assert 0 <= self.start_offset <= self.end_offset, "the log starts behind its end"
-        assert 0 <= self.recovery_point <= self.end_offset, "more is synced than there is"
-        assert self._segments[-1].next_offset == self.end_offset, "the log ends with its segment"
-        assert self._segments[0].base_offset <= self.start_offset, "the log's start is gone"
+        assert 0 <= self.start_offset <= self.end_offset, (
+            "the start offset of the log is above its end offset"
+        )
+        assert 0 <= self.recovery_point <= self.end_offset, (
+            "the recovery point is above the end of the log"
+        )
+        assert self._segments[-1].next_offset == self.end_offset, (
+            "the log must end where its last segment ends"
+        )
+        assert self._segments[0].base_offset <= self.start_offset, (
+            "the log starts before its first segment"
+        )
 
     # -- appending -------------------------------------------------------------------------------
 
@@ -187,11 +195,13 @@ class PartitionLog:
         that was not verified, or a batch outside of one). StorageError: the log is offline.
         """
         self._refuse_offline()
-        assert leader_epoch >= self.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
+        assert leader_epoch >= self.epochs.latest, (
+            f"a leader of epoch {leader_epoch} has been replaced"
+        )
         config = self.config
         sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
         if config.is_compacted and not by_coordinator and not validation.has_keys(records):
-            raise ApiError(ErrorCode.INVALID_RECORD, "a record without a key in a compacted log")
+            raise ApiError(ErrorCode.INVALID_RECORD, "a record of a compacted topic has no key")
         stamped = config.timestamp_type == batch.LOG_APPEND_TIME
         if sent.producer_id >= 0:
             entry = self.producers.entries.get(sent.producer_id)
@@ -241,7 +251,11 @@ class PartitionLog:
                 entry.coordinator_epoch,
             )
             if error is not ErrorCode.NONE:
-                raise ApiError(error, f"{marker}, known: {entry.epoch}, {entry.coordinator_epoch}")
+                raise ApiError(
+                    error,
+                    f"{marker}; known are producer epoch {entry.epoch} and coordinator epoch "
+                    f"{entry.coordinator_epoch}",
+                )
         base_offset = self.end_offset
         data = bytearray(aborted_index.encode_marker(marker, now_ms))
         batch.patch(data, 0, base_offset, leader_epoch)
@@ -367,7 +381,8 @@ class PartitionLog:
         if not self.start_offset <= offset <= self.end_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: not in {self.start_offset}..{self.end_offset}: {offset}",
+                f"{self.topic_partition}: offset {offset} is not in "
+                f"{self.start_offset}..{self.end_offset}",
             )
         if offset >= min(limit, self.end_offset):
             return reading.NOTHING
@@ -523,7 +538,7 @@ class PartitionLog:
         if offset > self.end_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition} ends at {self.end_offset}, before {offset}",
+                f"the log of {self.topic_partition} ends at {self.end_offset}, before {offset}",
             )
         if offset > self.start_offset:
             with self._changing():
@@ -660,10 +675,18 @@ class PartitionLog:
         (`flush_closed`).
         """
         base, end = old[0].base_offset, old[-1].next_offset
-        assert copy.next_offset <= end, f"a copy up to {copy.next_offset} of segments up to {end}"
-        assert end <= self.recovery_point, f"a copy up to {end}, synced is {self.recovery_point}"
+        assert copy.next_offset <= end, (
+            f"the compacted segment ends at {copy.next_offset}, after the segments that it "
+            f"replaces: {end}"
+        )
+        assert end <= self.recovery_point, (
+            f"the compacted segment replaces segments up to {end}, but only those up to "
+            f"{self.recovery_point} are synced"
+        )
         first = self._segments.index(old[0])
-        assert self._segments[first : first + len(old)] == list(old), "they follow one another"
+        assert self._segments[first : first + len(old)] == list(old), (
+            "the replaced segments must be consecutive"
+        )
         with self._changing():
             copy.finish()
             copy.fsync()

@@ -125,7 +125,8 @@ def check_transactional(entry: ProducerEntry, header: BatchHeader) -> None:
     if entry.transaction_start is not None and not header.is_transactional:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
-            f"producer {header.producer_id} has a transaction open, this batch is not part of it",
+            f"producer {header.producer_id} has an open transaction, but this batch is not "
+            "part of it",
         )
 
 
@@ -356,11 +357,11 @@ _NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, -1)
 def _rows(snapshot: bytes) -> Iterator[tuple[int, ...]]:
     body = snapshot[_SNAPSHOT_HEAD.size :]
     if len(body) < _COUNT.size:
-        raise MalformedSnapshot("a producer snapshot is cut short")
+        raise MalformedSnapshot("the producer snapshot is truncated")
     version, crc = _SNAPSHOT_HEAD.unpack_from(snapshot)
     (count,) = _COUNT.unpack_from(body)
     if version != _SNAPSHOT_VERSION:
-        raise MalformedSnapshot(f"a producer snapshot of version {version}")
+        raise MalformedSnapshot(f"the producer snapshot has the unknown version {version}")
     if crc != crc32c(body) or len(body) != _COUNT.size + count * _ROW.size:
-        raise MalformedSnapshot("a producer snapshot is damaged")
+        raise MalformedSnapshot("the producer snapshot is damaged")
     return _ROW.iter_unpack(body[_COUNT.size :])

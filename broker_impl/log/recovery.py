@@ -35,7 +35,7 @@ def recover(segment: Segment) -> list[EpochStart]:
             epochs.append(EpochStart(epoch, header.base_offset))
     if segment.size < found:
         logger.warning(
-            "segment %d: cut from %d to %d bytes, at offset %d",
+            "segment %d was truncated from %d to %d bytes, at offset %d",
             *(segment.base_offset, found, segment.size, segment.next_offset),
         )
         segment.file.truncate(segment.size)

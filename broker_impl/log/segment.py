@@ -105,7 +105,7 @@ class Segment:
 
     def begin(self) -> None:
         """Start an empty segment: drop indexes that an earlier segment of this name has left."""
-        assert self.size == 0, f"{self._stem}: a new segment already holds {self.size} bytes"
+        assert self.size == 0, f"{self._stem}: a new segment already has {self.size} bytes"
         self.offsets.clear()
         self.times.clear()
         self.aborted.clear()
@@ -237,7 +237,9 @@ class Segment:
                 chunk, chunk_at = self.file.pread(position, _SCAN_BYTES), position
             header = self._parse(chunk, position - chunk_at)
             if position + header.size > self.size:
-                raise StorageError(f"{self._stem}{LOG_SUFFIX} is torn at {position}")
+                raise StorageError(
+                    f"{self._stem}{LOG_SUFFIX} has an incomplete batch at position {position}"
+                )
             yield position, header
             position += header.size
 
@@ -278,7 +280,9 @@ class Segment:
     def _pread(self, at: int, length: int) -> bytes:
         data = self.file.pread(at, length)
         if len(data) != length:
-            raise StorageError(f"{self._stem}{LOG_SUFFIX}: {length} bytes at {at} are gone")
+            raise StorageError(
+                f"{self._stem}{LOG_SUFFIX}: {length} bytes at position {at} are missing"
+            )
         return data
 
     def _parse(self, data: bytes, at: int) -> BatchHeader:

@@ -57,7 +57,12 @@ def settle(disk: Disk, directory: str) -> None:
     for found in filter(None, map(_SWAP.fullmatch, left)):
         if counts(found.string):
             base, end = int(found[1]), int(found[2])
-            logger.info("%s: the compacted segment %d up to %d is put in", directory, base, end)
+            logger.info(
+                "%s: the compacted segment from %d to %d replaces the old ones",
+                directory,
+                base,
+                end,
+            )
             _finish(disk, directory, base, end)
     for name in left:
         if disk.exists(f"{directory}/{name}"):

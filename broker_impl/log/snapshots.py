@@ -45,7 +45,7 @@ class Snapshots:
             try:
                 return offset, ProducerStates.decode(self._disk.read(self._path(offset)), now_ms)
             except MalformedSnapshot as damage:
-                logger.warning("%s: %s; an older one is read", self._path(offset), damage)
+                logger.warning("%s: %s; an older snapshot is read", self._path(offset), damage)
                 self.remove(offset)
         return 0, ProducerStates()
 

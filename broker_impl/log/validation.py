@@ -31,7 +31,7 @@ def producer_batch(
     if len(records) > _MAGIC_AT and records[_MAGIC_AT] < batch.MAGIC:
         raise ApiError(
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-            f"message format {records[_MAGIC_AT]}, only {batch.MAGIC} is stored",
+            f"the message format is {records[_MAGIC_AT]}, but only {batch.MAGIC} is stored",
         )
     try:
         header = batch.parse_header(records)
@@ -40,36 +40,43 @@ def producer_batch(
     if header.size > len(records) or header.magic != batch.MAGIC:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "a batch that is torn or of an unknown format")
     if header.size < len(records):
-        raise ApiError(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, "a partition has more than one batch in the request"
+        )
     if header.size > config.message_bytes_max:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {header.size} bytes, {config.message_bytes_max} allowed",
+            f"the batch has {header.size} bytes, only {config.message_bytes_max} are allowed",
         )
     if header.size > config.segment_bytes:
         raise ApiError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"a batch of {header.size} bytes, a segment has {config.segment_bytes}",
+            f"the batch has {header.size} bytes, but a segment has only {config.segment_bytes}",
         )
     if not is_intact(records, header):
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "a batch whose CRC does not match")
     if header.count < 1 or header.count != header.last_offset_delta + 1:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"{header.count} records that end with offset delta {header.last_offset_delta}",
+            f"the batch has {header.count} records, but its last offset delta is "
+            f"{header.last_offset_delta}",
         )
     if header.is_control:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a control batch from a client")
+        raise ApiError(ErrorCode.INVALID_RECORD, "a client must not send control batches")
     numbered = header.base_sequence >= 0 or by_coordinator
     if header.producer_id >= 0 and (not numbered or header.producer_epoch < 0):
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"epoch {header.producer_epoch}, sequence {header.base_sequence} of a producer with id",
+            f"a batch with a producer id has epoch {header.producer_epoch} and sequence "
+            f"{header.base_sequence}",
         )
     if header.is_transactional and header.producer_id < 0:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a transaction of nobody")
+        raise ApiError(ErrorCode.INVALID_RECORD, "a transactional batch has no producer id")
     if header.compression > batch.ZSTD:
-        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.compression}")
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"compression codec {header.compression} is unknown",
+        )
     if config.timestamp_type == batch.CREATE_TIME:
         _check_times(header, config.timestamp_difference_ms_max, now_ms)
     return header
@@ -91,14 +98,16 @@ def has_keys(records: Buffer) -> bool:
 def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> None:
     """Check the first record's timestamp and the largest: the header holds no others."""
     if header.timestamp_type != batch.CREATE_TIME:
-        raise ApiError(ErrorCode.INVALID_TIMESTAMP, "LogAppendTime is not a producer's to say")
+        raise ApiError(
+            ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type LogAppendTime"
+        )
     if difference_ms_max == _INT64_MAX:
         return
     for timestamp in (header.base_timestamp, header.max_timestamp):
         if timestamp != _NO_TIMESTAMP and abs(timestamp - now_ms) > difference_ms_max:
             raise ApiError(
                 ErrorCode.INVALID_TIMESTAMP,
-                f"timestamp {timestamp} is more than {difference_ms_max} ms from {now_ms}",
+                f"timestamp {timestamp} differs by more than {difference_ms_max} ms from {now_ms}",
             )
 
 
@@ -124,6 +133,7 @@ def continuous(placed: list[tuple[int, BatchHeader]], expected: Offset) -> None:
     for _, header in placed:
         if header.base_offset < expected or header.last_offset_delta < 0:
             raise ApiError(
-                ErrorCode.INVALID_RECORD, f"offset {header.base_offset} where {expected} is next"
+                ErrorCode.INVALID_RECORD,
+                f"the batch begins at offset {header.base_offset}, but {expected} is expected",
             )
         expected = header.next_offset

@@ -77,7 +77,7 @@ def mutant(
     """Register the decorated function as the mutant of this name."""
 
     def register(rule: _Rule) -> _Rule:
-        assert name not in _registry, f"two mutants are called {name}"
+        assert name not in _registry, f"two mutants have the name {name}"
         _registry[name] = Mutant(name, of, source, kind, symptom, schedule, tier, rule)
         return rule
 

@@ -53,7 +53,7 @@ def limit(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
     source="T-28, KAFKA-14055",
     kind="historic",
     symptom="lost-write",
-    schedule="Transactions are committed and aborted, and their log is compacted.",
+    schedule="Transactions are committed and aborted, and the log that holds them is compacted.",
 )
 def has_keys(header: BatchHeader) -> bool:
     """A marker is compacted like any other record, with its version and type as its record key.
@@ -71,7 +71,7 @@ def has_keys(header: BatchHeader) -> bool:
     source="T-27, KAFKA-13727",
     kind="historic",
     symptom="G1a",
-    schedule="There are more keys than the cleaner has room for, and transactions are aborted.",
+    schedule="The cleaner's buffer is too small for all keys, and transactions are aborted.",
     tier=2,
 )
 def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[AbortedTransaction]:
@@ -90,7 +90,8 @@ def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[Abo
     source="T-29, KAFKA-8351",
     kind="historic",
     symptom="G1a",
-    schedule="A transaction that is aborted lies in several segments, which become several.",
+    schedule="The records of an aborted transaction span several segments, which the "
+    "cleaner writes into several new ones.",
     tier=2,
 )
 def carried(fates: Fates) -> Fates:
@@ -108,7 +109,8 @@ def carried(fates: Fates) -> Fates:
     source="T-42, KAFKA-7467",
     kind="historic",
     symptom="crash",
-    schedule="Markers are older than delete.retention.ms, and a replica reads what they leave.",
+    schedule="Transaction markers get older than delete.retention.ms, and a replica fetches the "
+    "log that was compacted since.",
     tier=3,
 )
 def decode_marker(data: Buffer) -> Marker | None:
@@ -133,7 +135,7 @@ def decode_marker(data: Buffer) -> Marker | None:
     source="G18, KAFKA-6264, KAFKA-12520",
     kind="historic",
     symptom="lost-write",
-    schedule="The power goes while a compacted segment takes the place of several.",
+    schedule="Power is lost while a compacted segment replaces several older segments.",
     tier=2,
 )
 def counts(name: str) -> bool:
@@ -151,7 +153,8 @@ def counts(name: str) -> bool:
     source="H08, KAFKA-12840",
     kind="historic",
     symptom="invariant:compaction-as-configured",
-    schedule="A topic loses compact from its cleanup.policy while its log is compacted.",
+    schedule="The policy `compact` is removed from a topic's cleanup.policy while its log is being "
+    "compacted.",
     tier=2,
 )
 def goes_on(config: LogConfig) -> bool:
@@ -169,8 +172,8 @@ def goes_on(config: LogConfig) -> bool:
     source="H07, KAFKA-5490, KAFKA-8335",
     kind="historic",
     symptom="duplicate",
-    schedule="A produce has no answer, its records are replaced, a replica that was away fetches "
-    "what is left, and is elected.",
+    schedule="A produce request gets no response and its records are overwritten; a replica that "
+    "was down fetches the rest of the log and is elected.",
     tier=2,
 )
 def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> bool:

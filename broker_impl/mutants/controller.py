@@ -20,8 +20,9 @@ from broker_impl.zookeeper.multi import Create, SetData
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="A leader takes a follower out of the ISR after the controller has decided about "
-    "another broker's death, and before it has written that down; then the leader dies.",
+    schedule="A leader removes a follower from the ISR after the controller has computed the "
+    "partition's state for another broker's death, and before it has written that state; then "
+    "the leader dies.",
 )
 def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
     """The controller decides from the partition state that it has cached, not from the current one.
@@ -39,8 +40,8 @@ def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
     source="C09, KAFKA-6082",
     kind="mutation",
     symptom="invariant:one-controller-per-epoch",
-    schedule="A broker that wants to be the controller has read the epoch, and another is elected "
-    "and loses its session before it goes on.",
+    schedule="A broker that is a candidate for controller has read the controller epoch; before "
+    "it continues, another broker is elected controller and loses its session.",
 )
 def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
     """A broker becomes the controller first, and increments the controller epoch in a second write.
@@ -57,8 +58,8 @@ def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
     source="C01, KAFKA-1188, KAFKA-1483",
     kind="historic",
     symptom="stuck",
-    schedule="What a controller tells a broker of who is alive is under way until another is in "
-    "office and somebody is back.",
+    schedule="A controller's request that lists the live brokers is delayed until another "
+    "controller is elected and a broker has come back.",
 )
 def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """A broker obeys a request of any controller, whatever its controller epoch.
@@ -77,8 +78,8 @@ def controller(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     source="C04, KAFKA-7235, KIP-380",
     kind="historic",
     symptom="lost-write",
-    schedule="A leader loses power, and what it had not synced, while an order to it is under way, "
-    "and is back before the controller has noticed anything.",
+    schedule="A leader loses power together with records that were not synced while a controller "
+    "request to it is delayed, and restarts before the controller has noticed its failure.",
 )
 def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
     """A broker obeys requests that were meant for its previous incarnation.
@@ -96,8 +97,8 @@ def broker(request_epoch: Epoch, own_epoch: Epoch) -> ErrorCode:
     source="C03",
     kind="mutation",
     symptom="lost-write",
-    schedule="An order to lead arrives once more, late, when another leads already and clients "
-    "still ask the broker that led before.",
+    schedule="A delayed duplicate of a LeaderAndIsr request arrives when another broker already "
+    "leads the partition and clients still send requests to the former leader.",
 )
 def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """A replica accepts every LeaderAndIsr request, whatever its leader epoch.
@@ -113,11 +114,11 @@ def leader_and_isr(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
 @mutant(
     "reassign-completes-early",
     of="broker_impl.controller.reassignment:is_complete",
-    source="C12; KAFKA-4214, KAFKA-6193, KIP-455 are about its neighbours",
+    source="C12; KAFKA-4214, KAFKA-6193 and KIP-455 are related",
     kind="mutation",
     symptom="lost-write",
-    schedule="Half of a partition moves to a broker that does not hear the leader yet, and the "
-    "leader loses power.",
+    schedule="Half of a partition's replicas are reassigned to a broker that cannot reach the "
+    "leader yet, and the leader loses power.",
 )
 def is_complete(
     wanted: Sequence[BrokerId], isr: Container[BrokerId], live: Container[BrokerId]
@@ -138,8 +139,8 @@ def is_complete(
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="A replica is moved away and back; the order to delete it comes once more, late, when "
-    "it is in sync again; then the leader dies.",
+    schedule="A replica is reassigned to another broker and back; a delayed duplicate of the "
+    "StopReplica request arrives when the replica is in sync again; then the leader dies.",
 )
 def stop(request_epoch: Epoch, known_epoch: Epoch, delete: bool) -> ErrorCode:
     """A broker stops and deletes a replica on every StopReplica request, whatever its leader epoch.
@@ -155,11 +156,11 @@ def stop(request_epoch: Epoch, known_epoch: Epoch, delete: bool) -> ErrorCode:
 @mutant(
     "preferred-not-in-isr",
     of="broker_impl.controller.election:preferred",
-    source="C10; KAFKA-9866 is about its neighbour",
+    source="C10; KAFKA-9866 is related",
     kind="mutation",
     symptom="lost-write",
-    schedule="The preferred leader is alive and does not reach the leader of now until leaderships "
-    "are balanced.",
+    schedule="The preferred leader is alive and cannot reach the current leader until preferred "
+    "leaders are restored.",
 )
 def preferred(
     replicas: Sequence[BrokerId],
@@ -185,8 +186,8 @@ def preferred(
     source="finding 9",
     kind="historic",
     symptom="stuck",
-    schedule="What the controller tells a broker about who is alive is late, is sent again, and "
-    "comes when somebody is back.",
+    schedule="A controller's request that lists the live brokers is delayed and duplicated, and "
+    "arrives when a broker has come back.",
     tier=2,
 )
 def connection(number: int, newest: int) -> ErrorCode:
@@ -203,10 +204,11 @@ def connection(number: int, newest: int) -> ErrorCode:
 @mutant(
     "deleted-log-recreated-by-lisr",
     of="broker_impl.replica.fencing:late_roles",
-    source="C17, finding 16; KAFKA-15218 and KAFKA-13815 are its neighbours",
+    source="C17, finding 16; KAFKA-15218 and KAFKA-13815 are related",
     kind="mutation",
     symptom="invariant:leader-completeness",
-    schedule="An order to lead is late, is sent again, and comes when its partition has moved.",
+    schedule="A LeaderAndIsr request is delayed and duplicated, and arrives when the partition has "
+    "been reassigned.",
     tier=3,
 )
 def late_roles(late: ErrorCode) -> ErrorCode:
@@ -222,12 +224,12 @@ def late_roles(late: ErrorCode) -> ErrorCode:
 @mutant(
     "returned-keep-their-places",
     of="broker_impl.controller.election:returned",
-    source="finding 7, as KIP-903",
+    source="finding 7, like KIP-903",
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="The controller, which leads too, loses power, and is registered again before anybody "
-    "has become the next one.",
+    schedule="The controller, which also leads partitions, loses power and registers again "
+    "before another broker has been elected controller.",
 )
 def returned(
     replicas: Sequence[BrokerId],
@@ -251,7 +253,8 @@ def returned(
     source="C14, KIP-516",
     kind="historic",
     symptom="phantom",
-    schedule="A topic is deleted and created again while a broker is down, which leads later.",
+    schedule="A topic is deleted and created again while a broker is down; later that broker is "
+    "elected leader.",
 )
 def is_gone(state: DeletionState) -> bool:
     """A topic counts as deleted once every reachable broker has deleted its replicas.

@@ -12,7 +12,7 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset
     source="A01, KAFKA-1211, KIP-101",
     kind="historic",
     symptom="lost-write",
-    schedule="A follower restarts (or merely gets a new leader) before it has heard of the newest "
+    schedule="A follower restarts (or gets a new leader) before it has received the latest high "
     "watermark, and the leader dies before the follower has fetched again.",
 )
 def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -> Offset | None:
@@ -32,8 +32,8 @@ def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -
     source="A02, KAFKA-1211, KIP-101",
     kind="historic",
     symptom="lost-write",
-    schedule="Somebody comes to lead without records that a former leader counts as committed, "
-    "appends others in their place, and the former leader follows it.",
+    schedule="A replica is elected that lacks records which a former leader counts as committed; "
+    "it appends others at their offsets, and the former leader follows it.",
 )
 def compares_by(latest_epoch: Epoch) -> Epoch:
     """Logs are compared by offset alone: a follower does not send the epoch of its last record.
@@ -54,8 +54,8 @@ def compares_by(latest_epoch: Epoch) -> Epoch:
     source="A03, KAFKA-6361, KIP-279",
     kind="historic",
     symptom="lost-write",
-    schedule="Two elections in a row, so that a follower's last epoch is one that the leader has "
-    "never seen, and lies where the leader has records of the epoch before.",
+    schedule="Two elections happen one after the other, so that the follower's last epoch is "
+    "unknown to the new leader, which has records of an earlier epoch at those offsets.",
 )
 def told(asked: Epoch, known: Epoch) -> Epoch:
     """A leader answers where an epoch ends, but not for which epoch.
@@ -74,8 +74,9 @@ def told(asked: Epoch, known: Epoch) -> Epoch:
     source="A04, KAFKA-7164",
     kind="historic",
     symptom="lost-write",
-    schedule="A follower misses an epoch: its leader is replaced, cuts its log under the other, "
-    "and leads again, while the controller's orders do not reach the follower.",
+    schedule="A follower misses an epoch: its leader is replaced, truncates its log under the "
+    "next leader and is elected again, while the controller's requests do not reach the "
+    "follower.",
     tier=2,
 )
 def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
@@ -94,8 +95,8 @@ def starts_over(former_leader: BrokerId | None, leader: BrokerId) -> bool:
     source="A08, KAFKA-7395, KIP-320",
     kind="historic",
     symptom="lost-write",
-    schedule="A follower hears of no new epoch and goes on fetching from a leader that was "
-    "replaced meanwhile, has cut its log, and leads again.",
+    schedule="A follower does not learn of a new epoch and keeps fetching from a leader that was "
+    "replaced meanwhile, has truncated its log and has been elected again.",
 )
 def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """Leaders do not compare epochs: a follower's fetch is served, and counts, in any epoch.
@@ -112,8 +113,8 @@ def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     source="A11, KAFKA-13141",
     kind="historic",
     symptom="lost-write",
-    schedule="A former leader comes back with more than was committed, fetches from its successor, "
-    "and the successor dies before it has fetched again.",
+    schedule="A former leader comes back with uncommitted records and fetches from its "
+    "successor, which dies before the former leader has fetched again.",
 )
 def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     """A leader takes every fetch offset for the follower's log end, even if the log diverges.
@@ -132,8 +133,8 @@ def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     source="A07, KAFKA-7786",
     kind="historic",
     symptom="lost-write",
-    schedule="A follower asks its leader where its last epoch ended, and before it has the answer "
-    "another leads, whose log is shorter there.",
+    schedule="A follower asks its leader where its last epoch ended; before the response "
+    "arrives, another replica is elected whose log ends earlier in that epoch.",
     tier=2,
 )
 def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
@@ -152,7 +153,8 @@ def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
     source="A15, KAFKA-10706",
     kind="historic",
     symptom="stuck",
-    schedule="A leader is replaced before it has appended anything in its epoch, and follows.",
+    schedule="A leader is replaced before it has appended a record in its epoch, and becomes a "
+    "follower.",
     tier=2,
 )
 def cuts(offset: Offset, log_end: Offset) -> bool:
@@ -172,7 +174,8 @@ def cuts(offset: Offset, log_end: Offset) -> bool:
     source="A16, KAFKA-10432",
     kind="historic",
     symptom="invariant:epoch-cache",
-    schedule="Power is lost in the first epoch of a log, and with it the file that tells of it.",
+    schedule="Power is lost in the first epoch of a log, and the file with the leader epochs is "
+    "lost with it.",
     tier=3,
 )
 def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
@@ -191,8 +194,8 @@ def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
     source="A21, KAFKA-7738, KAFKA-9212",
     kind="historic",
     symptom="invariant:metadata-epoch-monotone",
-    schedule="A message of the controller to a broker is late, is sent again, and comes when the "
-    "next leader has been told of.",
+    schedule="A controller's request to a broker is delayed and duplicated, and arrives when the "
+    "broker already knows the next leader.",
     tier=2,
 )
 def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:

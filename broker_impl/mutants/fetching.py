@@ -10,8 +10,8 @@ from broker_impl.wire.types import Epoch
     source="A14, KAFKA-13207, KAFKA-8012",
     kind="historic",
     symptom="crash",
-    schedule="A follower with more than its leader has fetches, and comes to lead itself before "
-    "the answer, that their logs have parted, is there.",
+    schedule="A follower whose log is longer than its leader's sends a fetch, and is elected "
+    "leader before it receives the response that their logs diverge.",
     tier=2,
 )
 def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:

@@ -13,8 +13,8 @@ from broker_impl.mutants import mutant
     source="F01, KAFKA-2596",
     kind="historic",
     symptom="double-owner",
-    schedule="A member stands still in the midst of a commit for longer than its session lasts, "
-    "while the others read on.",
+    schedule="A member pauses in the middle of a commit for longer than its session timeout, "
+    "while the other members keep reading.",
 )
 def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
     """Any process may commit, whatever its generation, whether or not it is a member.
@@ -31,7 +31,7 @@ def committer_error(of_member: ErrorCode, said: int, current: int) -> ErrorCode:
     source="F16, KAFKA-4362, KAFKA-10614",
     kind="historic",
     symptom="commit-regression",
-    schedule="A coordinator loses its office, and clients go on asking it.",
+    schedule="A coordinator is replaced, and clients keep sending requests to it.",
 )
 def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
     """A coordinator keeps answering after another broker has become leader of its partition.
@@ -48,7 +48,7 @@ def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
     source="F04, KAFKA-2017",
     kind="historic",
     symptom="double-owner",
-    schedule="A coordinator's log is not replicated any more, its group rebalances, and the "
+    schedule="The log of a coordinator is no longer replicated, its group rebalances, and the "
     "coordinator dies.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
@@ -101,7 +101,8 @@ def restore(group: Group, record: GroupRecord | None, now: float) -> None:
     source="F19, KAFKA-8954",
     kind="historic",
     symptom="subscribed-deletion",
-    schedule="Offsets of a group are deleted while its members read on, and then it rebalances.",
+    schedule="Offsets of a group are deleted while its members keep reading, and then the group "
+    "rebalances.",
     tier=2,
 )
 def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:

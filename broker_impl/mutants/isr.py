@@ -11,7 +11,7 @@ from broker_impl.wire.types import BrokerId, Offset
     source="B07",
     kind="mutation",
     symptom="lost-write",
-    schedule="The leader is killed, or cut off and replaced, while producers with acks=all write.",
+    schedule="The leader is killed, or isolated and replaced, while producers with acks=all write.",
 )
 def outcome(
     required: Offset, high_watermark: Offset, replicated: Offset, in_sync: int, isr_min: int
@@ -30,8 +30,9 @@ def outcome(
     source="B04, KAFKA-1555",
     kind="mutation",
     symptom="lost-write",
-    schedule="The followers are cut off or paused for longer than replica.lag.time.max.ms, so that "
-    "the leader is alone in the ISR; then it loses its disk, or is replaced uncleanly.",
+    schedule="The followers are isolated or paused for longer than replica.lag.time.max.ms, so "
+    "that the ISR shrinks to the leader alone; then the leader loses its disk, or is replaced "
+    "by an unclean election.",
 )
 def enough_in_sync(in_sync: int, isr_min: int) -> bool:
     """min.insync.replicas is ignored, before the append and after it.
@@ -48,8 +49,8 @@ def enough_in_sync(in_sync: int, isr_min: int) -> bool:
     source="B03, KIP-497, KAFKA-8836",
     kind="mutation",
     symptom="lost-write",
-    schedule="A leader loses ZooKeeper and its followers for longer than replica.lag.time.max.ms, "
-    "and another is elected while clients still write to it.",
+    schedule="A leader is cut off from ZooKeeper and from its followers for longer than "
+    "replica.lag.time.max.ms, and another is elected while clients still write to it.",
 )
 def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float) -> bool:
     """The high watermark waits only for followers that keep up, whether or not they are in the ISR.
@@ -67,8 +68,8 @@ def counts(in_maximal_isr: bool, now: float, caught_up_at: float, lag_max: float
     source="B06, KAFKA-15583, KIP-966",
     kind="historic",
     symptom="lost-write",
-    schedule="Producers with acks=1 write to a leader that is alone in the ISR, consumers read, "
-    "and the leader loses what it has, or is replaced uncleanly.",
+    schedule="Producers with acks=1 write to a leader that is alone in the ISR, consumers read "
+    "those records, and the leader loses them, or is replaced by an unclean election.",
     tier=2,
 )
 def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) -> Offset:
@@ -87,7 +88,7 @@ def high_watermark(current: Offset, replicated: Offset, enough_in_sync: bool) ->
     source="B15, KAFKA-725",
     kind="mutation",
     symptom="lost-write",
-    schedule="Followers are cut off or dead while producers write and consumers read, and the "
+    schedule="Followers are isolated or dead while producers write and consumers read, and the "
     "leader is replaced.",
 )
 def read_limit(
@@ -111,8 +112,8 @@ def read_limit(
     source="B01",
     kind="mutation",
     symptom="lost-write",
-    schedule="A leader decides on another ISR, and is replaced before the write has reached "
-    "ZooKeeper; later it goes, and comes back.",
+    schedule="A leader computes another ISR and is replaced before its write has reached "
+    "ZooKeeper; later the new leader fails, and comes back.",
 )
 def written_at(zk_version: int) -> int:
     """A leader writes its ISR whatever version the state znode has meanwhile.
@@ -131,8 +132,8 @@ def written_at(zk_version: int) -> int:
     source="B02, KAFKA-2729, KAFKA-3042",
     kind="historic",
     symptom="stuck",
-    schedule="A leader would change its ISR while ZooKeeper cannot be reached, or has another "
-    "version of it.",
+    schedule="A leader wants to change its ISR while ZooKeeper is unreachable or has another "
+    "version of the ISR.",
 )
 def looks_again() -> bool:
     """A leader whose ISR write failed does not read the state znode again.

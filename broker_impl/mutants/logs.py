@@ -19,7 +19,7 @@ from broker_impl.wire.types import Buffer, Offset
     source="G01",
     kind="mutation",
     symptom="crash",
-    schedule="A broker loses power while it writes, and is started again.",
+    schedule="A broker loses power while it writes, and is restarted.",
 )
 def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
     """A segment that has indexes is trusted, after a crash as after a clean shutdown.
@@ -37,8 +37,8 @@ def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
     source="G02, KAFKA-10471",
     kind="mutation",
     symptom="crash",
-    schedule="A broker is stopped in order, started, loses power while it writes, and is started "
-    "again.",
+    schedule="A broker is shut down cleanly and restarted, loses power while it writes, and is "
+    "restarted again.",
 )
 def consume_clean_marker(disk: Disk) -> bool:
     """The marker of a clean shutdown is not removed when the broker has read it.
@@ -56,7 +56,7 @@ def consume_clean_marker(disk: Disk) -> bool:
     source="G05, KAFKA-3968",
     kind="historic",
     symptom="lost-write",
-    schedule="A log that syncs what it acknowledges begins a new segment, and the power goes.",
+    schedule="A log that syncs before it acknowledges rolls a new segment, and power is lost.",
 )
 def new_segment(
     disk: Disk, directory: str, base_offset: Offset, config: LogConfig, now_ms: int
@@ -77,7 +77,7 @@ def new_segment(
     source="G20",
     kind="mutation",
     symptom="phantom",
-    schedule="One bit of a produce is turned over on its way to a leader without followers.",
+    schedule="One bit of a produce request is flipped on its way to a leader without followers.",
 )
 def is_intact(records: Buffer, header: BatchHeader) -> bool:
     """A leader appends what a producer sends without checking its CRC.
@@ -95,7 +95,7 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     source="G04, KAFKA-10101",
     kind="historic",
     symptom="lost-write",
-    schedule="A broker is killed and started again, stopped in order, and then the power goes.",
+    schedule="A broker is killed and restarted, shut down cleanly, and then power is lost.",
     tier=2,
 )
 def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
@@ -114,7 +114,8 @@ def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
     source="G15, KAFKA-17181",
     kind="historic",
     symptom="invariant:candidate-completeness",
-    schedule="The disk of a follower is full for a moment; later it is killed and started again.",
+    schedule="The disk of a follower is full for a moment; later the follower is killed and "
+    "restarted.",
     tier=2,
 )
 def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
@@ -152,7 +153,7 @@ def owes_a_batch(bytes_read: int) -> bool:
     source="G06, KAFKA-5634",
     kind="historic",
     symptom="invariant:offsets-in-order",
-    schedule="Retention looks at a leader whose followers are behind, and whose clock has jumped.",
+    schedule="Retention runs on a leader whose followers lag and whose clock has jumped.",
     tier=2,
 )
 def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
@@ -190,7 +191,7 @@ def has_keys(records: Buffer) -> bool:
     source="D08, KAFKA-7692, KAFKA-7693",
     kind="historic",
     symptom="stuck-producer",
-    schedule="A producer has sent 2³¹ records to a partition.",
+    schedule="A producer sends more than 2³¹ records to a partition.",
     tier=2,
 )
 def follows(last: int, first: int) -> bool:
@@ -209,8 +210,8 @@ def follows(last: int, first: int) -> bool:
     kind="historic",
     symptom="stuck",
     tier=2,
-    schedule="Records are deleted up to the midst of a batch, and a replica that was away has none "
-    "of that batch.",
+    schedule="Records are deleted up to the middle of a batch, and a replica that was down has "
+    "no record of that batch.",
 )
 def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
     """An empty log starts exactly at its given start offset and accepts no earlier record.

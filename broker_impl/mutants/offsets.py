@@ -47,7 +47,8 @@ def keep_later(
     source="F15, KAFKA-16735",
     kind="mutation",
     symptom="commit-regression",
-    schedule="A group commits, and its coordinator dies before its followers have asked for more.",
+    schedule="A group commits offsets, and its coordinator dies before its followers have fetched "
+    "again.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
     """A commit is acknowledged once the coordinator alone has it.
@@ -64,8 +65,8 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     source="F14, KAFKA-5600",
     kind="mutation",
     symptom="lost-commit",
-    schedule="A coordinator dies, and somebody asks what is committed while the next one waits for "
-    "its followers.",
+    schedule="A coordinator dies, and a client fetches committed offsets while the next "
+    "coordinator waits for its followers.",
 )
 def untold(office: ErrorCode) -> ErrorCode:
     """A coordinator answers while it still reads its log: it knows of no commits yet.
@@ -82,7 +83,7 @@ def untold(office: ErrorCode) -> ErrorCode:
     source="T-31, KIP-98",
     kind="mutation",
     symptom="eos-mismatch",
-    schedule="A transaction that commits offsets is aborted, and its member leaves.",
+    schedule="A transaction with committed offsets is aborted, and the member leaves the group.",
 )
 def counts_at_once(producer_id: int) -> bool:
     """The offsets that a transaction commits count at once, whether or not it is committed later.
@@ -98,8 +99,8 @@ def counts_at_once(producer_id: int) -> bool:
     source="T-34, KAFKA-17507",
     kind="historic",
     symptom="eos-mismatch",
-    schedule="A group's partition is given to another member right after a transaction has ended, "
-    "or its next transaction is aborted.",
+    schedule="A partition is assigned to another member of the group right after a transaction "
+    "has ended, or the next transaction is aborted.",
 )
 def offsets_count(
     groups: services.Groups, partition: int, marker: WritableTxnMarker, at: Offset
@@ -123,8 +124,8 @@ def offsets_count(
     source="T-44, finding 21",
     kind="historic",
     symptom="commit-ahead",
-    schedule="A follower hangs while offsets are committed in a transaction, until that has been "
-    "aborted for its age.",
+    schedule="A follower hangs while offsets are committed in a transaction, until the "
+    "transaction is aborted because it timed out.",
     tier=2,
 )
 def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bool] | None:
@@ -141,7 +142,7 @@ def fate(markers: Sequence[tuple[Offset, bool]], at: Offset) -> tuple[Offset, bo
     source="F18, KAFKA-4704, KAFKA-12520",
     kind="mutation",
     symptom="commit-regression",
-    schedule="Offsets are deleted, and their coordinator dies.",
+    schedule="Offsets are deleted, and the group's coordinator dies.",
 )
 def takes_back(at: Offset, placed: Placed | None) -> bool:
     """A coordinator that reads its log ignores tombstones of committed offsets.
@@ -157,7 +158,7 @@ def takes_back(at: Offset, placed: Placed | None) -> bool:
     source="F24",
     kind="historic",
     symptom="commit-mismatch",
-    schedule="Offsets are committed with metadata, and their coordinator dies.",
+    schedule="Offsets are committed with metadata, and the group's coordinator dies.",
     tier=2,
 )
 def encode_offset(committed: Committed) -> bytes:
@@ -176,7 +177,8 @@ def encode_offset(committed: Committed) -> bytes:
     source="T-33, KAFKA-5247",
     kind="historic",
     symptom="commit-regression",
-    schedule="A group commits in a transaction, and plainly before that has ended.",
+    schedule="A group commits offsets in a transaction, and also outside of it before the "
+    "transaction has ended.",
     tier=2,
 )
 def supersedes(new: Offset, old: Offset | None) -> bool:
@@ -211,8 +213,8 @@ def goes_on(offset: Offset, first: Offset | None) -> bool:
     source="T-37, KAFKA-19163, KAFKA-19164",
     kind="historic",
     symptom="lost-commit",
-    schedule="A group that has nothing else commits in a transaction, and is looked at for offsets "
-    "to expire before that has ended.",
+    schedule="A group without other offsets commits in a transaction, and the coordinator checks "
+    "for expired offsets before the transaction has ended.",
     tier=2,
 )
 def is_settled(*, is_writing: bool, is_pending: bool) -> bool:

@@ -18,8 +18,8 @@ from broker_impl.wire.types import Offset
     source="D01, KIP-98",
     kind="mutation",
     symptom="duplicate",
-    schedule="The answer to a produce is lost, the leader is killed, and the client tries again at "
-    "the next leader.",
+    schedule="The response to a produce request is lost, the leader is killed, and the client "
+    "retries at the next leader.",
 )
 def folds_replicated_batches() -> bool:
     """A follower appends fetched batches without recording them in its producer state.
@@ -36,8 +36,8 @@ def folds_replicated_batches() -> bool:
     source="D02, KIP-98",
     kind="mutation",
     symptom="duplicate",
-    schedule="The answer to a produce is lost, the only replica is killed and started again, and "
-    "the client tries again.",
+    schedule="The response to a produce request is lost, the only replica is killed and "
+    "restarted, and the client retries.",
 )
 def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> ProducerStates:
     """A broker starts without producer state: it loads no snapshot and does not replay the log.
@@ -54,7 +54,7 @@ def replay(snapshots: Snapshots, segments: list[Segment], now_ms: int) -> Produc
     source="D06, KAFKA-5494",
     kind="mutation",
     symptom="duplicate",
-    schedule="A produce is kept on its way until its sender has sent it again and something after.",
+    schedule="A produce request is delayed until its producer has retried it and sent another.",
 )
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
     """A leader remembers only a producer's last batch and takes any earlier batch for a new one.
@@ -75,7 +75,10 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
             return last
         if header.base_sequence <= sequence_after(last.last_sequence, 1):
             return None
-    raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "a gap, or an epoch that is over")
+    raise ApiError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        "a gap, or an epoch that is over",
+    )
 
 
 @mutant(
@@ -84,8 +87,8 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     source="D07, KIP-98",
     kind="mutation",
     symptom="duplicate",
-    schedule="A produce is kept on its way until its sender has sent it again and far more than "
-    "five batches after it.",
+    schedule="A produce request is delayed until its producer has retried it and sent many more "
+    "than five later batches.",
 )
 def follows(last: int, first: int) -> bool:
     """A leader compares sequence numbers to recognize recent batches, but not to check their order.
@@ -104,8 +107,8 @@ def follows(last: int, first: int) -> bool:
     source="D12, KAFKA-9144",
     kind="historic",
     symptom="duplicate",
-    schedule="A broker's clock is ahead of its clients' by more than producer.id.expiration.ms, "
-    "and an answer to a produce is lost.",
+    schedule="The broker's clock is ahead of its clients' clocks by more than "
+    "producer.id.expiration.ms, and the response to a produce request is lost.",
 )
 def silent_since_ms(entry: ProducerEntry) -> int:
     """A producer counts as silent since the timestamp of its last records.
@@ -123,8 +126,8 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     source="T1, KIP-98",
     kind="mutation",
     symptom="G1a",
-    schedule="A leader is shut down and started again while a transaction is open, which is "
-    "aborted then.",
+    schedule="A leader is shut down and restarted while a transaction is open, which is then "
+    "aborted.",
 )
 def stored_start(start: Offset | None) -> Offset:
     """A snapshot holds each producer's sequence numbers, but not the start of its open transaction.
@@ -142,8 +145,8 @@ def stored_start(start: Offset | None) -> Offset:
     source="D03, KAFKA-6683",
     kind="historic",
     symptom="lost-write",
-    schedule="Power is lost between the snapshot with which a segment begins and its first batch, "
-    "and the batch is sent again.",
+    schedule="Power is lost between the snapshot at the start of a segment and the first batch "
+    "of that segment, and the batch is sent again.",
     tier=2,
 )
 def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
@@ -163,7 +166,7 @@ def remembered(write: Callable[[], None], remember: Callable[[], None]) -> None:
     source="D04, KAFKA-9892",
     kind="historic",
     symptom="invariant:producer-state",
-    schedule="Records of a producer are deleted with their segments, and the power goes.",
+    schedule="Records of a producer are deleted with their segments, and power is lost.",
     tier=2,
 )
 def store(disk: Disk, path: str, data: bytes) -> None:
@@ -185,8 +188,8 @@ def store(disk: Disk, path: str, data: bytes) -> None:
     source="D11, KAFKA-6003",
     kind="historic",
     symptom="stuck",
-    schedule="A follower has forgotten a producer that was silent, its leader has not, and the "
-    "producer goes on.",
+    schedule="A follower has expired the state of an idle producer, its leader has not, and the "
+    "producer sends again.",
     tier=2,
 )
 def copied(

@@ -20,7 +20,7 @@ from broker_impl.wire.types import Epoch, Offset
     source="KIP-101, KIP-279, KIP-320; before KIP-595",
     kind="protocol",
     symptom="",
-    schedule="None: it loses nothing.",
+    schedule="None: the protocol loses no data.",
 )
 def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) -> bool:
     """A leader does not compare the epoch of a fetch with its own log.
@@ -38,7 +38,7 @@ def diverges(last_epoch: Epoch, offset: Offset, answer: tuple[Epoch, Offset]) ->
     source="KIP-595",
     kind="protocol",
     symptom="",
-    schedule="None: it loses nothing.",
+    schedule="None: the protocol loses no data.",
 )
 def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -> Offset | None:
     """A follower keeps its log and fetches at once; the answer says where the two logs diverge.
@@ -58,7 +58,7 @@ def on_new_epoch(log_end: Offset, high_watermark: Offset, latest_epoch: Epoch) -
     source="A17, KAFKA-16541",
     kind="protocol",
     symptom="",
-    schedule="None: it loses nothing.",
+    schedule="None: the protocol loses no data.",
 )
 def write_epochs(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
     """The epoch checkpoint is written but not synced.

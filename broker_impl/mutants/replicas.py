@@ -12,8 +12,8 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset
     kind="mutation",
     symptom="lost-write",
     tier=2,
-    schedule="A leader adds a follower to the ISR and is not told that it is written; the follower "
-    "falls behind again, and the leader dies.",
+    schedule="A leader adds a follower to the ISR and does not learn that the ISR was written; "
+    "the follower falls behind again, and the leader dies.",
 )
 def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> frozenset[BrokerId]:
     """A leader counts only the confirmed ISR, not the followers that it is adding.
@@ -31,8 +31,8 @@ def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> fr
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="A leader has not heard of the newest watermark when it is elected; a follower that "
-    "was not in sync has reached the one that it knows, and the leader dies.",
+    schedule="A leader is elected before it has received the latest high watermark; a follower "
+    "that was not in sync reaches the watermark that this leader knows, and the leader dies.",
 )
 def may_join(
     follower_end: Offset, high_watermark: Offset, epoch_start: Offset, eligible: bool
@@ -53,8 +53,8 @@ def may_join(
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="A follower that has everything is cut off while nothing is written, and its leader "
-    "loses power.",
+    schedule="A follower that is caught up is isolated while no records are written, and its "
+    "leader loses power.",
 )
 def out_of_sync(
     follower_end: Offset, leader_end: Offset, now: float, caught_up_at: float, lag_max: float
@@ -74,9 +74,9 @@ def out_of_sync(
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="The answer to a leader's write of the ISR is late; meanwhile the controller writes "
-    "another, and the leader proposes one more, which does not reach ZooKeeper before the leader "
-    "dies.",
+    schedule="The response to a leader's write of the ISR is late; meanwhile the controller "
+    "writes another ISR, and the leader proposes one more, which does not reach ZooKeeper "
+    "before the leader dies.",
 )
 def confirms(written: int, known: int) -> bool:
     """A leader takes any answer about an ISR for the answer to its latest proposal.
@@ -94,8 +94,9 @@ def confirms(written: int, known: int) -> bool:
     source="B12, KAFKA-769, KAFKA-851, KAFKA-858, KAFKA-1647",
     kind="historic",
     symptom="lost-write",
-    schedule="Under followers that cut at their own watermark: brokers are back, checkpoint, and "
-    "hear of a leader only then, who dies before a follower has fetched anew.",
+    schedule="Followers truncate to their own high watermarks: brokers restart, write their "
+    "checkpoints before they learn of a leader, and that leader dies before a follower has "
+    "fetched again.",
 )
 def untold(checkpointed: Offset) -> Offset:
     """A broker that has started checkpoints watermark 0 for each log until it is made a follower.
@@ -113,8 +114,9 @@ def untold(checkpointed: Offset) -> Offset:
     kind="historic",
     symptom="lost-write",
     tier=2,
-    schedule="A follower that ZooKeeper has given up catches up and joins; then it loses power, "
-    "and its leader dies before it has fetched again what it lost.",
+    schedule="A follower whose registration in ZooKeeper had expired catches up and joins the "
+    "ISR; then it loses power, and its leader dies before the follower has fetched the lost "
+    "records again.",
 )
 def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
     """A leader adds a follower to the ISR that ZooKeeper and the controller consider dead.
@@ -131,8 +133,8 @@ def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
     source="B16, KAFKA-10778",
     kind="historic",
     symptom="stuck",
-    schedule="The disk of a leader is full for a moment, and free again before anything but an "
-    "append has failed.",
+    schedule="The disk of a leader is full for a moment, so that one append fails, and has free "
+    "space again before any other operation fails.",
 )
 def of_append(error: StorageError) -> StorageError | ApiError:
     """A leader rejects a batch that could not be written, and continues with the next one.
@@ -150,8 +152,9 @@ def of_append(error: StorageError) -> StorageError | ApiError:
     source="C22, KAFKA-2960, KAFKA-1148",
     kind="historic",
     symptom="lost-write",
-    schedule="A leader that reaches no follower is replaced while requests wait for their "
-    "acknowledgement, cuts what they appended, and leads again before they time out.",
+    schedule="A leader that reaches no follower is replaced while requests wait for "
+    "acknowledgement, truncates the records of these requests, and is elected again before the "
+    "requests time out.",
 )
 def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
     """A produce request keeps waiting for its acknowledgement when the leader is replaced.
@@ -170,8 +173,8 @@ def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
     kind="mutation",
     symptom="inconsistent-offsets",
     tier=2,
-    schedule="A leader that reaches no follower is asked to delete what it has only appended, and "
-    "dies.",
+    schedule="A leader that reaches no follower is asked to delete records that are not "
+    "committed yet, and dies.",
 )
 def deletable_end(high_watermark: Offset, log_end: Offset) -> Offset:
     """DeleteRecords may delete all records that a leader has, committed or not.

@@ -22,7 +22,7 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
     source="T-22, KIP-98",
     kind="mutation",
     symptom="precommitted-read",
-    schedule="A transaction is open while somebody reads.",
+    schedule="A transaction is open while a consumer reads.",
 )
 def read_limit(
     replica_id: BrokerId,
@@ -45,7 +45,7 @@ def read_limit(
     source="T-24, KAFKA-5376",
     kind="historic",
     symptom="precommitted-read",
-    schedule="A reader waits at the end of a log, and a transaction writes there.",
+    schedule="A consumer waits at the end of a log for records that a transaction then writes.",
 )
 def isolation_of(asked: int, again: bool) -> int:
     """A fetch that had to wait for records is answered as if it had asked for uncommitted ones.
@@ -62,7 +62,7 @@ def isolation_of(asked: int, again: bool) -> int:
     source="T2, KIP-98",
     kind="mutation",
     symptom="G1a",
-    schedule="A transaction is aborted, and somebody reads on.",
+    schedule="A transaction is aborted, and a consumer keeps reading.",
 )
 def overlapping(
     indexes: Iterable[AbortedIndex], first: Offset, end: Offset
@@ -81,7 +81,7 @@ def overlapping(
     source="T-06, KAFKA-5231",
     kind="historic",
     symptom="lost-write",
-    schedule="A producer takes over a transactional id under which nothing is open.",
+    schedule="A producer takes over a transactional id that has no open transaction.",
 )
 def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
     """A producer that takes over a transactional id gets the same epoch as its predecessor.
@@ -99,7 +99,7 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
     source="T-07, KAFKA-6119",
     kind="historic",
     symptom="torn-transaction",
-    schedule="A transaction times out in the midst of its producer's work.",
+    schedule="A transaction times out while its producer is still writing.",
 )
 def fenced(epoch: Epoch) -> Epoch:
     """A transaction that timed out is aborted in its producer's own epoch.
@@ -117,7 +117,7 @@ def fenced(epoch: Epoch) -> Epoch:
     source="T-09, KIP-98",
     kind="mutation",
     symptom="lost-write",
-    schedule="A coordinator's log is not replicated any more, a producer commits, and the "
+    schedule="The log of a coordinator is no longer replicated, a producer commits, and the "
     "coordinator dies.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
@@ -137,7 +137,8 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
     source="T-10, KAFKA-5131",
     kind="historic",
     symptom="stuck-lso",
-    schedule="A coordinator dies between a decision and its markers, and so does the producer.",
+    schedule="A coordinator dies after it has decided a transaction and before it has sent the "
+    "markers, and so does the producer.",
 )
 def goes_on_after_loading(state: TransactionState) -> bool:
     """A coordinator that takes over sends no markers for transactions that are already decided.
@@ -154,8 +155,8 @@ def goes_on_after_loading(state: TransactionState) -> bool:
     source="T-17, KIP-98",
     kind="mutation",
     symptom="stuck-lso",
-    schedule="A coordinator dies while transactions are open, and the next one takes a while to "
-    "read its log.",
+    schedule="A coordinator dies while transactions are open, and the next coordinator loads its "
+    "log slowly.",
 )
 def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCode:
     """A coordinator answers before it has read its log, as if the log were empty.
@@ -172,7 +173,7 @@ def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCod
     source="T-19, KAFKA-5351, KAFKA-7519",
     kind="historic",
     symptom="stuck-lso",
-    schedule="Too few replicas of a coordinator's log are in sync for a while.",
+    schedule="For a while, too few replicas of the log of a coordinator are in sync.",
 )
 def gives_way(error: ErrorCode) -> bool:
     """A state change that could not be stored stays pending.
@@ -189,7 +190,7 @@ def gives_way(error: ErrorCode) -> bool:
     source="T-26, KIP-98",
     kind="mutation",
     symptom="G1a",
-    schedule="Transactions are aborted, their leader is killed and started again, and somebody "
+    schedule="Transactions are aborted, their leader is killed and restarted, and a consumer "
     "reads from the beginning.",
 )
 def may_abort(header: BatchHeader) -> bool:
@@ -206,7 +207,7 @@ def may_abort(header: BatchHeader) -> bool:
     source="T4, KIP-98",
     kind="mutation",
     symptom="G1a",
-    schedule="A producer's EndTxn is kept on its way until another has taken over the "
+    schedule="A producer's EndTxn request is delayed until another producer has taken over the "
     "transactional id and has a transaction open.",
 )
 def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
@@ -226,8 +227,8 @@ def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -
     source="T4, KIP-98",
     kind="mutation",
     symptom="G1a",
-    schedule="A produce is kept on its way until another producer has taken over the transactional "
-    "id and has a transaction open there.",
+    schedule="A produce request is delayed until another producer has taken over the "
+    "transactional id and has a transaction open in the same partition.",
 )
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
     """A leader appends batches of a producer with an older epoch.
@@ -275,8 +276,8 @@ def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...
     source="T7, KIP-98",
     kind="mutation",
     symptom="stuck-lso",
-    schedule="A producer is cut off in the midst of a transaction, and nobody takes over its "
-    "transactional id.",
+    schedule="A producer is isolated in the middle of a transaction, and no other producer takes "
+    "over its transactional id.",
 )
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
     """No transaction is aborted because it was open for too long.
@@ -293,8 +294,8 @@ def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
     source="T-13, KIP-98",
     kind="mutation",
     symptom="torn-transaction",
-    schedule="A coordinator loses its office while its markers are on their way, and its successor "
-    "sends its own.",
+    schedule="A coordinator is replaced while its markers are delayed, and its successor sends "
+    "its own markers.",
 )
 def marker_refusal(
     producer_epoch: Epoch, known: Epoch, coordinator_epoch: Epoch, known_coordinator: Epoch
@@ -316,8 +317,8 @@ def marker_refusal(
     source="T-16, KAFKA-9235, KAFKA-9307, KAFKA-10614",
     kind="historic",
     symptom="stuck-lso",
-    schedule="A coordinator loses its office and gets it back, and producers have come and gone in "
-    "between.",
+    schedule="A coordinator is replaced and elected again, and producers have started and "
+    "stopped in between.",
 )
 def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
     """A coordinator keeps its cached state when it loses its partition to another coordinator.
@@ -335,8 +336,8 @@ def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
     source="T7, KIP-98",
     kind="mutation",
     symptom="stuck-producer",
-    schedule="Too few replicas of a coordinator's log are in sync when the last marker of a "
-    "transaction is there.",
+    schedule="Too few replicas of the log of a coordinator are in sync when the last marker of a "
+    "transaction has been written.",
 )
 def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]) -> bool:
     """A coordinator checks whether a transaction is complete only when a marker is acknowledged.
@@ -353,8 +354,8 @@ def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]
     source="T2, KIP-98",
     kind="mutation",
     symptom="G1a",
-    schedule="A transaction is aborted while an older one is open, which is aborted later, and "
-    "somebody reads a few records at a time.",
+    schedule="A transaction is aborted while an older one is open, which is aborted later, and a "
+    "consumer reads a few records at a time.",
 )
 def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
     """The index of aborted transactions records each one as if none were open after its marker.
@@ -371,7 +372,7 @@ def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
     source="T-39, KIP-98",
     kind="mutation",
     symptom="crash",
-    schedule="A producer goes on while the markers of its last transaction are on their way.",
+    schedule="A producer writes again while the markers of its last transaction are delayed.",
     tier=2,
 )
 def on_add(state: TransactionState) -> ErrorCode:
@@ -408,7 +409,8 @@ def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
     source="T-02, KAFKA-14402, KAFKA-14561, KIP-890",
     kind="historic",
     symptom="stuck-lso",
-    schedule="A produce is kept on its way until its producer has aborted and is gone.",
+    schedule="A produce request is delayed until its producer has aborted the transaction and has "
+    "stopped.",
 )
 def is_verified(enabled: bool) -> bool:
     """A leader takes a transaction's first batch as its beginning, however late the batch arrives.
@@ -425,8 +427,8 @@ def is_verified(enabled: bool) -> bool:
     source="T-03, KAFKA-14884",
     kind="historic",
     symptom="stuck-lso",
-    schedule="The answer that a transaction is open is kept on its way to the leader that asked, "
-    "until the transaction is aborted.",
+    schedule="The response that a transaction is open is delayed on its way to the leader that "
+    "asked, until the transaction is aborted.",
     tier=2,
 )
 def refuse_unverified(guard: int | None, valid: int | None) -> None:
@@ -445,7 +447,7 @@ def refuse_unverified(guard: int | None, valid: int | None) -> None:
     source="T-41, KAFKA-5522",
     kind="historic",
     symptom="lso-ahead",
-    schedule="A transaction is open while somebody asks for the end of what is committed.",
+    schedule="A transaction is open while a client asks for the last stable offset.",
     tier=2,
 )
 def listed_end(limit: Offset, high_watermark: Offset) -> Offset:

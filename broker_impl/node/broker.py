@@ -158,7 +158,7 @@ class Broker:
                 return await asked
         except (ZooKeeperError, TimeoutError, zk_paths.BadZnode) as error:
             raise ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"ZooKeeper cannot be asked: {error!r}"
+                ErrorCode.REQUEST_TIMED_OUT, f"cannot read from ZooKeeper: {error!r}"
             ) from error
 
     async def settle_topics(self, topics: Sequence[str]) -> None:
@@ -341,7 +341,9 @@ class Broker:
             async with asyncio.timeout(_STOP_BOUND_S):
                 await self._errands.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
         except TimeoutError:
-            LOG.warning("leaders could not be moved in %g s", _STOP_BOUND_S)
+            LOG.warning(
+                "the controlled shutdown did not move all leaders within %g s", _STOP_BOUND_S
+            )
 
     async def _end(self) -> None:
         """Stop serving and sending requests; logs and the session stay open."""
@@ -367,7 +369,7 @@ class Broker:
             async with asyncio.timeout(_SESSION_CLOSE_BOUND_S):
                 await self._session.close()
         except (TimeoutError, ZooKeeperError) as error:
-            LOG.info("the session is left to expire: %s", repr(error))
+            LOG.info("the session could not be closed, and will expire: %s", repr(error))
 
     # ZooKeeper.
 
@@ -403,8 +405,8 @@ class Broker:
         while True:
             await self._session.expired.wait()
             LOG.warning("the ZooKeeper session expired")
-            assert self._controller_task is not None, "it was started with the session"
-            assert self._settings_task is not None, "so was this"
+            assert self._controller_task is not None, "the task is started with the session"
+            assert self._settings_task is not None, "the task is started with the session"
             ended = self._controller_task, self._settings_task
             for task in ended:
                 task.cancel()
@@ -443,7 +445,9 @@ class Broker:
             own = await config_changes.read(zk, f"brokers/{self._config.broker_id}")
             self._settings.rebase(self._config.while_running(common, own))
         except (ConfigError, zk_paths.BadZnode) as error:
-            LOG.warning("changed settings of this broker are not obeyed: %s", error)
+            LOG.warning(
+                "the changed settings of this broker are invalid and not applied: %s", error
+            )
 
     def _obey_settings(self, topic: str | None) -> None:
         """Apply the settings of one topic, or of all."""

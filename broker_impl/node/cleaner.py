@@ -48,7 +48,7 @@ class Cleaner:
                 try:
                     await self._clean(tp)
                 except WireError as error:
-                    LOG.warning("%s cannot be compacted: %s", tp, error)
+                    LOG.warning("the log of %s cannot be compacted: %s", tp, error)
                     if not goes_on_after(error):
                         return
                     self._damaged[tp] = self._logs.logs[tp]
@@ -78,7 +78,7 @@ class Cleaner:
                     return
         finally:
             running.close()
-        LOG.info("%s was compacted: %d bytes of %d are left", tp, log.size_bytes, before)
+        LOG.info("%s was compacted: %d of %d bytes are left", tp, log.size_bytes, before)
         self._logs.write_cleaned()
 
     def _limit(self, tp: TopicPartition) -> Offset:

@@ -74,7 +74,7 @@ async def _forget_old(zk: ZooKeeper, now_ms: int) -> None:
         try:
             await zk.delete(path)
         except NoNode:
-            LOG.debug("%s is gone", path)
+            LOG.debug("the znode %s does not exist", path)
 
 
 async def follow(
@@ -101,7 +101,7 @@ async def follow(
         except SessionExpired:
             return
         except ZooKeeperError as error:
-            LOG.info("settings are read again: %s", error)
+            LOG.info("the settings cannot be read, and are read again: %s", error)
             known = None
             await asyncio.sleep(_RETRY_S)
             continue
@@ -122,5 +122,5 @@ async def _entities(zk: ZooKeeper, names: Iterable[str]) -> list[str]:
             data, _ = await zk.get(path)
             found[zk_paths.decode(path, data, zk_paths.ConfigChangeZnode).entity_path] = None
         except (NoNode, zk_paths.BadZnode) as error:
-            LOG.warning("a notice of changed settings is skipped: %s", error)
+            LOG.warning("an invalid change notification of settings is skipped: %s", error)
     return list(found)

@@ -83,7 +83,9 @@ class Errands:
             LOG.info("topics %s could not be created: %s", ", ".join(topics), error)
             return
         for row in answer.topics:
-            LOG.info("topic %s asked for by a client: %s", row.name, row.error_code)
+            LOG.info(
+                "creation of topic %s, which a client requested: error %s", row.name, row.error_code
+            )
 
     async def hand_over(self, broker_epoch: Epoch, timeout_s: float) -> None:
         """Have the controller move this broker's leaderships, until none or no retry is left."""

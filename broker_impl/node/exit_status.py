@@ -20,12 +20,16 @@ def exit_status(error: Exception) -> int:
             LOG.error("%s", error)
             return BAD_CONFIG
         case StorageError():
-            LOG.error("storage failed, the log is offline: %s", error)
+            LOG.error("the broker stops because its disk failed: %s", error)
             return STORAGE_FAILED
         case AssertionError():
-            LOG.error("an invariant is broken: %s", error, exc_info=error)
+            LOG.error(
+                "the broker stops because an invariant does not hold: %s", error, exc_info=error
+            )
         case BrokerError() | OSError():
             LOG.error("%s", error)
         case _:
-            LOG.critical("an error that nobody expects: %s", error, exc_info=error)
+            LOG.critical(
+                "the broker stops because of an unexpected error: %s", error, exc_info=error
+            )
     return FAILED

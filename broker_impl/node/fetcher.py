@@ -94,7 +94,7 @@ class Fetchers:
                 await self._ask(leader, targets)
             except PeerError as error:
                 if was_reached:
-                    LOG.info("fetching from broker %d: %s", leader, error)
+                    LOG.info("cannot fetch from broker %d: %s", leader, error)
                 was_reached = False
                 await self._rest(news, pause_s)
             else:
@@ -217,7 +217,7 @@ class Fetchers:
         )
         answer = await self._request(leader, request, _FETCH_VERSION)
         if answer.error_code:
-            raise PeerError(f"broker {leader} refuses the fetch: error {answer.error_code}")
+            raise PeerError(f"broker {leader} rejects the fetch: error {answer.error_code}")
         for topic in answer.responses:
             for row in topic.partitions:
                 found = targets.get(TopicPartition(topic.topic, row.partition_index))

@@ -77,10 +77,15 @@ class IsrWriter:
             LOG.info("%s: the ISR could not be written as %s: %s", effect.tp, effect.isr, error)
             self._replicas.isr_write_refused(effect.tp)
         except ZooKeeperError as error:
-            LOG.info("%s: not known whether the ISR is %s: %s", effect.tp, effect.isr, error)
+            LOG.info(
+                "%s: it is not known whether the ISR was written as %s: %s",
+                effect.tp,
+                effect.isr,
+                error,
+            )
             self._replicas.isr_write_refused(effect.tp)
         else:
-            LOG.info("%s: ISR is %s", effect.tp, list(effect.isr))
+            LOG.info("%s: the ISR is %s", effect.tp, list(effect.isr))
             self._replicas.isr_written(effect.tp, stat.version)
 
     async def _refresh(self, tp: TopicPartition) -> None:
@@ -110,7 +115,9 @@ class IsrWriter:
             try:
                 await self._zk().create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True)
             except ZooKeeperError as error:
-                LOG.info("the controller was not told of %d changed ISRs: %s", len(told), error)
+                LOG.info(
+                    "the controller could not be notified of %d changed ISRs: %s", len(told), error
+                )
                 self._changed = told | self._changed
                 delay_s = _NOTICE_RETRY_S
             else:

@@ -52,7 +52,7 @@ class _Link(asyncio.BufferedProtocol):
                 if future is not None and not future.done():
                     future.set_result(frame)
         except WireError as error:
-            LOG.warning("a peer's answer cannot be read: %s", error)
+            LOG.warning("the response of a broker cannot be read: %s", error)
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -60,7 +60,7 @@ class _Link(asyncio.BufferedProtocol):
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             if not future.done():
-                future.set_exception(PeerError("connection lost"))
+                future.set_exception(PeerError("the connection was lost"))
 
     @property
     def is_open(self) -> bool:
@@ -149,7 +149,7 @@ class Peers:
             _, link = await loop.create_connection(lambda: _Link(self._scratch), *address)
             if self._addresses.get(broker_id) != address:
                 link.close()  # another server may use that address now
-                raise PeerError(f"broker {broker_id} has moved")
+                raise PeerError(f"broker {broker_id} has a new address")
             self._links[broker_id] = link
             return link
 

@@ -37,7 +37,7 @@ class Session:
 
     @property
     def zk(self) -> ZooKeeper:
-        assert self._zk is not None, "a session was opened"
+        assert self._zk is not None, "a ZooKeeper session was established"
         return self._zk
 
     async def open(self) -> None:
@@ -50,7 +50,7 @@ class Session:
             try:
                 await self._zk.start()
             except SessionExpired:
-                LOG.info("the session was over before it was used")
+                LOG.info("the ZooKeeper session expired before it was used")
             else:
                 return
 
@@ -93,7 +93,7 @@ class Session:
                     stat = found
                 elif found is not None and loop.time() > deadline:
                     raise ConfigError(
-                        f"broker.id={self._broker_id}: another broker is registered as it"
+                        f"broker.id={self._broker_id}: another broker is registered with this id"
                     ) from None
                 else:
                     await asyncio.sleep(_RETRY_S)
@@ -114,7 +114,7 @@ async def persist(action: Callable[[], Awaitable[None]], *, until: asyncio.Event
         try:
             await action()
         except ZooKeeperError as error:
-            LOG.info("ZooKeeper: %s; trying again", error)
+            LOG.info("ZooKeeper: %s; the broker tries again", error)
             await asyncio.sleep(_RETRY_S)
         else:
             return True

@@ -52,7 +52,7 @@ class TopicSettings:
         except NoNode:
             return {}
         except (ConfigError, zk_paths.BadZnode) as error:
-            LOG.warning("settings of topic %s are not obeyed: %s", topic, error)
+            LOG.warning("the settings of topic %s are invalid and not applied: %s", topic, error)
             return {}
         return settings
 

@@ -149,7 +149,7 @@ class OsDisk:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(fd)
-            raise StorageError(f"{self._root} is locked by another broker") from None
+            raise StorageError(f"{self._root} is in use by another broker") from None
         self._lock_fd = fd
 
     def unlock(self) -> None:

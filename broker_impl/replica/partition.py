@@ -266,27 +266,34 @@ class Partition:
         log = self.log
         assert log.start_offset <= self.high_watermark <= log.end_offset, (
             f"{self.tp}: log start {log.start_offset}, high watermark {self.high_watermark} and "
-            f"log end {log.end_offset} are out of order"
+            f"log end {log.end_offset} are not in this order"
         )
         if self.role is Role.LEADER:
             epoch, high_watermark = self._checked
-            assert self.leader == self.me, f"{self.tp}: leads in the name of {self.leader}"
-            assert self.me in self.isr, f"{self.tp}: a leader is in sync with itself"
-            assert self.isr <= self.maximal_isr, f"{self.tp}: the maximal ISR lacks a member"
+            assert self.leader == self.me, (
+                f"{self.tp}: this replica leads, but its leader is {self.leader}"
+            )
+            assert self.me in self.isr, f"{self.tp}: the leader is not in the ISR"
+            assert self.isr <= self.maximal_isr, (
+                f"{self.tp}: the maximal ISR lacks a member of the ISR"
+            )
             assert log.epochs.latest == self.leader_epoch, (
-                f"{self.tp}: leads in epoch {self.leader_epoch}, its log in {log.epochs.latest}"
+                f"{self.tp}: the leader's epoch is {self.leader_epoch}, but the last epoch "
+                f"of its log is {log.epochs.latest}"
             )
             assert self.leader_epoch > epoch or self.high_watermark >= high_watermark, (
                 f"{self.tp}: the high watermark went back within epoch {epoch}"
             )
-            assert self.exposed <= self.high_watermark, f"{self.tp}: showed more than is committed"
+            assert self.exposed <= self.high_watermark, (
+                f"{self.tp}: consumers were shown records above the high watermark"
+            )
             self._checked = (self.leader_epoch, self.high_watermark)
 
     # Orders of the controller.
 
     def _take_office(self, state: PartitionState) -> None:
         stale = fencing.leader_and_isr(state.leader_epoch, self.leader_epoch)
-        assert not stale, f"{self.tp}: leader epochs only grow"
+        assert not stale, f"{self.tp}: the leader epoch does not increase"
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_epoch
         self.leader = state.leader if state.leader >= 0 else None
@@ -548,7 +555,9 @@ class Partition:
         else:
             # Nothing was written, but the pending write may still arrive and add a member that the
             # controller could elect. Only a successful write at this version rules that out.
-            assert self.pending_isr is not None, "only a write can be in doubt"
+            assert self.pending_isr is not None, (
+                "the ISR is in doubt only while a write of it is pending"
+            )
             self.isr_in_doubt = False
             effects.append(self._write_isr(self.pending_isr))
 

@@ -344,7 +344,7 @@ class Replicas:
         if partition is None:
             return AppendResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         done, *effects = partition.handle(event, self._clock())
-        assert isinstance(done, AppendDone), "an append is answered first"
+        assert isinstance(done, AppendDone), "the first effect of an append is its result"
         for effect in effects:
             self._on_effect(effect)
         return done.result
@@ -502,7 +502,9 @@ class Replicas:
         targets = []
         for tp, partition in self._following.get(leader, {}).items():
             if partition.retry_at <= now:
-                assert partition.stage is not Stage.NOTHING, f"{tp}: follows, and asks nothing"
+                assert partition.stage is not Stage.NOTHING, (
+                    f"{tp}: the follower has no next request"
+                )
                 log = partition.log
                 targets.append(
                     FetchTarget(

@@ -100,7 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address, self.name = peer[0], f"{self.listener} {peer[0]}:{peer[1]}"
         refusal = self._server.admit(self)
         if refusal:
-            LOG.warning("%s refused: %s", self.name, refusal)
+            LOG.warning("connection %s was rejected: %s", self.name, refusal)
             transport.abort()
             return
         self._admitted = True
@@ -237,7 +237,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def stalled(self) -> None:
         """Close this connection: its frame has stalled, and other frames wait for the room."""
-        LOG.warning("%s closed: it stalled in a frame that others wait for", self.name)
+        LOG.warning(
+            "connection %s was closed: its unfinished request blocked the requests of others",
+            self.name,
+        )
         self.abort()
 
     def _handle(self, frame: memoryview) -> None:
@@ -261,11 +264,13 @@ class Connection(asyncio.BufferedProtocol):
         row = APIS.get(header.api_key)
         private = self.listener == self._server.inter_broker_listener
         if row is None or (row.between_brokers and not private):
-            raise WireError(f"API {header.api_key} is not served here")
+            raise WireError(f"API {header.api_key} is not supported")
         if row.private_from is not None and header.api_version >= row.private_from and not private:
-            raise WireError(f"API {header.api_key} v{header.api_version} is for brokers")
+            raise WireError(
+                f"API {header.api_key} v{header.api_version} is only available to brokers"
+            )
         if header.api_version not in row.served and row.key != API_VERSIONS:
-            raise WireError(f"API {header.api_key} v{header.api_version} is not served")
+            raise WireError(f"API {header.api_key} v{header.api_version} is not supported")
         return row
 
     def _call(self, row: Api, request: _Request, body: memoryview) -> Any:
@@ -351,11 +356,15 @@ class Connection(asyncio.BufferedProtocol):
         elif isinstance(error, WireError | CloseConnection):
             self._fail(str(error))
         else:
-            LOG.exception("%s: a handler failed", self.name, exc_info=error)
-            self._fail("a handler failed")
+            LOG.exception(
+                "connection %s: a request failed with an unexpected error",
+                self.name,
+                exc_info=error,
+            )
+            self._fail("the request failed with an unexpected error")
 
     def _fail(self, reason: str) -> None:
-        LOG.warning("%s closed: %s", self.name, reason)
+        LOG.warning("connection %s was closed: %s", self.name, reason)
         self.close()
 
     def close(self) -> None:

@@ -123,11 +123,17 @@ class Server:
         """Register a new connection, or return the reason for refusing it."""
         here = self._per_address.get(connection.address, 0)
         if here >= self.config.max_connections_per_ip:
-            return f"max.connections.per.ip={self.config.max_connections_per_ip} are open"
+            return (
+                "the limit of open connections, "
+                f"max.connections.per.ip={self.config.max_connections_per_ip}, is reached"
+            )
         if len(self._connections) >= self.config.max_connections and not (
             self.is_private(connection.listener) and self._make_room()
         ):
-            return f"max.connections={self.config.max_connections} are open"
+            return (
+                f"the limit of open connections, max.connections={self.config.max_connections}, "
+                "is reached"
+            )
         self._admitted += 1
         connection.number = self._admitted
         self._per_address[connection.address] = here + 1
@@ -148,7 +154,7 @@ class Server:
         if not clients:
             return False
         victim = min(idle, key=lambda pair: pair[0])[1] if idle else clients[0]
-        LOG.warning("%s closed: it makes room for a broker", victim.name)
+        LOG.warning("connection %s was closed to accept a connection of a broker", victim.name)
         victim.abort()
         return True
 
@@ -161,6 +167,6 @@ class Server:
         limit = self.config.connections_max_idle_ms / 1000
         for connection in tuple(self._connections):
             if connection.idle_since is not None and loop.time() - connection.idle_since >= limit:
-                LOG.info("%s idle for %g s, closed", connection.name, limit)
+                LOG.info("connection %s was idle for %g s and was closed", connection.name, limit)
                 connection.abort()
         self._reaper = loop.call_later(max(limit / 4, 0.01), self._reap_idle)

@@ -138,10 +138,10 @@ def parse_header(buffer: Buffer, at: int = 0) -> BatchHeader:
     Raises WireError if there are fewer bytes than a header, or the size is impossible.
     """
     if len(buffer) - at < HEADER_BYTES:
-        raise WireError(f"a batch header of {HEADER_BYTES} bytes is cut short")
+        raise WireError(f"a batch header of {HEADER_BYTES} bytes is truncated")
     header = BatchHeader._make(_HEADER.unpack_from(buffer, at))
     if header.size < HEADER_BYTES:
-        raise WireError(f"a batch says that it has {header.size} bytes, fewer than its header")
+        raise WireError(f"a batch of {header.size} bytes is smaller than its header")
     return header
 
 
@@ -156,12 +156,12 @@ def batches(buffer: Buffer, *, torn_tail: bool = False) -> Iterator[tuple[int, B
         if end - at < HEADER_BYTES and torn_tail:
             return
         if end - at > _MAGIC_AT and buffer[at + _MAGIC_AT] != MAGIC:
-            raise WireError(f"a batch of magic {buffer[at + _MAGIC_AT]}, only 2 is understood")
+            raise WireError(f"a batch has magic {buffer[at + _MAGIC_AT]}, but only 2 is supported")
         header = parse_header(buffer, at)
         if at + header.size > end:
             if torn_tail:
                 return
-            raise WireError(f"a batch of {header.size} bytes is cut short at {end - at}")
+            raise WireError(f"a batch of {header.size} bytes is truncated after {end - at}")
         yield at, header
         at += header.size
 
@@ -199,7 +199,7 @@ def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list
             decoded.extend(_decode_records(plain, header))
         except (IndexError, struct.error, UnicodeDecodeError) as error:
             raise WireError(
-                f"records of the batch at offset {header.base_offset}: {error}"
+                f"invalid records in the batch at offset {header.base_offset}: {error}"
             ) from None
     return decoded
 
@@ -217,7 +217,7 @@ def encode_batch(
     control: bool = False,
 ) -> bytes:
     """Encode one batch of CreateTime with these records at consecutive offsets."""
-    assert records, "a batch holds at least one record"
+    assert records, "a batch must have at least one record"
     base_timestamp = records[0].timestamp_ms
     plain = b"".join(
         _encode_record(record, delta, record.timestamp_ms - base_timestamp)
@@ -292,7 +292,9 @@ def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
         length, at = _varint(data, at)
         end = at + length
         if length < 0 or end > len(data):
-            raise WireError(f"a record of {length} bytes in a batch with {len(data) - at} left")
+            raise WireError(
+                f"a record has {length} bytes, but only {len(data) - at} are left in the batch"
+            )
         timestamp_delta, at = _varint(data, at + 1)  # after the record's unused attributes
         offset_delta, at = _varint(data, at)
         key, at = _blob(data, at, end)
@@ -304,14 +306,16 @@ def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
             blob, at = _blob(data, at, end)
             headers.append(((name or b"").decode(), blob))
         if at != end:
-            raise WireError(f"a record of {length} bytes whose fields end {end - at} before it")
+            raise WireError(
+                f"the fields of a record of {length} bytes end {end - at} bytes before the record"
+            )
         if header.timestamp_type == LOG_APPEND_TIME:
             timestamp = header.max_timestamp
         else:
             timestamp = header.base_timestamp + timestamp_delta
         yield Record(key, value, timestamp, tuple(headers), header.base_offset + offset_delta)
     if at != len(data):
-        raise WireError(f"{len(data) - at} bytes after the last of {header.count} records")
+        raise WireError(f"{len(data) - at} bytes follow the last of {header.count} records")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -328,7 +332,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return (raw >> 1) ^ -(raw & 1), at
         shift += 7
         if shift > 63:
-            raise WireError("a variable-length integer of more than ten bytes")
+            raise WireError("a variable-length integer has more than ten bytes")
 
 
 def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
@@ -336,7 +340,7 @@ def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     if length < 0:
         return None, at
     if at + length > end:
-        raise WireError(f"a field of {length} bytes in a record with {end - at} left")
+        raise WireError(f"a field has {length} bytes, but only {end - at} are left in the record")
     return data[at : at + length], at + length
 
 
@@ -384,7 +388,7 @@ def _compress(plain: bytes, codec: int) -> bytes:
         case 4:
             return bytes(cramjam.zstd.compress(plain))
         case _:
-            raise WireError(f"compression {codec} is unknown")
+            raise WireError(f"compression codec {codec} is unknown")
 
 
 def _decompress(payload: bytes, codec: int, bytes_max: int) -> bytes:
@@ -402,9 +406,9 @@ def _decompress(payload: bytes, codec: int, bytes_max: int) -> bytes:
             case 4:
                 return _grow(cramjam.zstd.decompress_into, payload, bytes_max)
             case _:
-                raise WireError(f"compression {codec} is unknown")
+                raise WireError(f"compression codec {codec} is unknown")
     except cramjam.DecompressionError as error:
-        raise WireError(f"a compressed batch: {error}") from None
+        raise WireError(f"the batch cannot be decompressed: {error}") from None
 
 
 def _grow(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int) -> bytes:
@@ -427,11 +431,13 @@ def _unsnap(payload: bytes, bytes_max: int) -> bytes:
     plain, at = bytearray(), _XERIAL_HEADER_BYTES
     while at < len(payload):
         if at + _INT32.size > len(payload):
-            raise WireError("a block of snappy is cut short")
+            raise WireError("a snappy block is truncated")
         (size,) = _INT32.unpack_from(payload, at)
         at += _INT32.size
         if size < 0 or at + size > len(payload):
-            raise WireError(f"a block of snappy of {size} bytes with {len(payload) - at} left")
+            raise WireError(
+                f"a snappy block has {size} bytes, but only {len(payload) - at} are left"
+            )
         plain += _unsnap_block(payload[at : at + size], bytes_max - len(plain))
         at += size
     return bytes(plain)
@@ -440,5 +446,7 @@ def _unsnap(payload: bytes, bytes_max: int) -> bytes:
 def _unsnap_block(block: bytes, bytes_max: int) -> bytes:
     size = cramjam.snappy.decompress_raw_len(block)
     if size > bytes_max:
-        raise WireError(f"{size} bytes of decompressed records, {bytes_max} allowed")
+        raise WireError(
+            f"the records have {size} bytes when decompressed, only {bytes_max} are allowed"
+        )
     return bytes(cramjam.snappy.decompress_raw(block))

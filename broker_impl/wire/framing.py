@@ -117,7 +117,9 @@ class FrameReader:
         size = _LENGTH.unpack(self._length)[0]
         self._length.clear()
         if not 0 <= size <= self._bytes_max:
-            self._refused = FrameTooLarge(f"{size} bytes announced, {self._bytes_max} allowed")
+            self._refused = FrameTooLarge(
+                f"a frame announces {size} bytes, only {self._bytes_max} are allowed"
+            )
             return len(view)
         self._size = size
         self._filled = 0
@@ -129,7 +131,7 @@ class FrameReader:
     def _take(self, view: memoryview, at: int) -> int:
         """Copy bytes into the arriving frame."""
         frame = self._frame
-        assert frame is not None, "a frame is under way"
+        assert frame is not None, "the previous frame is not complete"
         stop = min(len(view), at + self._size - self._filled)
         if self._filled + stop - at > len(frame):
             frame = self._grow(self._filled + stop - at)
@@ -149,7 +151,7 @@ class FrameReader:
 
     def _finish(self) -> None:
         if self._filled == self._size:
-            assert self._frame is not None, "a frame is under way"
+            assert self._frame is not None, "the previous frame is not complete"
             self._whole.append(memoryview(self._frame))
             self._frame = None
 
@@ -184,7 +186,7 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
         if is_flexible(api_key, api_version):
             at = skip_tags(frame, at)
     except (IndexError, StructError, UnicodeDecodeError) as error:
-        raise WireError(f"request header: {error}") from error
+        raise WireError(f"invalid request header: {error}") from error
     return RequestHeader(api_key, api_version, correlation_id, client_id), frame[at:]
 
 
@@ -214,7 +216,7 @@ def decode_response(frame: memoryview, api_key: int, api_version: int) -> tuple[
         if _has_tags(api_key, api_version):
             at = skip_tags(frame, at)
     except (IndexError, StructError) as error:
-        raise WireError(f"response header: {error}") from error
+        raise WireError(f"invalid response header: {error}") from error
     return correlation_id, frame[at:]
 
 

@@ -39,7 +39,7 @@ def decode_message(name: str, readers: Sequence[Reader[T]], buffer: memoryview, 
     except WireError as error:
         raise WireError(f"{name} v{version}: {error}") from error
     if at > len(buffer):
-        raise WireError(f"{name} v{version}: {at - len(buffer)} bytes too few")
+        raise WireError(f"{name} v{version}: {at - len(buffer)} bytes are missing")
     return message
 
 
@@ -57,16 +57,18 @@ def read_uvarint(buffer: memoryview, at: int) -> tuple[int, int]:
             if value >> 32:
                 break
             return value, at + 1
-    raise WireError("a varint of more than 32 bits")
+    raise WireError("a varint has more than 32 bits")
 
 
 def _stop(buffer: memoryview, at: int, length: int) -> int:
     """Return the end of `length` bytes from `at`, which must be inside the buffer."""
     if length < 0:
-        raise WireError("null where a value is required" if length == -1 else f"length {length}")
+        raise WireError(
+            "null where a value is required" if length == -1 else f"length {length} is invalid"
+        )
     stop = at + length
     if stop > len(buffer):
-        raise WireError(f"{length} bytes announced, {len(buffer) - at} there")
+        raise WireError(f"a field announces {length} bytes, but only {len(buffer) - at} are left")
     return stop
 
 

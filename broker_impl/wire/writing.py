@@ -80,13 +80,13 @@ def uvarint(value: int) -> bytes:
 def present(value: T | None, name: str) -> T:
     """Return a value that must not be null in this version."""
     if value is None:
-        raise WireError(f"{name} is null, which this version cannot say")
+        raise WireError(f"{name} is null, which this version does not allow")
     return value
 
 
 def refuse(name: str) -> None:
     """Raise WireError for a field that has a value and does not exist in this version."""
-    raise WireError(f"this version has no {name}, which may not be dropped")
+    raise WireError(f"this version has no field {name}, and the field must not be ignored")
 
 
 def write_bool(parts: Parts, value: bool) -> None:

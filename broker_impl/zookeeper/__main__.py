@@ -66,23 +66,38 @@ async def _serve(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m broker_impl.zookeeper")
     parser.add_argument(
-        "--listen", type=_address, required=True, metavar="HOST:PORT", help="port 0 is any"
+        "--listen",
+        type=_address,
+        required=True,
+        metavar="HOST:PORT",
+        help="port 0 selects a free port",
     )
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument(
-        "--tick-ms", type=_positive, default=2000, help="sessions last 2 to 20 ticks"
+        "--tick-ms", type=_positive, default=2000, help="session timeouts are 2 to 20 ticks"
     )
     parser.add_argument(
-        "--port-file", type=Path, metavar="FILE", help='gets {"CLIENT": port} once it listens'
+        "--port-file",
+        type=Path,
+        metavar="FILE",
+        help='file to which the server writes {"CLIENT": port} once it listens',
     )
     parser.add_argument(
-        "--reuse-port", action="store_true", help="share the port with whoever reserves it"
+        "--reuse-port",
+        action="store_true",
+        help="bind the port with SO_REUSEPORT, so that the process that reserved it may keep it",
     )
     parser.add_argument(
-        "--snap-count", type=_positive, default=100_000, help="transactions between snapshots"
+        "--snap-count",
+        type=_positive,
+        default=100_000,
+        help="number of transactions between two snapshots",
     )
     parser.add_argument(
-        "--connections-max", type=int, default=60, help="from one address; 0 is no limit"
+        "--connections-max",
+        type=int,
+        default=60,
+        help="maximum number of connections from one address; 0: no limit",
     )
     return parser
 

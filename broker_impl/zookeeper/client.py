@@ -145,7 +145,7 @@ class ZooKeeper:
 
     async def start(self) -> None:
         """Start the session and return once it exists; retries without a time limit."""
-        assert self._task is None, "a client is started once"
+        assert self._task is None, "a client must be started only once"
         self._task = asyncio.get_running_loop().create_task(self._run())
         await self.connected()
 
@@ -157,7 +157,7 @@ class ZooKeeper:
                 async with asyncio.timeout(self.session_timeout_ms / 3000):
                     await connection.request(Op.CLOSE_SESSION, Nothing(), None)
             except (TimeoutError, ConnectionLoss):
-                log.info("session %#x is left to expire", self.session_id)
+                log.info("session %#x could not be closed, and will expire", self.session_id)
             connection.drop()
         if self._task is not None:
             self._task.cancel()
@@ -175,7 +175,7 @@ class ZooKeeper:
         """
         while self.state is not SessionState.CONNECTED:
             if self.state in (SessionState.EXPIRED, SessionState.CLOSED):
-                raise SessionExpired(f"{self.session_id:#x} is {self.state.value}")
+                raise SessionExpired(f"the session {self.session_id:#x} is {self.state.value}")
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             await waiter
@@ -313,9 +313,9 @@ class ZooKeeper:
         self, op: Op, request: Record, on_reply: Callable[[int], None] | None = None
     ) -> Reader:
         if self.state in (SessionState.EXPIRED, SessionState.CLOSED):
-            raise SessionExpired(f"{self.session_id:#x} is {self.state.value}")
+            raise SessionExpired(f"the session {self.session_id:#x} is {self.state.value}")
         if self._connection is None:
-            raise ConnectionLoss("not connected")
+            raise ConnectionLoss("the client is not connected")
         return await self._connection.request(op, request, on_reply)
 
     # Session and connections
@@ -365,7 +365,7 @@ class ZooKeeper:
             await connection.lost
             return True
         except (OSError, TimeoutError, ConnectionLoss) as error:
-            log.info("%s:%d: no session: %r", host, port, error)
+            log.info("%s:%d: the client got no session: %r", host, port, error)
             return False
         finally:
             connection.drop()
@@ -414,7 +414,7 @@ class ZooKeeper:
         try:
             type_ = EventType(event.type)
         except ValueError:
-            raise WireError(f"event of type {event.type}") from None
+            raise WireError(f"an event has the unknown type {event.type}") from None
         called: dict[Watch, None] = {}
         for kind in _CALLED_BY[type_]:
             called.update(self._watches.pop((kind, event.path), {}))

@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         self, op: Op, request: Record, on_reply: Callable[[int], None] | None
     ) -> Reader:
         """Send a request and wait for its reply's body; ``on_reply`` gets the code at once."""
-        assert not self.lost.done(), "a client forgets a connection the moment it is lost"
+        assert not self.lost.done(), "the client must not use a lost connection"
         self._xid = self._xid % XID_MAX + 1
         reply: asyncio.Future[Reader] = self._loop.create_future()
         self._pending.append(_Pending(self._xid, reply, on_reply))
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         if not self._handshake.done():
-            self._handshake.set_exception(ConnectionLoss("closed by the server"))
+            self._handshake.set_exception(ConnectionLoss("the server closed the connection"))
             self._handshake.exception()  # marked as retrieved: no task may wait for it any more
         pending, self._pending = self._pending, deque()
         for _, reply, _ in pending:
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
 
     def _reply(self, header: ReplyHeader, body: Reader) -> None:
         if not self._pending or self._pending[0].xid != header.xid:
-            raise WireError(f"reply {header.xid} out of order")
+            raise WireError(f"the reply {header.xid} is out of order")
         _, reply, on_reply = self._pending.popleft()
         if on_reply is not None:
             on_reply(header.error)
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         """
         now = self._loop.time()
         if now >= self._heard + self._read_timeout_s:
-            log.info("session %#x: the server is silent", self._client.session_id)
+            log.info("session %#x: the server does not respond", self._client.session_id)
             self.drop()
             return
         if now >= self._spoke + self._read_timeout_s / 2:

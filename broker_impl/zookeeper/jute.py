@@ -39,7 +39,7 @@ class Reader:
         """Read the next values of fixed size."""
         at = self._at
         if fixed.size > len(self._buffer) - at:
-            raise WireError(f"{fixed.size} bytes wanted, {self.remaining} left")
+            raise WireError(f"{fixed.size} bytes are required, {self.remaining} are left")
         self._at = at + fixed.size
         return fixed.unpack_from(self._buffer, at)
 
@@ -47,7 +47,7 @@ class Reader:
         """Read a count of items that take ``of_at_least`` bytes each; -1 for null."""
         (count,) = self.unpack(_INT)
         if not -1 <= count <= self.remaining // of_at_least:
-            raise WireError(f"{count} items announced in {self.remaining} bytes")
+            raise WireError(f"{count} items are announced in {self.remaining} bytes")
         return int(count)
 
     def buffer(self) -> bytes | None:
@@ -64,12 +64,12 @@ class Reader:
         try:
             return (self.buffer() or b"").decode()
         except UnicodeDecodeError as error:
-            raise WireError(f"not UTF-8: {error.reason}") from None
+            raise WireError(f"the text is not UTF-8: {error.reason}") from None
 
     def end(self) -> None:
         """Check that the frame ends here."""
         if self.remaining:
-            raise WireError(f"{self.remaining} bytes after the end of the record")
+            raise WireError(f"{self.remaining} bytes follow the record")
 
 
 def write_buffer(value: bytes | None, out: bytearray) -> None:
@@ -183,11 +183,11 @@ def _plan(record: type[Record]) -> tuple[_Step, ...]:
 def _codec(hint: Any) -> _Fixed | _Varying:
     if get_origin(hint) is Annotated:
         codec = get_args(hint)[1]
-        assert isinstance(codec, _Fixed | _Varying), f"{hint} is no jute field"
+        assert isinstance(codec, _Fixed | _Varying), f"{hint} is not a jute type"
         return codec
     if get_origin(hint) is tuple:
         return _vector(_codec(get_args(hint)[0]))
-    assert issubclass(hint, Record), f"{hint} is no jute field"
+    assert issubclass(hint, Record), f"{hint} is not a jute type"
     return _Varying(hint.read, hint.write)
 
 
@@ -237,7 +237,9 @@ class FrameReader:
             while len(buffer) - at >= 4:
                 (size,) = _INT.unpack_from(buffer, at)
                 if not 0 <= size <= self._bytes_max:
-                    raise FrameTooLarge(f"{size} bytes announced, {self._bytes_max} allowed")
+                    raise FrameTooLarge(
+                        f"a frame announces {size} bytes, only {self._bytes_max} are allowed"
+                    )
                 if len(buffer) - at < 4 + size:
                     return
                 frame = bytes(memoryview(buffer)[at + 4 : at + 4 + size])

@@ -232,7 +232,7 @@ class Pipeline:
                 self._notify(watcher, change, proposal.header.zxid)
         client = request.client
         if proposal.header.type == Op.CREATE_SESSION:
-            assert client is not None, "sessions begin with a connection"
+            assert client is not None, "a session is created by the request of a connection"
             timeout_ms = self.database.sessions[request.session_id]
             self._attach(client, request.session_id, timeout_ms)
         elif proposal.header.type == Op.CLOSE_SESSION:
@@ -253,7 +253,7 @@ class Pipeline:
     def _read(self, request: _Request, client: Client) -> None:
         body = request.body
         if request.op == _REATTACH:
-            assert isinstance(body, ConnectRequest), "a reattachment is a connect request"
+            assert isinstance(body, ConnectRequest), "a session is reattached by a connect request"
             self._reattach(client, body)
             return
         error, response = 0, Nothing()  # type: tuple[int, Record]

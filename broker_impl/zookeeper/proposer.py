@@ -188,7 +188,7 @@ class Proposer:
             case CreateSessionTxn():
                 return request
             case _:
-                assert op == Op.CLOSE_SESSION, f"operation {op} is no write"
+                assert op == Op.CLOSE_SESSION, f"operation {op} is not a write"
                 return self._close_session(draft)
 
     def _multi(self, request: MultiRequest, draft: Draft) -> MultiTxn:
@@ -222,7 +222,7 @@ class Proposer:
 def _create(request: CreateRequest, draft: Draft) -> CreateTxn:
     path, flags = request.path, request.flags
     if not 0 <= flags <= EPHEMERAL | SEQUENTIAL:
-        raise BadArguments(f"{path}: flags {flags}")
+        raise BadArguments(f"{path}: flags {flags} are not supported")
     paths.check_form(path)
     acl = acls.resolve(request.acl, draft.ids, path)
     parent_path = paths.parent_of(path)
@@ -289,4 +289,4 @@ def _check(request: PathVersion, draft: Draft) -> CheckVersionTxn:
 
 def _expect(wanted: int, version: int, path: str) -> None:
     if wanted not in (-1, version):
-        raise BadVersion(f"{path}: version {version}, not {wanted}")
+        raise BadVersion(f"{path}: the version is {version}, not {wanted}")

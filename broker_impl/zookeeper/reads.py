@@ -79,7 +79,7 @@ def answer(
             elif mode == WatchMode.PERSISTENT_RECURSIVE:
                 watches.add(Kind.RECURSIVE, path, watcher)
             else:
-                raise BadArguments(f"watch mode {mode}")
+                raise BadArguments(f"watch mode {mode} is not supported")
             return Number(0)
         case PathWatcherType(path, type_):
             kinds = watches.find(path, type_, watcher)
@@ -89,9 +89,9 @@ def answer(
                 watches.remove(kinds, path, watcher)
             return Nothing()
         case ReconfigRequest():
-            raise ReconfigDisabled("the set of servers is fixed")
+            raise ReconfigDisabled("the set of servers cannot be changed")
         case _:
-            raise Unimplemented(f"operation {op}")
+            raise Unimplemented(f"operation {op} is not supported")
 
 
 def ephemerals(database: Database, session_id: int, prefix: str) -> GetChildrenResponse:
@@ -154,5 +154,5 @@ def _look(op: int, node: Node) -> Record:
         case Op.GET_CHILDREN:
             return GetChildrenResponse(tuple(node.children))
         case _:
-            assert op == Op.GET_CHILDREN2, f"operation {op} does not look at a node"
+            assert op == Op.GET_CHILDREN2, f"operation {op} does not read a node"
             return GetChildren2Response(tuple(node.children), node.stat())

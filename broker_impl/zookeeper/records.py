@@ -360,7 +360,7 @@ class MultiRequest(Record, frozen=True):
         while not (header := MultiHeader.read(reader)).done:
             request = MULTI_REQUESTS.get(header.type)
             if request is None:
-                raise WireError(f"operation {header.type} inside a multi")
+                raise WireError(f"operation {header.type} is not supported inside a multi")
             operations.append((header.type, request.read(reader)))
         return cls(tuple(operations))
 

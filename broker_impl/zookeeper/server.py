@@ -323,5 +323,5 @@ class Connection(asyncio.Protocol):
         self._server.received += 1
 
     def _sessionless(self) -> None:
-        log.warning("%s: no session after %g s", self._peer, SESSIONLESS_S_MAX)
+        log.warning("%s: the client opened no session within %g s", self._peer, SESSIONLESS_S_MAX)
         self.close()

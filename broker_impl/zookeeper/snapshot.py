@@ -111,7 +111,7 @@ def decode(data: bytes, zxid: int) -> Database:
     """
     trailer = _Trailer(zlib.adler32(data[:-_TRAILER_BYTES]), _END).encode()
     if data[-_TRAILER_BYTES:] != trailer:
-        raise StorageError(f"{name(zxid)}: wrong checksum")
+        raise StorageError(f"{name(zxid)}: the checksum is wrong")
     try:
         return _decode(data, zxid)
     except (WireError, KeyError) as error:
@@ -121,7 +121,7 @@ def decode(data: bytes, zxid: int) -> Database:
 def _decode(data: bytes, zxid: int) -> Database:
     reader = Reader(data)
     if _Header.read(reader) != _HEADER:
-        raise WireError("not a snapshot")
+        raise WireError("the file is not a snapshot")
     tables = _Tables.read(reader)
     acls = {numbered.number: numbered.acl for numbered in tables.acls} | {_OPEN: OPEN_ACL}
     database = Database()

@@ -106,7 +106,7 @@ class Store:
             try:
                 return snapshot.decode(self._disk.read(self._path(snapshot.name(zxid))), zxid)
             except StorageError as error:
-                log.warning("%s; an older one will do, if its log is still there", error)
+                log.warning("%s; an older snapshot is used, if its log still exists", error)
         return Database()
 
     def _replay(self, database: Database, start: int, *, is_last: bool) -> None:
@@ -119,18 +119,20 @@ class Store:
             if zxid <= database.last_zxid:
                 continue
             if zxid != database.last_zxid + 1:
-                raise StorageError(f"{path}: {zxid:#x} follows {database.last_zxid:#x}")
+                raise StorageError(f"{path}: transaction {zxid:#x} follows {database.last_zxid:#x}")
             database.apply(proposal)
             self._since_snapshot += 1
         if is_last:
             self._settle(path, end, torn=len(data) - end)
         elif end < len(data):
-            raise StorageError(f"{path}: damaged at {end}, and the log goes on behind it")
+            raise StorageError(
+                f"{path}: the log is damaged at {end}, and has more transactions after that"
+            )
 
     def _settle(self, path: str, end: int, *, torn: int) -> None:
         """Sync the last log file, as its content is served from now on; truncate a torn end."""
         if torn:
-            log.warning("%s: torn at %d; %d bytes cut off", path, end, torn)
+            log.warning("%s: the log is incomplete at %d; %d bytes were truncated", path, end, torn)
         if end == 0:
             self._disk.remove(path)
         else:

@@ -108,7 +108,7 @@ class Database:
     def apply(self, proposal: Proposal) -> Applied:
         """Apply a committed transaction."""
         header, txn = proposal
-        assert header.zxid > self.last_zxid, "transactions are applied in order, each once"
+        assert header.zxid > self.last_zxid, "each transaction is applied once, in order"
         changes: list[Change] = []
         outcome = self._apply(header, txn, changes)
         self.last_zxid = header.zxid
@@ -164,15 +164,15 @@ class Database:
                     self._delete(header, path, changes)
                 self.sessions.pop(header.session_id, None)
                 left = self.ephemerals.pop(header.session_id, {})
-                assert not left, "a session takes all its ephemeral nodes with it"
+                assert not left, "all ephemeral nodes of a session are deleted with it"
                 return Outcome()
             case _:
-                raise AssertionError(f"nobody proposes a {type(txn).__name__}")
+                raise AssertionError(f"the transaction {type(txn).__name__} cannot be proposed")
 
     def _create(self, header: Header, txn: CreateTxn, changes: list[Change]) -> Outcome:
         parent_path = parent_of(txn.path)
         parent = self.nodes[parent_path]
-        assert txn.path not in self.nodes, "a node is created where none is"
+        assert txn.path not in self.nodes, "a node is created only where none exists"
         assert not parent.ephemeral_owner, "an ephemeral node has no children"
         node = Node(
             data=txn.data,
@@ -198,7 +198,7 @@ class Database:
         parent_path = parent_of(path)
         parent = self.nodes[parent_path]
         node = self.nodes.pop(path)
-        assert not node.children, "a node is deleted after its children"
+        assert not node.children, "the children of a node are deleted before it"
         del parent.children[name_of(path)]
         parent.pzxid = header.zxid
         if node.ephemeral_owner:

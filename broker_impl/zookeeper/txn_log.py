@@ -43,7 +43,7 @@ def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
     if len(data) < len(HEADER) or not any(data[: len(HEADER)]):
         return  # never synced: a crash may leave a later page, and zeros before it
     if data[: len(HEADER)] != HEADER:
-        raise StorageError(f"{path}: not a transaction log")
+        raise StorageError(f"{path}: the file is not a transaction log")
     at = len(HEADER)
     while at + _ENTRY.size < len(data):
         checksum, length = _ENTRY.unpack_from(data, at)
@@ -55,4 +55,6 @@ def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
         try:
             yield Proposal.decode(body), at
         except WireError as error:
-            raise StorageError(f"{path}: transaction before {at}: {error}") from error
+            raise StorageError(
+                f"{path}: the transaction before {at} is invalid: {error}"
+            ) from error

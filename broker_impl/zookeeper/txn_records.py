@@ -160,5 +160,5 @@ def read_txn(op: int, reader: Reader) -> Record:
     """
     txn = _TXNS.get(op)
     if txn is None:
-        raise WireError(f"no transaction has type {op}")
+        raise WireError(f"transaction type {op} is unknown")
     return txn.read(reader)

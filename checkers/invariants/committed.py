@@ -158,8 +158,8 @@ class Committed:
         if cut < before.high_watermark and before.role not in ("untold", "offline"):
             yield step.violation(
                 "truncation-below-hw",
-                f"broker {seen.broker} had watermark {before.high_watermark}, and then cut its log"
-                f" to {cut}",
+                f"broker {seen.broker} had high watermark {before.high_watermark}, and then "
+                f"truncated its log to {cut}",
                 key=seen.key,
                 offset=cut,
                 brokers=(seen.broker,),
@@ -178,9 +178,9 @@ class Committed:
         ):
             yield step.violation(
                 "candidate-completeness",
-                f"broker {seen.broker} was in the ISR when it cut its log to {cut};"
-                f" all below {line.bound(earlier.leader_epoch)} was committed up to epoch"
-                f" {earlier.leader_epoch}",
+                f"broker {seen.broker} was in the ISR when it truncated its log to {cut}; all "
+                f"records below {line.bound(earlier.leader_epoch)} were committed up to epoch "
+                f"{earlier.leader_epoch}",
                 key=seen.key,
                 offset=cut,
                 brokers=(seen.broker,),
@@ -246,8 +246,9 @@ def _holds(
     if replica.log_end < bound:
         yield step.violation(
             invariant,
-            f"the log of broker {number} ({replica.role} in epoch {replica.leader_epoch}) ends at"
-            f" {replica.log_end}; all below {bound} was committed up to epoch {epoch}",
+            f"the log of broker {number} ({replica.role} in epoch {replica.leader_epoch}) ends "
+            f"at {replica.log_end}; all records below {bound} were committed up to epoch "
+            f"{epoch}",
             key=key,
             offset=replica.log_end,
             brokers=(number,),
@@ -270,11 +271,11 @@ def _conflict(
 ) -> Violation:
     committed = line.at.get(batch.base)
     found = "nothing" if committed is batch else _said(batch)
-    other = "no batch that begins there" if committed is None else _said(committed)
+    other = "no batch that begins at this offset" if committed is None else _said(committed)
     return step.violation(
         invariant,
-        f"broker {number} ({replica.role} in epoch {replica.leader_epoch}, watermark"
-        f" {replica.high_watermark}) has at {batch.base} {found}; committed was {other}",
+        f"broker {number} ({replica.role} in epoch {replica.leader_epoch}, high watermark "
+        f"{replica.high_watermark}) has at {batch.base} {found}; committed was {other}",
         key=key,
         offset=batch.base,
         brokers=(number,),

@@ -66,8 +66,8 @@ def _went_back(step: Step, seen: Changed, before: int) -> Iterator[Violation]:
     if seen.now.leader_epoch < before:
         yield step.violation(
             "leader-epoch-monotone",
-            f"broker {seen.broker} obeyed an order of leader epoch {before}, and then one of"
-            f" {seen.now.leader_epoch}",
+            f"broker {seen.broker} accepted a controller's request with leader epoch {before}, "
+            f"and then one with {seen.now.leader_epoch}",
             key=seen.key,
             brokers=(seen.broker,),
             epochs=(before, seen.now.leader_epoch),
@@ -128,12 +128,15 @@ class Watermarks:
             wanted = isr_min if state is None else min(isr_min, len(state.replicas))
             if len(now.isr) < wanted and now.isr == before.isr:
                 name = "hw-below-min-isr"
-                why = f"moved while the ISR was {list(now.isr)} and {wanted} were wanted"
+                why = (
+                    f"advanced while the ISR was {list(now.isr)} and {wanted} replicas were "
+                    "required"
+                )
         if why is not None:
             yield step.violation(
                 name,
-                f"the watermark of leader {seen.broker} {why}: {before.high_watermark}, then"
-                f" {now.high_watermark}",
+                f"the high watermark of leader {seen.broker} {why}: {before.high_watermark}, "
+                f"then {now.high_watermark}",
                 key=seen.key,
                 offset=now.high_watermark,
                 brokers=(seen.broker,),
@@ -149,7 +152,8 @@ class Watermarks:
                 (first, above), (then, below) = sorted([(epoch, end), (other, other_end)])
                 yield step.violation(
                     "exposed-end-monotone",
-                    f"clients were told end {above} in epoch {first} and {below} in epoch {then}",
+                    f"the log's end for clients was {above} in epoch {first} and {below} in "
+                    f"epoch {then}",
                     key=seen.key,
                     offset=below,
                     brokers=(seen.broker, broker),
@@ -167,8 +171,8 @@ def _superset(step: Step, key: str) -> Iterator[Violation]:
             if uncounted:
                 yield step.violation(
                     "isr-superset",
-                    f"the ISR in ZooKeeper is {list(state.isr)} (version {state.version}), leader"
-                    f" {number} counts {list(replica.maximal_isr)} only",
+                    f"the ISR in ZooKeeper is {list(state.isr)} (version {state.version}), but "
+                    f"the maximal ISR of leader {number} is only {list(replica.maximal_isr)}",
                     key=key,
                     brokers=(number, *sorted(uncounted)),
                     epochs=(state.leader_epoch,),
@@ -213,9 +217,9 @@ class OneLogPerEpoch:
             if made.identity != batch.identity and (seen.key, batch.epoch) not in self._spoilt:
                 yield step.violation(
                     "one-log-per-epoch",
-                    f"in epoch {batch.epoch} offset {batch.base} is a batch up to {made.next} with"
-                    f" CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} with CRC"
-                    f" {batch.crc:08x} on broker {seen.broker}",
+                    f"in epoch {batch.epoch}, offset {batch.base} has a batch up to {made.next} "
+                    f"with CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} "
+                    f"with CRC {batch.crc:08x} on broker {seen.broker}",
                     key=seen.key,
                     offset=batch.base,
                     brokers=(maker, seen.broker),

@@ -54,20 +54,25 @@ class Liveness:
         leader = step.now.brokers.get(state.leader)
         replica = None if leader is None else leader.replicas.get(key)
         if replica is None or replica.role != "leader":
-            return f"nobody leads: ZooKeeper names {state.leader} in epoch {state.leader_epoch}"
+            return (
+                f"the partition has no leader: ZooKeeper names {state.leader} in epoch "
+                f"{state.leader_epoch}"
+            )
         if replica.leader_epoch != state.leader_epoch:
             return (
-                f"broker {state.leader} leads in epoch {replica.leader_epoch}, ZooKeeper says"
-                f" {state.leader_epoch}"
+                f"broker {state.leader} leads in epoch {replica.leader_epoch}, but ZooKeeper "
+                f"has epoch {state.leader_epoch}"
             )
         if set(state.isr) != set(state.replicas):
-            return f"the ISR is {sorted(state.isr)} of {sorted(state.replicas)}"
+            return f"the ISR is {sorted(state.isr)}, but the replicas are {sorted(state.replicas)}"
         for number in state.isr:
             member = step.now.brokers.get(number)
             held = None if member is None else member.replicas.get(key)
             if held is None or held.leader_epoch != state.leader_epoch:
-                return f"broker {number} is in the ISR, but does not follow"
+                return f"broker {number} is in the ISR, but does not follow the leader"
         end = None if key in step.deleted else self._committed_end(key)
         if end is not None and replica.high_watermark < end:
-            return f"only offsets below {replica.high_watermark} can be read of {end} committed"
+            return (
+                f"only offsets below {replica.high_watermark} can be read, but {end} are committed"
+            )
         return None

@@ -82,8 +82,8 @@ class Epochs:
                 seen,
                 "epoch-cache",
                 epochs[-1].start,
-                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, the log ends at"
-                f" {seen.now.log_end}",
+                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, but the log ends at "
+                f"{seen.now.log_end}",
                 (epochs[-1].epoch,),
             )
 
@@ -106,7 +106,8 @@ class Epochs:
                 seen,
                 "log-in-order",
                 replica.log_end,
-                f"the log ends at {replica.log_end}, its last batch at {batches[count - 1].next}",
+                f"the log ends at {replica.log_end}, but its last batch at "
+                f"{batches[count - 1].next}",
                 (batches[count - 1].epoch,),
             )
 
@@ -137,7 +138,7 @@ def _first_disorder(
             entry += 1
         if entry < 0 or epochs[entry].epoch != batch.epoch:
             said = "none" if entry < 0 else str(epochs[entry].epoch)
-            why = f"offset {first} is of epoch {batch.epoch}; the epoch cache says {said}"
+            why = f"offset {first} has epoch {batch.epoch}, but the epoch cache has {said}"
             return "epoch-cache", first, why, (batch.epoch,)
     return None
 
@@ -194,8 +195,8 @@ class Producers:
                         seen,
                         "producer-state",
                         told.batches[-1].last_offset if told is not None and told.batches else None,
-                        f"of producer {producer} is remembered {_said(found)}, the log tells"
-                        f" {_said(told)}",
+                        f"the state of producer {producer} is {_said(found)}, but the log has "
+                        f"{_said(told)}",
                         (seen.now.leader_epoch,),
                     )
                     break
@@ -230,8 +231,8 @@ def _forgotten(
                 seen,
                 "producer-state",
                 batches[-1].last_offset,
-                f"producer {producer}, whose records are deleted, was remembered by"
-                f" {_said(known[producer])}, and is not any more",
+                f"the state of producer {producer}, whose records are deleted, was "
+                f"{_said(known[producer])}, and is lost",
                 (seen.now.leader_epoch,),
             )
             return

@@ -35,8 +35,8 @@ class Views:
                 if epoch < known and key not in step.deleted:
                     yield step.violation(
                         "metadata-epoch-monotone",
-                        f"broker {number} told clients of the leader of epoch {known}, and then of"
-                        f" that of epoch {epoch}",
+                        f"broker {number} returned the leader of epoch {known} to clients, and "
+                        f"then the leader of epoch {epoch}",
                         key=key,
                         brokers=(number,),
                         epochs=(known, epoch),

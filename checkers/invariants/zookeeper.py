@@ -42,7 +42,10 @@ def _members(step: Step, key: str, state: PartitionState) -> Iterator[Violation]
     if not isr:
         why = "the ISR is empty"
     elif not isr <= set(state.replicas):
-        why = f"the ISR {list(state.isr)} is not within the replicas {list(state.replicas)}"
+        why = (
+            f"the ISR {list(state.isr)} has brokers that are not among the replicas "
+            f"{list(state.replicas)}"
+        )
     elif state.leader != NOBODY and state.leader not in isr:
         why = f"leader {state.leader} is not in the ISR {list(state.isr)}"
     else:
@@ -66,8 +69,8 @@ def _change(
     if now.version < before.version or (now.version == before.version and content != was):
         yield step.violation(
             "state-version",
-            f"version {before.version} said leader, epoch, ISR, controller epoch {was},"
-            f" then version {now.version} {content}",
+            f"version {before.version} had leader, epoch, ISR, controller epoch {was}, then "
+            f"version {now.version} {content}",
             key=key,
             epochs=epochs,
         )
@@ -126,8 +129,8 @@ class Controllers:
                 if state is not None and state.controller_epoch > self._epoch:
                     yield step.violation(
                         "controller-epoch-monotone",
-                        f"the state is of controller epoch {state.controller_epoch}, ZooKeeper has"
-                        f" given out {self._epoch}",
+                        f"the state was written in controller epoch {state.controller_epoch}, "
+                        f"but ZooKeeper's is {self._epoch}",
                         key=key,
                         epochs=(state.controller_epoch, self._epoch),
                     )
@@ -141,8 +144,8 @@ class Controllers:
             if heard > self._epoch:
                 yield step.violation(
                     "controller-epoch-monotone",
-                    f"broker {number} knows of controller epoch {heard}, ZooKeeper has given out"
-                    f" {self._epoch}",
+                    f"broker {number} knows controller epoch {heard}, but ZooKeeper's is "
+                    f"{self._epoch}",
                     brokers=(number,),
                     epochs=(heard, self._epoch),
                 )
@@ -153,8 +156,8 @@ class Controllers:
             ):
                 yield step.violation(
                     "controller-epoch-monotone",
-                    f"broker {number} obeyed controller epoch {was.controller_epoch}, and then"
-                    f" {broker.controller_epoch}",
+                    f"broker {number} accepted a request of controller epoch "
+                    f"{was.controller_epoch}, and then one of {broker.controller_epoch}",
                     brokers=(number,),
                     epochs=(was.controller_epoch, broker.controller_epoch),
                 )
@@ -164,7 +167,7 @@ class Controllers:
         if holder != broker:
             yield step.violation(
                 "one-controller-per-epoch",
-                f"brokers {holder} and {broker} both were the controller of epoch {epoch}",
+                f"brokers {holder} and {broker} were both controller in epoch {epoch}",
                 brokers=(holder, broker),
                 epochs=(epoch,),
             )

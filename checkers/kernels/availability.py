@@ -98,7 +98,7 @@ def stuck(log: Log) -> list[Found]:
             key=log.key,
             value=int(after.value[-1]),
             ops=(int(after.op[0]), int(after.op[-1])),
-            why=f"the last fault was healed at {at(max(healed))}; {len(after.op)} records were"
-            f" sent after it, from {at(first)} to {at(last)}, and none was acknowledged",
+            why=f"the last fault was healed at {at(max(healed))}; {len(after.op)} records were "
+            f"sent after that, from {at(first)} to {at(last)}, and none was acknowledged",
         )
     ]

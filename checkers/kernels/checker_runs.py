@@ -33,7 +33,7 @@ class Asking:
         try:
             found = list(question())
         except GaveUp as reason:
-            crash = f"it gave up: {reason}"
+            crash = f"the checker stopped: {reason}"
         except Exception as error:  # noqa: BLE001 - a checker of any kind of failure found nothing
             crash = f"{type(error).__name__}: {error}"
         self.receipts.append(Receipt(checker, perf_counter() - begin, crash))

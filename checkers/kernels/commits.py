@@ -297,9 +297,9 @@ def _mismatched(log: Log, register: Register) -> Iterable[Found]:
             group=register.group.name,
             offset=offset,
             ops=(int(commits.op[last]), int(fetches.op[row])),
-            why=f"{register.told(last)} with {_beside(int(commits.metadata[last]))};"
-            f" process {fetches.process[row]} asked what is committed until"
-            f" {at(int(fetches.end_ns[row]))}, and it was that offset with {_beside(metadata)}",
+            why=f"{register.told(last)} with {_beside(int(commits.metadata[last]))}; process "
+            f"{fetches.process[row]} fetched the committed offset until "
+            f"{at(int(fetches.end_ns[row]))}, and received that offset with {_beside(metadata)}",
         )
     return found.values()
 
@@ -379,24 +379,26 @@ def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices
     if newest != UNKNOWN:
         ops.append(int(commits.op[newest]))
         story = f"{register.told(newest)}; "
-    asked = f"{story}process {fetch.process} asked what is committed until {at(fetch.end_ns)}"
+    asked = f"{story}process {fetch.process} fetched the committed offset until {at(fetch.end_ns)}"
     is_known = newest != UNKNOWN and commits.offset[newest] != ANY
     expected = int(commits.offset[newest]) if is_known else None
     if fetch.offset == UNKNOWN:
-        anomaly, variant, why = "lost-commit", "", f"{asked}, and it was nothing"
+        anomaly, variant, why = "lost-commit", "", f"{asked}, and there was none"
     elif len(same):
         earlier = int(same[-1])
         anomaly, variant = "commit-regression", ""
-        why = f"{asked}, and it was offset {fetch.offset}, from before: {register.told(earlier)}"
+        why = (
+            f"{asked}, and received offset {fetch.offset}, which is older: {register.told(earlier)}"
+        )
         ops.append(int(commits.op[earlier]))
     else:
         variant = "nobody"
         is_lower = expected is not None and fetch.offset < expected
         anomaly = "commit-regression" if is_lower else "commit-ahead"
         failed = np.flatnonzero(register.failed.offset == fetch.offset)
-        why = f"{asked}, and it was offset {fetch.offset}, which nobody had committed"
+        why = f"{asked}, and received offset {fetch.offset}, which no client had committed"
         if len(failed):
-            why += f": that commit of process {register.failed.process[failed[0]]} failed"
+            why += f": the commit of it by process {register.failed.process[failed[0]]} failed"
             ops.append(int(register.failed.op[failed[0]]))
     return Found(
         anomaly=anomaly,

@@ -173,11 +173,15 @@ def _stale(
     if row < len(reader.polls.op):
         passed_ns = int(reader.polls.end_ns[row])
     else:
-        assert reader.end is not None, "it came to the end"
+        assert reader.end is not None, "a reader without a later poll has reached the end"
         passed_ns = reader.end.time_ns
     process = int(reader.polls.process[0])
     what = "deleted" if is_tombstone else "written"
-    who = "was acknowledged" if writes.outcome[number] == OK else "was in doubt, and is proven"
+    who = (
+        "was acknowledged"
+        if writes.outcome[number] == OK
+        else "was in doubt, and is proven by a reader"
+    )
     has = f"value {held.value[-1]} at offset {held.offset[-1]}" if holds else "nothing"
     return Found(
         anomaly="resurrected-key" if is_tombstone else "stale-key",
@@ -191,8 +195,8 @@ def _stale(
             )
         ),
         also=((passed_ns - int(writes.start_ns[number])) // 1_000_000,) if is_tombstone else (),
-        why=f"record key {key} was {what} by value {value} at offset {writes.offset[number]}, which"
-        f" {who} at {at(int(writes.end_ns[number]))}; process {process} had come past it by"
-        f" {at(passed_ns)} and was given {has} for that key, though nobody had begun to write it"
-        " again",
+        why=f"record key {key} was {what} by value {value} at offset {writes.offset[number]}, "
+        f"which {who} at {at(int(writes.end_ns[number]))}; process {process} had read past it "
+        f"by {at(passed_ns)} and received {has} for that key, although no client had begun to "
+        "write it again",
     )

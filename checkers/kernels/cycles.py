@@ -62,7 +62,7 @@ def kernel(history: History) -> list[Found]:
     if not len(edges.source):
         return []
     if len(edges.source) > EDGES_MAX:
-        raise GaveUp(f"{len(edges.source):,} dependencies are more than {EDGES_MAX:,}")
+        raise GaveUp(f"the history has {len(edges.source):,} dependencies, more than {EDGES_MAX:,}")
     both = _components(edges, len(op))
     edges = edges.where(both[edges.source] == both[edges.target])
     reads = _components(edges.where(edges.wr), len(op))
@@ -187,7 +187,8 @@ class _Story:
         return Found(
             anomaly=anomaly,
             ops=tuple(self._op[edges.source[circle]].tolist()),
-            why="; ".join(self._step(edges, row) for row in circle) + ": a circle",
+            why="; ".join(self._step(edges, row) for row in circle)
+            + ": these dependencies form a cycle",
             folded=folded,
         )
 

@@ -110,9 +110,9 @@ class _Deliveries:
                     "commit-ahead",
                     offset,
                     (int(steps.op[row]),),
-                    f"{committed(self._register.group, steps, row)}, but its members had been"
-                    f" given nothing from offset {known} on: {_records(count)} between were left"
-                    " out",
+                    f"{committed(self._register.group, steps, row)}, but its members had "
+                    f"received no record from offset {known} on: {_records(count)} between "
+                    "were skipped",
                 )
 
     def _resumed(self, row: int) -> Iterable[Found]:
@@ -124,18 +124,18 @@ class _Deliveries:
         expected = None if register.group.commits_alone else self._expected(row)
         ops: tuple[int, ...] = (int(steps.op[row]),)
         who = (
-            f"process {steps.process[row]} was given {self._log.key}"
-            f" by {at(int(steps.end_ns[row]))}"
+            f"process {steps.process[row]} was assigned {self._log.key} by "
+            f"{at(int(steps.end_ns[row]))}"
         )
         if position != UNKNOWN and expected is not None:
-            told = f"{expected.story}; {who}, to begin at {position}"
+            told = f"{expected.story}; {who}, and was to begin at {position}"
             yield from self._compared(expected, position, (*expected.ops, *ops), told)
         first = self._first(row)
         if first is None:
             return
         offset, op, end_ns = first
         if position != UNKNOWN:
-            expected = _Expected(position, position, f"{who}, to begin at {position}")
+            expected = _Expected(position, position, f"{who}, and was to begin at {position}")
         elif expected is not None:
             expected = expected._replace(story=f"{expected.story}; {who}")
         else:
@@ -159,7 +159,7 @@ class _Deliveries:
             return _Expected(low, high, register.told(choices.newest), ops)
         if not register.group.begins_at_start:
             return None
-        story = f"nothing need have been committed for group {register.group.name}"
+        story = f"it is possible that no offset was committed for group {register.group.name}"
         return _Expected(UNKNOWN, max(high, self._start(row)), story, variant="start")
 
     def _start(self, row: int) -> int:
@@ -184,7 +184,7 @@ class _Deliveries:
         if place < expected.low:
             yield self._found("resume-overlap", place, ops, story)
         elif place > expected.high and (count := self._skipped(expected.high, place)):
-            why = f"{story}: {_records(count)} between were left out"
+            why = f"{story}: {_records(count)} between were skipped"
             yield self._found("resume-gap", place, ops, why, variant=expected.variant)
 
     def _ahead_alone(self, row: int) -> Iterable[Found]:
@@ -200,10 +200,10 @@ class _Deliveries:
                 "commit-ahead",
                 position,
                 (int(steps.op[row]),),
-                f"process {steps.process[row]} began at offset {position} by"
-                f" {at(int(steps.end_ns[row]))}, but nobody of group {self._register.group.name}"
-                f" had been given anything from offset {known} on: {_records(count)} between were"
-                " left out",
+                f"process {steps.process[row]} began at offset {position} by "
+                f"{at(int(steps.end_ns[row]))}, but no member of group "
+                f"{self._register.group.name} had received a record from offset {known} on: "
+                f"{_records(count)} between were skipped",
                 variant="alone",
             )
 

@@ -32,7 +32,7 @@ def duplicates(log: Log) -> list[Found]:
                 variant="deleted" if offsets[-2] < log.deleted_below(known.op[rows[-1]]) else "",
                 ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
                 also=offsets,
-                why=f"value {value} was sent once and is in the log {len(offsets)} times: {told}",
+                why=f"value {value} was sent once, but is in the log {len(offsets)} times: {told}",
             )
         )
     return found

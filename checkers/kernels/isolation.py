@@ -93,7 +93,7 @@ def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
         if not later.any():
             return
         np.maximum.at(lives.polled, target[later], until[later])
-    raise GaveUp(f"transactions that read each other form a chain of more than {ROUNDS_MAX:,}")
+    raise GaveUp(f"transactions that read from each other form a chain of more than {ROUNDS_MAX:,}")
 
 
 def _appended(history: History) -> I64:
@@ -132,16 +132,17 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
         row, mine = rows[begin], life[begin]
         sent = writer[row]
         ops = [int(sends.op[sent]), int(polls.op[row])]
-        how = "it was to wait for longer"
+        how = "its client waited for longer"
         if until[mine] != lives.waited[mine] and int(until[mine]) not in senders:
-            how = "it had read a record of a transaction that was open until later"
+            how = "it had read a record of another transaction that was open until later"
         elif until[mine] != lives.waited[mine]:
             other = senders[int(until[mine])]
             ops.append(int(sends.op[other]))
             behind = until[mine] == lives.appended[mine]
+            what = "has a record after it" if behind else "had read"
             how = (
-                f"later, at {at(int(sends.start_ns[other]))}, process {sends.process[other]} began"
-                " to send what it " + ("has a record behind" if behind else "read before its end")
+                f"process {sends.process[other]} began only at {at(int(sends.start_ns[other]))} to"
+                f" send a value that the transaction {what}"
             )
         yield Found(
             anomaly="dirty-read",
@@ -150,9 +151,9 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
             value=int(polls.value[row]),
             ops=tuple(ops),
             also=tuple(np.unique(polls.value[rows[begin:end]]).tolist()),
-            why=f"process {polls.process[row]} read value {polls.value[row]} at"
-            f" {at(int(polls.end_ns[row]))}, and the transaction of process {sends.process[sent]}"
-            f" that had sent it was open still: {how}",
+            why=f"process {polls.process[row]} read value {polls.value[row]} at "
+            f"{at(int(polls.end_ns[row]))}, while the transaction of process "
+            f"{sends.process[sent]} that had sent it was still open: {how}",
             folded=int(end - begin) - 1,
         )
 
@@ -183,10 +184,10 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
             offset=int(place[row]),
             value=int(sends.value[row]),
             ops=(int(stable.op[probe]), op),
-            why=f"process {stable.process[probe]} was told by {at(int(stable.end_ns[probe]))} that"
-            f" the last stable offset is {stable.offset[probe]}, and a transaction of process"
-            f" {sends.process[row]} with value {sends.value[row]} at offset {place[row]} was"
-            f" open still: it was committed by {at(int(sends.end_ns[row]))}",
+            why=f"process {stable.process[probe]} received {stable.offset[probe]} as the last "
+            f"stable offset by {at(int(stable.end_ns[probe]))}, while a transaction of process "
+            f"{sends.process[row]} with value {sends.value[row]} at offset {place[row]} was "
+            f"still open: it was committed by {at(int(sends.end_ns[row]))}",
             folded=count[op] - 1,
         )
 
@@ -224,9 +225,10 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
                 offset=None if sends.offset[row] == UNKNOWN else int(sends.offset[row]),
                 value=int(sends.value[row]),
                 ops=(fence.op, int(sends.op[row])),
-                why=f"process {fence.process} had taken over the transactional id"
-                f" {fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, yet"
-                f" value {sends.value[row]} of a transaction of the latter was {happened}, which"
+                why=f"process {fence.process} had taken over the transactional id "
+                f"{fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, "
+                f"yet value {sends.value[row]} of process {own.process} was {happened}, in a "
+                "transaction that"
                 + (" began" if begun[at_] > fence.op else " was open")
                 + " after that",
             )

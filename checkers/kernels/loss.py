@@ -125,7 +125,10 @@ class _Proofs:
         if sends.outcome[row] == OK:
             story = f"value {value} was acknowledged to process {sends.process[row]}{place}"
         else:
-            story = f"value {value} of process {sends.process[row]}, in doubt, was proven{place}"
+            story = (
+                f"value {value} of process {sends.process[row]}, in doubt, was proven by a "
+                f"reader{place}"
+            )
         story += f" at {at(int(sends.end_ns[row]))}"
         ops, variant = [op], ""
         if sends.txn[row]:
@@ -163,14 +166,16 @@ class _Proofs:
         if not was_read and offset != UNKNOWN and beyond < len(self._read):
             row = int(self._read[beyond])
             return (
-                f"process {known.process[row]} read on at offset {known.offset[row]} at"
-                f" {at(int(known.time_ns[row]))}, and nobody ever read {value}",
+                f"process {known.process[row]} read the later offset {known.offset[row]} at "
+                f"{at(int(known.time_ns[row]))}, and no process ever read {value}",
                 int(known.op[row]),
             )
-        assert end is not None, "it lies below the frontier, so its place or a later one was read"
+        assert end is not None, (
+            "the record is below the frontier, so its place or a later one was read"
+        )
         return (
-            f"process {end.process} read the log from its beginning to its end, position"
-            f" {end.position}, until {at(end.time_ns)}, and did not see it",
+            f"process {end.process} read the log from its beginning to its end, position "
+            f"{end.position}, until {at(end.time_ns)}, and did not receive it",
             end.op,
         )
 
@@ -226,8 +231,8 @@ def _unchecked(log: Log, unread: Sends) -> list[Found]:
             ops=(int(unchecked.op[0]),),
             why=f"value {value} was acknowledged"
             + (f" at offset {offset}" if offset != UNKNOWN else "")
-            + f" at {at(int(unchecked.end_ns[0]))}; nobody read"
-            + (f" beyond offset {reach}" if reach != UNKNOWN else ""),
+            + f" at {at(int(unchecked.end_ns[0]))}; no process read"
+            + (f" beyond offset {reach}" if reach != UNKNOWN else " the log"),
             folded=len(unchecked.op) - 1,
         )
     ]

@@ -67,9 +67,9 @@ def send_skips(log: Log) -> list[Found]:
             value=int(sends.value[row]),
             ops=(int(sends.op[row]),),
             also=(int(sends.value[before]), int(sends.value[row])),
-            why=f"process {sends.process[row]} sent value {sends.value[before]} and then"
-            f" {sends.value[row]} in one operation; they are at the offsets {sends.offset[before]}"
-            f" and {sends.offset[row]}, and other records lie between",
+            why=f"process {sends.process[row]} sent value {sends.value[before]} and then "
+            f"{sends.value[row]} in one operation; they are at the offsets "
+            f"{sends.offset[before]} and {sends.offset[row]}, with other records between them",
             folded=len(rows) - 1,
         )
     ]
@@ -144,10 +144,10 @@ def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Fo
             variant="" if read[row] else "ack",
             ops=(int(early.op[row]), int(late.op[row])),
             also=(int(early.value[row]), int(late.value[row])),
-            why=f"value {early.value[row]} of process {early.process[row]} was in the log by"
-            f" {at(int(early.end_ns[row]))}, before process {late.process[row]} began to send"
-            f" {late.value[row]} at {at(int(late.start_ns[row]))}, but it lies later in the log:"
-            f" offset {early.offset[row]} against {late.offset[row]}",
+            why=f"value {early.value[row]} of process {early.process[row]} was in the log by "
+            f"{at(int(early.end_ns[row]))}, before process {late.process[row]} began to send "
+            f"{late.value[row]} at {at(int(late.start_ns[row]))}, but its place in the log is "
+            f"later: offset {early.offset[row]}, not below {late.offset[row]}",
         )
         for row, (offset, value) in enumerate(
             zip(blamed.offset.tolist(), blamed.value.tolist(), strict=True)

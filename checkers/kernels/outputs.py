@@ -53,7 +53,7 @@ def kernel(history: History) -> list[Found]:
     if not commits.any():
         return []
     if history.repeated:
-        raise GaveUp("values that were sent twice may be inputs or outputs")
+        raise GaveUp("values that were sent twice can be inputs or outputs")
     works = _works(history, np.flatnonzero(commits))
     return [*_twice(history, works), *_never(history, works)]
 
@@ -138,9 +138,9 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
             variant="proven" if any(work.outcome != OK for work in several) else "",
             ops=ops,
             also=tuple(offset for _, offset in records),
-            why=f"{_inputs(len(records))} of {history.keys[key]}, from offset {offset} (value"
-            f" {several[0].inputs[records[0]]}) on, became committed output more than once: by"
-            f" {who}",
+            why=f"the outputs of {_inputs(len(records))} of {history.keys[key]}, from offset "
+            f"{offset} (value {several[0].inputs[records[0]]}) on, were committed more than "
+            f"once: by {who}",
             folded=len(records) - 1,
         )
 
@@ -197,9 +197,10 @@ def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
                     value=value,
                     ops=(op, last.op),
                     also=tuple(offset for offset, _, _ in left),
-                    why=f"process {last.process} committed position {last.places[key]} of"
-                    f" {history.keys[key]} at {at(last.end_ns)}, and {_inputs(len(left))} before"
-                    f" it, from offset {offset} (value {value}) on, became no committed output",
+                    why=f"process {last.process} committed position {last.places[key]} of "
+                    f"{history.keys[key]} at {at(last.end_ns)}, but {_inputs(len(left))} "
+                    f"before it, from offset {offset} (value {value}) on, have no committed "
+                    "output",
                     folded=len(left) - 1,
                 )
 

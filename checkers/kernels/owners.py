@@ -60,8 +60,8 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
                 group=register.group.name,
                 offset=int(given.generation[begin]),
                 ops=(int(given.op[a]), int(given.op[b])),
-                why=f"generation {given.generation[begin]} of group {register.group.name} gave"
-                f" {log.key} to {told}",
+                why=f"generation {given.generation[begin]} of group {register.group.name} "
+                f"assigned {log.key} to {told}",
             )
 
 
@@ -141,10 +141,10 @@ def _accepted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found
         offset=int(steps.offset[commit]),
         variant="commit",
         ops=tuple(steps.op[list(rows)].tolist()),
-        why=f"process {steps.process[given]} was given {log.key} by"
-        f" {at(int(steps.end_ns[given]))}, process {steps.process[other]} by"
-        f" {at(int(steps.end_ns[other]))}; then {committed(register.group, steps, commit)}, and"
-        " was told only later that it owns it no more",
+        why=f"process {steps.process[given]} was assigned {log.key} by "
+        f"{at(int(steps.end_ns[given]))}, process {steps.process[other]} by "
+        f"{at(int(steps.end_ns[other]))}; then {committed(register.group, steps, commit)}, and "
+        "learned only later that it had lost the partition",
     )
 
 
@@ -181,8 +181,8 @@ def _deleted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found:
         group=register.group.name,
         offset=int(steps.offset[commit]),
         ops=tuple(steps.op[list(rows)].tolist()),
-        why=f"process {steps.process[given]} was given {log.key} by"
-        f" {at(int(steps.end_ns[given]))}; then {committed(register.group, steps, deletion)};"
-        f" then {committed(register.group, steps, commit)}, and was told only later that it owns it"
-        " no more",
+        why=f"process {steps.process[given]} was assigned {log.key} by "
+        f"{at(int(steps.end_ns[given]))}; then {committed(register.group, steps, deletion)}; "
+        f"then {committed(register.group, steps, commit)}, and learned only later that it had "
+        "lost the partition",
     )

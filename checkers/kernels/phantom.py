@@ -39,8 +39,8 @@ def _phantom(log: Log, value: int, polls: Polls) -> Found:
         value=value,
         ops=tuple(polls.op.tolist()),
         also=tuple(offsets),
-        why=f"process {polls.process[row]} read value {value}{place} at"
-        f" {at(int(polls.end_ns[row]))}; nobody tried to write {value} to this key",
+        why=f"process {polls.process[row]} read value {value}{place} at "
+        f"{at(int(polls.end_ns[row]))}; no process tried to write {value} to this partition",
     )
 
 
@@ -96,9 +96,9 @@ def aborted_reads(log: Log) -> list[Found]:
             value=int(failed.value[write]),
             variant="txn" if failed.txn[write] else "send",
             ops=(int(failed.op[write]), int(readings.op[row])),
-            why=f"the write of value {failed.value[write]} by process"
-            f" {failed.process[write]} failed for certain at {at(int(failed.end_ns[write]))}, yet"
-            f" process {readings.process[row]} read it"
+            why=f"the write of value {failed.value[write]} by process {failed.process[write]} "
+            f"certainly failed at {at(int(failed.end_ns[write]))}, yet process "
+            f"{readings.process[row]} read it"
             + (f" at offset {readings.offset[row]}" if readings.offset[row] != UNKNOWN else "")
             + f" at {at(int(readings.end_ns[row]))}",
         )

@@ -25,8 +25,8 @@ def precommitted_reads(log: Log) -> list[Found]:
             offset=offset,
             value=value,
             ops=(op,),
-            why=f"a transaction of process {process} read value {value} at offset {offset}, which"
-            f" it had sent itself: it cannot have been committed before {at(end_ns)}",
+            why=f"a transaction of process {process} read value {value} at offset {offset}, "
+            f"which it had sent itself and which cannot have been committed before {at(end_ns)}",
         )
         for offset, value, op, process, end_ns in zip(
             own.offset.tolist(),

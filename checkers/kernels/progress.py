@@ -47,10 +47,10 @@ def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
         value=int(sends.value[row]),
         ops=(int(sends.op[row]),),
         also=(lasted_ns // _SECOND_NS,),
-        why=f"value {sends.value[row]} was acknowledged at offset {sends.offset[row]} at"
-        f" {at(int(sends.end_ns[row]))}, and others read it; from {at(since)} to"
-        f" {at(group.polled_ns)}, after the last heal and the last change of its members, members"
-        f" of group {group.name} asked for records, and were given none of {log.key}",
+        why=f"value {sends.value[row]} was acknowledged at offset {sends.offset[row]} at "
+        f"{at(int(sends.end_ns[row]))}, and other processes read it; from {at(since)} to "
+        f"{at(group.polled_ns)}, after the last heal and the last change of its members, "
+        f"members of group {group.name} polled, and received no record of {log.key}",
     )
 
 
@@ -88,8 +88,9 @@ def _stuck_producer(attempts: Attempts, healed_ns: int) -> Iterable[Found]:
         anomaly="stuck-producer",
         ops=(int(failed.op[0]), int(failed.op[-1])),
         also=((end - begin) // _SECOND_NS,),
-        why=f"the last fault was healed at {at(healed_ns)}; from {at(begin)} to {at(end)}"
-        f" {len(failed.op)} transactions of {_named(processes.tolist())} came to nothing",
+        why=f"the last fault was healed at {at(healed_ns)}; from {at(begin)} to {at(end)} "
+        f"{len(failed.op)} transactions of {_named(processes.tolist())} failed or stayed in "
+        "doubt",
     )
 
 

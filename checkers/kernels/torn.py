@@ -50,7 +50,7 @@ def _readers(history: History, rows: I64) -> I64:
 
 def _torn(history: History, lost: Sequence[Found], seen: int, reader: int) -> Found:
     sends, polls, first = history.sends, history.polls, lost[0]
-    many = f", and of {len(lost) - 1} more," if len(lost) > 1 else ""
+    many = f", and of {len(lost) - 1} more records," if len(lost) > 1 else ""
     return Found(
         anomaly="torn-transaction",
         key=first.key,
@@ -59,9 +59,9 @@ def _torn(history: History, lost: Sequence[Found], seen: int, reader: int) -> Fo
         variant=first.variant,
         ops=(first.ops[0], int(polls.op[reader]), *first.ops[1:]),
         also=(int(sends.value[seen]),),
-        why=f"of one transaction of process {sends.process[seen]}, process"
-        f" {polls.process[reader]} read value {sends.value[seen]} of"
-        f" {history.keys[history.send_key[seen]]} at {at(int(polls.end_ns[reader]))}; of"
-        f" {first.key}{many} this is known: {first.why}",
+        why=f"process {polls.process[reader]} read value {sends.value[seen]} of"
+        f" {history.keys[history.send_key[seen]]} at {at(int(polls.end_ns[reader]))}, from a"
+        f" transaction of process {sends.process[seen]}; of its record in {first.key}{many} this is"
+        f" known: {first.why}",
         folded=sum(f.folded for f in lost) + len(lost),
     )

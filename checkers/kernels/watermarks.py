@@ -103,10 +103,10 @@ def _regresses(
                 variant=variant,
                 also=also,
                 ops=(int(firm.op[earlier]), int(probes.op[row])),
-                why=f"process {firm.process[earlier]} was told that the {name} is"
-                f" {firm.offset[earlier]} by {at(int(firm.end_ns[earlier]))}; process"
-                f" {probes.process[row]} asked after that, and was told by"
-                f" {at(int(probes.end_ns[row]))} that it is {probes.offset[row]}",
+                why=f"process {firm.process[earlier]} received {firm.offset[earlier]} as the "
+                f"{name} by {at(int(firm.end_ns[earlier]))}; process {probes.process[row]} "
+                f"asked after that, and received {probes.offset[row]} by "
+                f"{at(int(probes.end_ns[row]))}",
             ),
         )
 
@@ -135,11 +135,11 @@ def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[
                 variant=variant or "read",
                 also=also,
                 ops=(int(confirmed.op[told]), int(polls.op[row])),
-                why=f"process {confirmed.process[told]} was told that the log begins at"
-                f" {confirmed.offset[told]} on all replicas by {at(begun_ns)}; process"
-                f" {polls.process[row]} began to read after that, and was given value"
-                f" {polls.value[row]} at offset {polls.offset[row]} by"
-                f" {at(int(polls.end_ns[row]))}",
+                why=f"process {confirmed.process[told]} received {confirmed.offset[told]} as "
+                f"the start of the log on all replicas by {at(begun_ns)}; process "
+                f"{polls.process[row]} began to read after that, and received value "
+                f"{polls.value[row]} at offset {polls.offset[row]} by "
+                f"{at(int(polls.end_ns[row]))}",
             ),
         )
 
@@ -195,10 +195,10 @@ def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, 
                     variant=stale or ("read" if rows is polls else ""),
                     also=also,
                     ops=(int(rows.op[record]), int(high.op[row])),
-                    why=f"value {rows.value[record]} was {what} process {rows.process[record]} at"
-                    f" offset {rows.offset[record]} by {at(int(rows.end_ns[record]))}; process"
-                    f" {high.process[row]} asked after that, and was told by"
-                    f" {at(int(high.end_ns[row]))} that the high watermark is {high.offset[row]}",
+                    why=f"value {rows.value[record]} was {what} process {rows.process[record]} "
+                    f"at offset {rows.offset[record]} by {at(int(rows.end_ns[record]))}; "
+                    f"process {high.process[row]} asked after that, and received "
+                    f"{high.offset[row]} as the high watermark by {at(int(high.end_ns[row]))}",
                 ),
             )
 
@@ -227,7 +227,7 @@ def _stuck(log: Log, high: Steps) -> Iterable[Found]:
             offset=last,
             ops=(first, int(rest.op[-1])),
             also=(lasted_ns // 1_000_000_000,),
-            why=f"the last fault was healed at {at(healed)}; from"
-            f" {at(int(rest.end_ns[0]))} to {at(int(rest.start_ns[-1]))} the last stable offset was"
-            f" {last}, and the high watermark {ends[0]} or more",
+            why=f"the last fault was healed at {at(healed)}; from {at(int(rest.end_ns[0]))} to "
+            f"{at(int(rest.start_ns[-1]))} the last stable offset stayed at {last}, although "
+            f"the high watermark was {ends[0]} or more",
         )

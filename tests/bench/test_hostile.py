@@ -40,15 +40,27 @@ CASE = check("refused", b"{")
 @pytest.mark.parametrize(
     ("case", "answer", "complaint"),
     [
-        (CASE, Answer(None, "", ""), "it does not end"),
-        (CASE, Answer(0, "VALID    all\n", ""), "status 0, not one of [64]"),
-        (CASE, Answer(64, "", "Traceback (most recent call last)\n"), "a traceback"),
-        (CASE, Answer(64, "", "faultline: \x1b[2J is no event\n"), "the control character '\\x1b'"),
-        (CASE, Answer(64, "", REFUSAL + "more\n"), "the refusal is not one line"),
-        (CASE, Answer(64, "VALID\n", REFUSAL), "a refusal with output"),
+        (CASE, Answer(None, "", ""), "the program did not end in time"),
+        (CASE, Answer(0, "VALID    all\n", ""), "the exit status is 0, not one of [64]"),
+        (CASE, Answer(64, "", "Traceback (most recent call last)\n"), "the output has a traceback"),
+        (
+            CASE,
+            Answer(64, "", "faultline: \x1b[2J is no event\n"),
+            "the output has the control character '\\x1b'",
+        ),
+        (CASE, Answer(64, "", REFUSAL + "more\n"), "the refusal is not one line on standard error"),
+        (CASE, Answer(64, "VALID\n", REFUSAL), "a refusal also wrote to standard output"),
         (CASE, Answer(64, "", "faultline: wrong\n"), "the refusal does not say what is wrong"),
-        (CASE, Answer(64, "", f"faultline: it is {'x' * 2000}\n"), "a line of more than 1,100"),
-        (check("any", b"", may=ANY), Answer(1, "INVALID\n", ""), "status 1, and no anomaly"),
+        (
+            CASE,
+            Answer(64, "", f"faultline: it is {'x' * 2000}\n"),
+            "the output has a line of more than 1,100",
+        ),
+        (
+            check("any", b"", may=ANY),
+            Answer(1, "INVALID\n", ""),
+            "the exit status is 1, but no anomaly",
+        ),
         (
             check("any", b"", may=ANY),
             Answer(1, "INVALID  lost-write 1 · key x\n", "", witnesses_exist=False),

@@ -36,12 +36,12 @@ def saying(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
     ("kind", "answer", "status", "why"),
     [
         ("kafka", RIGHT, 0, ""),
-        ("kafka", RIGHT[:4] + b"\0\0\0\x01" + RIGHT[8:], 1, "correlation id 1,"),
+        ("kafka", RIGHT[:4] + b"\0\0\0\x01" + RIGHT[8:], 1, "correlation id 1 and"),
         ("kafka", RIGHT[:8] + b"\0\x23" + RIGHT[10:], 1, "error 35"),
         ("kafka", RIGHT[:6], 1, "after 6 of 10 bytes"),
-        ("kafka", b"HTTP/1.1 400 Bad Request", 1, "a frame of"),
+        ("kafka", b"HTTP/1.1 400 Bad Request", 1, "the response has"),
         ("zookeeper", b"imok", 0, ""),
-        ("zookeeper", b"This server is not serving", 1, "it said b'This'"),
+        ("zookeeper", b"This server is not serving", 1, "the server answered b'This'"),
         ("zookeeper", b"", 1, "after 0 of 4 bytes"),
     ],
 )

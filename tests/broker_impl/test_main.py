@@ -23,7 +23,7 @@ def run(*settings: str, properties: Path | None = None, mutants: tuple[str, ...]
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        (("broker.id",), "must be KEY=VALUE"),
+        (("broker.id",), "must be written as KEY=VALUE"),
         (("broker.id=1",), "zookeeper.connect: must be set"),
         (("broker.id=1", "zookeeper.connect=h:1", "port=x"), "port=x: must be a whole number"),
     ],

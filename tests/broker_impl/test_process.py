@@ -165,8 +165,8 @@ def test_what_cannot_be_is_refused_in_one_line(site: Site) -> None:
         assert len(lines) == 1, lines
         assert text in lines[0]
 
-    refused(74, "is locked by another broker")
-    refused(64, "another broker is registered as it", log_dirs=str(site.folder / "other"))
+    refused(74, "is in use by another broker")
+    refused(64, "another broker is registered with this id", log_dirs=str(site.folder / "other"))
     refused(64, "belongs to broker 1", broker_id="2", log_dirs=str(site.folder / "other"))
     refused(64, "must be a whole number", broker_id="one")
     refused(
@@ -231,7 +231,7 @@ def test_a_directory_that_cannot_be_written_is_one_line(site: Site) -> None:
     process = site.broker(log_dirs=str(site.folder / "file"))
     assert process.wait(15) == 74
     assert len(site.lines()) == 1
-    assert "storage failed" in site.lines()[0]
+    assert "its disk failed" in site.lines()[0]
 
 
 def test_sigkill_is_survived_at_any_moment(site: Site) -> None:

@@ -49,13 +49,13 @@ def test_forms(text: str, values: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("1\n]", "a ] closes nothing", 2),
-        ("[1\n)", "a ) closes nothing", 2),
+        ("1\n]", "a ] has no opening bracket", 2),
+        ("[1\n)", "a ) has no opening bracket", 2),
         ("{:a}", "a map has a key without a value", 1),
         ("{:a 1}\n{:a 1 :b}", "a map has a key without a value", 2),
-        ("1 #_", "it ends within", 1),
-        ('1\n\n"a', "it ends within a form", 3),
-        ("1 : 2", "is no EDN", 1),
+        ("1 #_", "the text ends inside", 1),
+        ('1\n\n"a', "the text ends inside a form", 3),
+        ("1 : 2", "is not EDN", 1),
         (r'1 "\ud800"', "half of a surrogate pair", 1),
         (r"\udfff", "half of a surrogate pair", 1),
     ],

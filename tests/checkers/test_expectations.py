@@ -240,9 +240,15 @@ def test_a_plan_may_promise_more_than_its_settings() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"acks": "1"}, "--set acks: a setting is called broker.KEY, producer.KEY or consumer.KEY"),
-        ({"producer.ack": "1"}, "producer.ack decides nothing; what does: broker."),
-        ({"producer.acks": "2"}, "--set producer.acks=2: acks are all, 1 or 0"),
+        (
+            {"acks": "1"},
+            "--set acks: the name of a setting must be broker.KEY, producer.KEY or consumer.KEY",
+        ),
+        (
+            {"producer.ack": "1"},
+            "producer.ack does not affect the verdict; only these settings do: broker.",
+        ),
+        ({"producer.acks": "2"}, "--set producer.acks=2: acks must be all, 1 or 0"),
         ({"producer.enable.idempotence": "yes"}, "true or false"),
         ({"broker.default.replication.factor": "three"}, "a whole number"),
     ],

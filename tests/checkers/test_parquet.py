@@ -42,7 +42,7 @@ def test_a_null_where_none_may_be_is_refused(tmp_path: Path, name: str, row: int
     values = table[name].to_pylist()
     values[row] = None
     column = pa.array(values, table.schema.field(name).type)
-    with pytest.raises(BadHistory, match="is no history"):
+    with pytest.raises(BadHistory, match="is not a history"):
         read(tmp_path, replaced(table, name, column))
 
 
@@ -51,7 +51,7 @@ def test_a_null_where_none_may_be_is_refused(tmp_path: Path, name: str, row: int
 def test_numbers_of_another_type_are_refused(tmp_path: Path, name: str, kind: pa.DataType) -> None:
     """Numbers of another type are rejected: neither true nor 1.0 counts as 1."""
     table = history(tmp_path)
-    with pytest.raises(BadHistory, match=f"{name} is of {kind}, not whole numbers"):
+    with pytest.raises(BadHistory, match=f"{name} has type {kind}, not whole numbers"):
         read(tmp_path, replaced(table, name, table[name].cast(kind)))
 
 
@@ -69,7 +69,7 @@ def test_nulls_in_records_are_refused(tmp_path: Path, name: str) -> None:
         ]
     )
     column = pa.array(values, pa.list_(micro_op))
-    with pytest.raises(BadHistory, match="is no history"):
+    with pytest.raises(BadHistory, match="is not a history"):
         read(tmp_path, replaced(table, "value", column))
 
 
@@ -126,5 +126,5 @@ def test_micro_operations_of_the_nemesis_are_refused(tmp_path: Path) -> None:
     """Micro-operations of the nemesis are rejected: what a fault reports is its detail."""
     table = history(tmp_path)
     processes = pa.array([1, 1, -1, -1], pa.int32())
-    with pytest.raises(BadHistory, match="event 2: the nemesis has micro-operations"):
+    with pytest.raises(BadHistory, match="event 2: the nemesis must not have micro-operations"):
         tables.tables(read(tmp_path, replaced(table, "process", processes)))

@@ -59,7 +59,7 @@ def test_the_projects_own_java_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_wrong_java_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong JAVA_HOME is reported before anything is started."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(session.NoSpark, match="nowhere holds no bin/java"):
+    with pytest.raises(session.NoSpark, match="nowhere has no bin/java"):
         session.start(tmp_path)
 
 

@@ -155,8 +155,8 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, end: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "holds no events"),
-        (b"\n\n", "holds no events"),
+        (b"", "has no events"),
+        (b"\n\n", "has no events"),
         (b"nonsense\n", "line 1: JSON is malformed"),
         (line(0) + b"{}\n" + line(1), "line 2: Object missing required field `index`"),
         (line(0) + b'{"index": "1"}\n', "line 2: Expected `int`, got `str` - at `$.index`"),
@@ -167,11 +167,11 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, end: int) -> None:
             'line 1: event 0: ["send","x"] does not have the shape ["send", key, value]',
         ),
         (line(0, value=[["send", 3, 4]]), '["send",3,4] does not have the shape'),
-        (line(0, value=[["send", "x", "y"]]), "a value of a record is a whole number"),
-        (line(0, value=[["send", "x", 1.5]]), "a value of a record is a whole number"),
+        (line(0, value=[["send", "x", "y"]]), "the value of a record must be a whole number"),
+        (line(0, value=[["send", "x", 1.5]]), "the value of a record must be a whole number"),
         (line(0, value=[["send", "x", 1 << 63]]), "a number of more than 64 bits"),
         (line(0, value=[["poll", [1]]]), '["poll",[1]] does not have the shape'),
-        (line(0, value=[7]), "event 0: 7 is no list of micro-operations"),
+        (line(0, value=[7]), "event 0: 7 is not a list of micro-operations"),
         (line(1) + line(0, process=1), "the index 0 follows 1"),
         (line(0) + line(0, process=1), "the index 0 follows 0"),
         (line(0) + line(1), "process 0 invoked event 1 before its event 0 was completed"),
@@ -299,11 +299,11 @@ def test_other_tools_can_read_and_write_it(histories: Any, spark: Any, tmp_path:
 
 
 def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    """A Parquet file that is no history is rejected in one sentence."""
+    """A Parquet file that is not a history is rejected in one sentence."""
     path = tmp_path / "history.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(BadHistory, match=r"history\.parquet is no history"):
+    with pytest.raises(BadHistory, match=r"history\.parquet is not a history"):
         tables.read(path, silent)
     path.write_bytes(b"nonsense")
-    with pytest.raises(BadHistory, match=r"history\.parquet is no history"):
+    with pytest.raises(BadHistory, match=r"history\.parquet is not a history"):
         tables.read(path, silent)

@@ -55,16 +55,16 @@ def test_exit_status(valid: Any, status: int) -> None:
     [
         ("s:x=a@0 p:x=a@0", True, []),
         ("s:x=a@0 s:x=b@1 p:x=b@1", False, []),
-        ("a:x", "unknown", ["nothing was acknowledged"]),
-        ("s?:x=a p:", "unknown", ["nothing was acknowledged"]),
+        ("a:x", "unknown", ["no operation was acknowledged"]),
+        ("s?:x=a p:", "unknown", ["no operation was acknowledged"]),
         ("k:x@1", True, []),  # a committed offset is evidence, too
-        ("k?:x@1", "unknown", ["nothing was acknowledged"]),
+        ("k?:x@1", "unknown", ["no operation was acknowledged"]),
         (
             "s:x=a@0 s:x=b@1 p:x=a@0",
             "unknown",
             [
                 "not read to the end: x",
-                "1 acknowledged records were neither read nor read past",
+                "1 acknowledged records were not read, and no reader went past them",
             ],
         ),
         ("s:x=a@0 p:x=a@0 c!:x@1", "unknown", ["not read to the end: x"]),
@@ -73,7 +73,7 @@ def test_exit_status(valid: Any, status: int) -> None:
             False,
             [
                 "not read to the end: y",
-                "1 acknowledged records were neither read nor read past",
+                "1 acknowledged records were not read, and no reader went past them",
             ],
         ),
     ],
@@ -229,7 +229,7 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
     tables = histories.tables([*ops, *fault_ops(6, proved=True), crash(8)])
     (finding,) = findings.findings([], tables, Contract(unclean_elections=True))
     assert (finding.legal, finding.ops, finding.faults) == (False, (8,), (4,))
-    assert finding.why.startswith("broker-2 ended by itself with exit status 1 at 8.000 s; its")
+    assert finding.why.startswith("broker-2 exited unexpectedly with exit status 1 at 8.000 s; its")
     assert finding.why.endswith("ERROR broker_impl: storage failed")
 
 
@@ -239,7 +239,7 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
         (crash(6, status=-9), "broker-2 was killed from outside at 6.000 s"),
         (
             crash(6, serves=False),
-            "broker-2 ended by itself at 6.000 s: ERROR broker_impl: storage failed",
+            "broker-2 exited unexpectedly at 6.000 s: ERROR broker_impl: storage failed",
         ),
         (
             of_nemesis(6, "recover", recovered=False),
@@ -340,9 +340,7 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
     assert told(("pause",), 4, 5) == ("fault 5 (pause) was never applied",)
     assert told(("pause",), 4, 5, 6) == ("2 faults were never applied: 5 (pause), 6 (pause)",)
     assert told(()) == ()
-    assert told(("pause", "kill")) == (
-        "no fault was scheduled, although there was to be pause, kill",
-    )
+    assert told(("pause", "kill")) == ("no fault was scheduled, although the plan has pause, kill",)
 
 
 @pytest.mark.parametrize(

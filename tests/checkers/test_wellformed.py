@@ -99,7 +99,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
     "a process that goes on after info": (
         added(event(8, 2, "invoke", "poll", [["poll"]])),
         9,
-        "process 2 acts again after its event 3 ended in info",
+        "process 2 continues after its event 3 ended in info",
     ),
     "an acknowledgement of another key": (
         changed(1, value=[["send", "x-1", [0, 1]]]),
@@ -192,7 +192,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
     "a polled record below 0": (
         changed(5, value=[["poll", {"x-0": [[0, 1], [-1, 2]]}]]),
         6,
-        "no offset below 0",
+        "offset of a record must not be negative",
     ),
     "a send below 0": (
         changed(1, value=[["send", "x-0", [-7, 1]]]),
@@ -242,7 +242,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
     "a value that is no number": (
         changed(1, value=[["send", "x-0", [0, True]]]),
         2,
-        "a value of a record is a whole number",
+        "the value of a record must be a whole number",
     ),
     "a value of more than 64 bits": (
         changed(1, value=[["send", "x-0", [0, 1 << 64]]]),
@@ -259,7 +259,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
     "a micro-operation that is an object": (
         changed(0, value=[{"send": 1}]),
         1,
-        "no list of micro-operations",
+        "not a list of micro-operations",
     ),
     "an init without an id": (
         added(event(8, 9, "invoke", "init", [["init"]])),
@@ -284,7 +284,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
     "a crash of no node": (
         added(event(8, -1, "info", "crash", {"node": 5, "status": 1})),
         9,
-        "names its node",
+        "must name its node",
     ),
     "a fault whose id is a word": (
         added(event(8, -1, "invoke", "kill", {"id": "one"})),
@@ -294,7 +294,7 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
     "a fault whose effect is neither": (
         added(event(8, -1, "info", "kill", {"id": 1, "effect": {"proved": "yes"}})),
         9,
-        "proved or not",
+        "proved, in a fault's effect, must be true or false",
     ),
     "a recovery that is neither": (
         added(event(8, -1, "info", "recover", {"recovered": "maybe"})),

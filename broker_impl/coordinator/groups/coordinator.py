@@ -56,7 +56,9 @@ class Groups:
 
         A load that had begun before is discarded.
         """
-        assert partition not in self._led, "unloaded before it is loaded again (KAFKA-10614)"
+        assert partition not in self._led, (
+            "a partition must be unloaded before it is loaded again (KAFKA-10614)"
+        )
         loading = self._loading[partition] = Loading()
         return loading
 

@@ -140,24 +140,32 @@ class Group:
         """Check the invariants that hold between any two events."""
         state, members = self.state, self.members
         if state in (State.COMPLETING, State.STABLE):
-            assert members, f"{self.name}: {state.value} without members"
-            assert self.protocol is not None, f"{self.name}: {state.value} without a protocol"
-            assert self.leader in members, f"{self.name}: the leader is no member"
+            assert members, f"{self.name}: the group is {state.value} without members"
+            assert self.protocol is not None, (
+                f"{self.name}: the group is {state.value} without a protocol"
+            )
+            assert self.leader in members, f"{self.name}: the leader is not a member"
         if state is State.EMPTY:
-            assert not members, f"{self.name}: Empty with members"
+            assert not members, f"{self.name}: the group is Empty, but has members"
         joining = sum(member.joining is not None for member in members.values())
         syncing = sum(member.syncing is not None for member in members.values())
-        assert not joining or state is State.PREPARING, f"{self.name}: joins parked in {state}"
-        assert not syncing or state is State.COMPLETING, f"{self.name}: syncs parked in {state}"
+        assert not joining or state is State.PREPARING, (
+            f"{self.name}: JoinGroup requests wait while the group is {state}"
+        )
+        assert not syncing or state is State.COMPLETING, (
+            f"{self.name}: SyncGroup requests wait while the group is {state}"
+        )
         statics = {m.instance_id: m.id for m in members.values() if m.instance_id is not None}
-        assert statics == self._static, f"{self.name}: static members out of step"
+        assert statics == self._static, (
+            f"{self.name}: the map of static members does not match the members"
+        )
         assert (self._join_deadline < rules.NEVER) == (state is State.PREPARING), (
-            f"{self.name}: a rebalance ends, and ends once"
+            f"{self.name}: a rebalance has a deadline, and only a rebalance has one"
         )
 
     def _become(self, state: State) -> None:
         assert states.may_follow(state, self.state), (
-            f"{self.name}: {self.state.value} is not followed by {state.value}"
+            f"{self.name}: the group cannot change from {self.state.value} to {state.value}"
         )
         self.state = state
         self.state_since_ms = self._now_ms
@@ -347,7 +355,7 @@ class Group:
 
     def _joined(self, member: Member) -> JoinAnswer:
         """A member's view of the current generation; only the leader gets the list of members."""
-        assert self.protocol is not None, "a generation has a protocol"
+        assert self.protocol is not None, "every generation has a protocol"
         members: Iterable[Member] = self.members.values() if member.id == self.leader else ()
         return JoinAnswer(
             generation=self.generation,
@@ -361,14 +369,14 @@ class Group:
         )
 
     def _answer_join(self, member: Member, error: ErrorCode, effects: list[Effect]) -> None:
-        assert member.joining is not None, "a parked join is answered"
+        assert member.joining is not None, "a waiting JoinGroup request is answered"
         member_id = "" if error is ErrorCode.UNKNOWN_MEMBER_ID else member.id
         answer = JoinAnswer(error=error, member_id=member_id)
         effects.append(Answered(member.joining, answer))
         member.joining = None
 
     def _answer_sync(self, member: Member, error: ErrorCode, effects: list[Effect]) -> None:
-        assert member.syncing is not None, "a parked sync is answered"
+        assert member.syncing is not None, "a waiting SyncGroup request is answered"
         effects.append(Answered(member.syncing, SyncAnswer(error=error)))
         member.syncing = None
 
@@ -853,8 +861,8 @@ class Group:
 
     def restore(self, record: GroupRecord, now: float) -> None:
         """Restore the group from its record; each member gets a full session timeout."""
-        assert self.state is State.EMPTY, "a group is restored before anything happens to it"
-        assert not self.members, "a group is restored before anybody joins"
+        assert self.state is State.EMPTY, "a group is restored before any other event"
+        assert not self.members, "a group is restored before a member joins"
         self.generation = record.generation
         self.protocol_type = record.protocol_type or None
         self.protocol = record.protocol

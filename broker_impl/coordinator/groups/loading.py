@@ -41,7 +41,7 @@ class Loading:
             try:
                 self._row(at, key or b"", value, producer_id)
             except WireError as error:
-                LOG.warning("a record of %s at %d is passed over: %s", records.TOPIC, at, error)
+                LOG.warning("a record of %s at offset %d is skipped: %s", records.TOPIC, at, error)
 
     def _row(self, at: Offset, key: bytes, value: bytes | None, producer_id: int) -> None:
         match records.decode_key(key):

@@ -108,11 +108,17 @@ class Transaction:
     def check(self) -> None:
         """Check the invariants that hold after each event."""
         metadata, name = self.metadata, self.transactional_id
-        assert self._unmarked.keys() <= set(metadata.partitions), f"{name}: a foreign marker"
-        assert not self._unmarked or states.is_decided(metadata.state), f"{name}: nothing decided"
-        assert metadata.producer_epoch <= rules.EPOCH_LAST, f"{name}: no such epoch"
+        assert self._unmarked.keys() <= set(metadata.partitions), (
+            f"{name}: a marker is pending for a partition outside of the transaction"
+        )
+        assert not self._unmarked or states.is_decided(metadata.state), (
+            f"{name}: markers are pending, but the transaction is neither committing nor aborting"
+        )
+        assert metadata.producer_epoch <= rules.EPOCH_LAST, (
+            f"{name}: the producer epoch is too large"
+        )
         assert bool(metadata.partitions) <= (not states.is_at_rest(metadata.state)), (
-            f"{name}: {metadata.state.name} has partitions"
+            f"{name}: the transaction is {metadata.state.name}, but has partitions"
         )
 
     # Requests.
@@ -235,7 +241,9 @@ class Transaction:
     ) -> None:
         """Start to write a change, and remember the request that it answers."""
         former = TransactionState.PREPARE_EPOCH_FENCE if fences else self.metadata.state
-        assert self._pending is None, f"{self.transactional_id}: two changes at a time"
+        assert self._pending is None, (
+            f"{self.transactional_id}: the transaction has two pending changes"
+        )
         assert states.may_follow(changed.state, former), (
             f"{self.transactional_id}: {changed.state.name} after {former.name}"
         )
@@ -275,7 +283,8 @@ class Transaction:
     ) -> None:
         """Abort the open transaction under a new epoch that no producer ever gets."""
         assert states.may_follow(TransactionState.PREPARE_EPOCH_FENCE, self.metadata.state), (
-            f"{self.transactional_id}: {self.metadata.state.name} cannot be fenced"
+            f"{self.transactional_id}: a transaction that is {self.metadata.state.name} "
+            "cannot be fenced"
         )
         if not self._failed_to_fence:
             self.metadata = msgspec.structs.replace(

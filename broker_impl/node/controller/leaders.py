@@ -61,7 +61,7 @@ class Leaders:
             if tp not in context.leadership:
                 choice = election.first(context.replicas(tp), candidates)
                 if choice is None:
-                    LOG.warning("%s cannot be led: no replica is alive", tp)
+                    LOG.warning("%s has no leader: no replica is alive", tp)
                 else:
                     wanted[tp] = Leadership(choice.leader, 0, choice.isr, context.controller_epoch)
         found = await _all(self._znodes.begin(tp, state) for tp, state in wanted.items())
@@ -80,7 +80,11 @@ class Leaders:
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
             back = context.returned(state)
             if back:
-                LOG.info("%s: of its ISR, registered since it was written: %s", tp, back)
+                LOG.info(
+                    "%s: these members of the ISR registered again after it was written: %s",
+                    tp,
+                    back,
+                )
             return election.returned(
                 context.replicas(tp), state.leader, state.isr, candidates, back
             )
@@ -137,7 +141,7 @@ class Leaders:
             return ControlledShutdownResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
         if _ANY_EPOCH < request.broker_epoch < broker.epoch:
             return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        LOG.info("broker %d is about to leave", broker.id)
+        LOG.info("broker %d requests a controlled shutdown", broker.id)
         context.leaving[broker.id] = None
         candidates = context.candidates()
 
@@ -202,7 +206,7 @@ class Leaders:
         if is_unclean:
             satisfied = state.leader in context.live()
         if satisfied:
-            return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "it has its leader")
+            return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the partition already has this leader")
         return ApiError(ErrorCode.NONE, "")
 
     async def read_isr_changes(self, notices: Iterable[Iterable[TopicPartition]]) -> None:
@@ -217,7 +221,7 @@ class Leaders:
         try:
             return self._config.unclean(await self._znodes.settings(topic))
         except ConfigError as error:
-            LOG.warning("settings of topic %s are not obeyed: %s", topic, error)
+            LOG.warning("the settings of topic %s are invalid and not applied: %s", topic, error)
             return self._config.unclean({})
 
     async def settle(self, partitions: Iterable[TopicPartition], choose: Choose) -> None:

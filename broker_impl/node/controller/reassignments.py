@@ -71,7 +71,10 @@ class Reassignments:
             before = context.replicas(tp)
             if wanted is None:
                 if move is None:
-                    raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "it does not move")
+                    raise ApiError(
+                        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+                        "the partition is not being reassigned",
+                    )
                 after: tuple[Replicas, Move | None] = reassignment.origin(before, move), None
             else:
                 after = reassignment.begin(before, move, tuple(wanted))
@@ -119,7 +122,7 @@ class Reassignments:
                 try:
                     await self._now(tp, target, None)
                 except ApiError as error:
-                    LOG.info("%s: %s; tried again later", tp, error)
+                    LOG.info("%s: %s; the controller tries again later", tp, error)
 
     async def _now(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:
         """Change a partition's replicas, and queue the orders that follow from it.
@@ -134,7 +137,8 @@ class Reassignments:
         if tp in context.leadership and not await self._lead_among(tp, replicas):
             self._know(tp, before, move_before)
             raise ApiError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "none of its replicas is in sync and alive"
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "none of the new replicas is in sync and alive",
             )
         await self._znodes.write_assignment(
             tp.topic, lambda found: found.but(tp.partition, replicas, move)

@@ -132,12 +132,12 @@ class ControllerRuntime:
                 try:
                     await self._serve_term()
                 except ControllerMoved as error:
-                    LOG.warning("no longer the controller: %s", error)
+                    LOG.warning("this broker is no longer the controller: %s", error)
                 finally:
                     self._resign()
                 await self._znodes.abdicate()
         except SessionExpired:
-            LOG.info("the session is over, and with it any claim to be the controller")
+            LOG.info("the session is over, so this broker is not the controller any more")
         finally:
             self.controller_id = NOBODY
 
@@ -256,7 +256,7 @@ class ControllerRuntime:
 
     async def _serve_term(self) -> None:
         """Run one term: read the cluster's state, then handle events until ControllerMoved."""
-        LOG.info("the controller, of epoch %d", self._znodes.epoch)
+        LOG.info("this broker is the controller, with epoch %d", self._znodes.epoch)
         self.controller_id = self._broker_id
         term = self._term = Term(
             self._broker_id,

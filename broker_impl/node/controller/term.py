@@ -201,7 +201,7 @@ class Term:
     async def _check_claim(self) -> None:
         holder = await self._znodes.holder(self._watch(ControllerChanged()))
         if holder is None or not holder.is_me:
-            raise ControllerMoved("the claim is gone")
+            raise ControllerMoved("the controller znode does not name this broker any more")
 
     async def _brokers_changed(self) -> None:
         context = self._context
@@ -211,7 +211,7 @@ class Term:
         come = [n for n in found if n not in before or found[n].epoch != before[n].epoch]
         if not gone and not come:
             return
-        LOG.info("brokers gone: %s, come: %s", gone, come)
+        LOG.info("brokers that failed: %s, brokers that started: %s", gone, come)
         for number in gone:
             context.leaving.pop(number, None)
             self._orders.drop(number)

@@ -116,7 +116,9 @@ class Topics:
         context = self._context
         try:
             if is_repeated:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{asked.name} is asked for twice")
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST, f"the request names topic {asked.name} twice"
+                )
             topic = creation.plan(
                 asked,
                 existing=context.topics,
@@ -169,14 +171,14 @@ class Topics:
         context, name = self._context, asked.name
         try:
             if is_repeated:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is asked for twice")
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"the request names topic {name} twice")
             if name not in context.topics:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
             if name in context.deleting:
                 raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is being deleted")
             if any(tp.topic == name for tp in context.moves):
                 raise ApiError(
-                    ErrorCode.REASSIGNMENT_IN_PROGRESS, f"partitions of {name} are being moved"
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS, f"partitions of {name} are being reassigned"
                 )
             known = reassignment.Assignment(context.topics[name])
             added = extension.plan(
@@ -234,7 +236,7 @@ class Topics:
             await self.read()
         for name in names:
             if name not in context.topics or not self._config.delete_topics:
-                LOG.warning("topic %s is not deleted: unknown, or not allowed", name)
+                LOG.warning("topic %s is not deleted: it is unknown, or deletion is disabled", name)
                 await self._znodes.forget_deletion(name)
             elif name not in context.deleting:
                 LOG.info("topic %s is being deleted", name)
@@ -255,7 +257,7 @@ class Topics:
             if deletion.is_complete:
                 await self._znodes.remove_topic(name)
                 context.forget_topic(name)
-                LOG.info("topic %s is deleted", name)
+                LOG.info("topic %s has been deleted", name)
 
     async def replicas_stopped(self, event: ReplicasStopped) -> None:
         """Handle a broker's response to orders to delete replicas."""
@@ -276,6 +278,8 @@ class Topics:
                 refused = event.response.error_code or errors.get(tp, ErrorCode.NONE)
                 deletion.answered((tp.partition, event.broker), deleted=not refused)
                 if refused:
-                    LOG.warning("broker %d did not delete %s: error %d", event.broker, tp, refused)
+                    LOG.warning(
+                        "broker %d could not delete %s: error %d", event.broker, tp, refused
+                    )
                     self._retry_deletions()
         await self.go_on_deleting()

@@ -80,7 +80,7 @@ class ControllerZnodes:
             try:
                 broker_id = zk_paths.decode(path, data, zk_paths.ControllerZnode).brokerid
             except zk_paths.BadZnode as error:
-                LOG.error("the controller is unknown: %s", error)
+                LOG.error("the controller's znode cannot be read: %s", error)
                 broker_id = -1
             return Holder(broker_id, stat.ephemeral_owner == self._zk.session_id)
 
@@ -98,11 +98,11 @@ class ControllerZnodes:
             for writes in election_writes(claim, raised):
                 *_, stat = await self._zk.multi(writes)
         except MultiFailed as error:
-            LOG.info("somebody else became the controller: %s", error)
+            LOG.info("another broker became the controller: %s", error)
             return False
         except ConnectionLoss:
             return False  # the next step reads the holder, which may be this session
-        assert isinstance(stat, Stat), "a set gives the znode's Stat"
+        assert isinstance(stat, Stat), "a write returns the znode's Stat"
         self.epoch, self._epoch_zk_version = epoch + 1, stat.version
         return True
 
@@ -134,7 +134,7 @@ class ControllerZnodes:
             try:
                 return int(data), stat.version
             except ValueError:
-                raise zk_paths.BadZnode(f"{path}: {data!r} is no number") from None
+                raise zk_paths.BadZnode(f"{path}: {data!r} is not a number") from None
 
     # Reads. Each is repeated until it succeeds.
 
@@ -153,7 +153,7 @@ class ControllerZnodes:
         except NoNode:
             return None  # gone since
         except (zk_paths.BadZnode, ConfigError) as error:
-            LOG.error("a broker is left out, since its registration cannot be read: %s", error)
+            LOG.error("a broker is ignored, since its registration cannot be read: %s", error)
             return None
         return BrokerInfo(number, stat.czxid, endpoints, znode.rack)
 
@@ -170,7 +170,7 @@ class ControllerZnodes:
         except NoNode:
             return None
         except zk_paths.BadZnode as error:
-            LOG.error("a topic is left out, since it cannot be read: %s", error)
+            LOG.error("a topic is ignored, since it cannot be read: %s", error)
             return None
 
     async def leadership(self, tp: TopicPartition) -> Leadership | None:
@@ -182,10 +182,13 @@ class ControllerZnodes:
         except NoNode:
             return None
         except zk_paths.BadZnode as error:
-            LOG.error("a partition is left alone, since its state cannot be read: %s", error)
+            LOG.error("a partition is not changed, since its state cannot be read: %s", error)
             return None
         if znode.controller_epoch > self.epoch:
-            raise ControllerMoved(f"{tp} was last decided in epoch {znode.controller_epoch}")
+            raise ControllerMoved(
+                f"the state of {tp} was written by a controller of the later epoch "
+                f"{znode.controller_epoch}"
+            )
         return Leadership(
             znode.leader,
             znode.leader_epoch,
@@ -225,7 +228,7 @@ class ControllerZnodes:
                 data, _ = await self._insist(partial(self._zk.get, path))
                 rows = zk_paths.decode(path, data, zk_paths.IsrChangeZnode).partitions
             except (NoNode, zk_paths.BadZnode) as error:
-                LOG.warning("a notice of changed ISRs is skipped: %s", error)
+                LOG.warning("an invalid notification of changed ISRs is skipped: %s", error)
                 rows = []
             notices[path] = [TopicPartition(row.topic, row.partition) for row in rows]
         return notices
@@ -245,7 +248,7 @@ class ControllerZnodes:
             return None
         except ConnectionLoss:
             return await self._if_written(tp, wanted)
-        assert isinstance(stat, Stat), "a set gives the znode's Stat"
+        assert isinstance(stat, Stat), "a write returns the znode's Stat"
         return replace(wanted, zk_version=stat.version, zxid=stat.mzxid)
 
     async def begin(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
@@ -374,7 +377,7 @@ class ControllerZnodes:
             )
         except MultiFailed as error:
             if error.index == 0:
-                raise ControllerMoved(f"epoch {self.epoch} is over") from error
+                raise ControllerMoved(f"controller epoch {self.epoch} has ended") from error
             raise error.error from error
 
     async def _if_written(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
@@ -397,13 +400,13 @@ class ControllerZnodes:
         try:
             await self._insist(lambda: self._zk.create(path))
         except NodeExists:
-            LOG.debug("%s is there", path)
+            LOG.debug("the znode %s already exists", path)
 
     async def _unless_gone(self, delete: Callable[[], Awaitable[object]]) -> None:
         try:
             await self._insist(delete)
         except (NoNode, BadVersion):
-            LOG.debug("what was to be deleted is gone")
+            LOG.debug("the znode is already deleted")
 
 
 def _state_data(state: Leadership) -> bytes:

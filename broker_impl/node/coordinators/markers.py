@@ -136,7 +136,7 @@ class Markers:
                 leader, request, _VERSION, timeout_s=self._timeout_s
             )
         except PeerError as error:
-            LOG.info("%d markers were not sent: %s", len(errands), error)
+            LOG.info("%d markers could not be sent: %s", len(errands), error)
             return errands
         again: list[_Errand] = []
         for rows, told in zip(markers.values(), answer.markers, strict=False):
@@ -153,7 +153,12 @@ class Markers:
                 self._done(errand.sent, errand.partition)
             return True
         if error in _GIVEN_UP:
-            LOG.warning("%s: the marker of %s: %s", errand.partition, errand.sent, error.name)
+            LOG.warning(
+                "%s: the marker of %s was not written: %s",
+                errand.partition,
+                errand.sent,
+                error.name,
+            )
             return True
         return False
 

@@ -149,7 +149,9 @@ class Transactions:
                     self._write(effect)
                 case SendMarkers():
                     epoch = self._coordinator.epoch_of(effect.transactional_id)
-                    assert epoch is not None, "what is not led here decides nothing"
+                    assert epoch is not None, (
+                        "only the coordinator of a transactional id decides its transactions"
+                    )
                     self._markers.send(effect, epoch)
                 case Forgotten():
                     LOG.info("transactional id %s has expired", effect.transactional_id)
@@ -160,7 +162,7 @@ class Transactions:
         name = write.transactional_id
         tp = TopicPartition(transaction_records.TOPIC, self._coordinator.partition_of(name))
         epoch = self._coordinator.epoch_of(name)
-        assert epoch is not None, "what is not led here writes nothing"
+        assert epoch is not None, "only the coordinator of a transactional id writes its state"
 
         def done(error: ErrorCode, offset: int) -> None:
             self._carry_out(self._coordinator.written(name, write.number, error, self._wall_ms()))
@@ -295,7 +297,7 @@ class Transactions:
                 known.leader, request, _VERIFY_VERSION, timeout_s=_VERIFY_S
             )
         except PeerError as error:
-            LOG.info("a transaction of %s was not verified: %s", transactional_id, error)
+            LOG.info("a transaction of %s could not be verified: %s", transactional_id, error)
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         refused = ErrorCode(answer.error_code) or ErrorCode.COORDINATOR_NOT_AVAILABLE
         told = dict.fromkeys(partitions, refused)

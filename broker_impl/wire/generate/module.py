@@ -56,7 +56,7 @@ def message_module(message: Message) -> str:
 def api_table(messages: Sequence[Message]) -> str:
     """Return the module with the table of all APIs by key."""
     lines = [
-        '"""Every API by its key: what it is called, its versions, which of them are flexible.',
+        '"""The table of all APIs by key: their names, versions and flexible versions.',
         "",
         *_ORIGIN.splitlines(),
         '"""',
@@ -69,9 +69,9 @@ def api_table(messages: Sequence[Message]) -> str:
         "",
         "    name: str",
         "    stem: str",
-        '    """Its modules are called so, and `_request` or `_response`."""',
+        '    """The names of its modules without `_request` or `_response`."""',
         "    versions: range",
-        '    """Those of the schema; a broker need not serve them all."""',
+        '    """The versions in the schema; a broker may support fewer."""',
         "    flexible_from: int | None",
         '    """The first version with compact lengths and tagged fields (KIP-482)."""',
         "",
@@ -89,7 +89,7 @@ def api_table(messages: Sequence[Message]) -> str:
 
 
 def _range(message: Message) -> str:
-    assert message.versions.first == 0, "readers and writers are found by version"
+    assert message.versions.first == 0, "the tables of readers and writers begin at version 0"
     return f"range({message.versions.last + 1})"
 
 
@@ -114,13 +114,11 @@ def _doors(source: Source, layouts: Layouts) -> None:
         source.add(0, "")
         if kind == "Reader":
             source.add(0, f"def decode(buffer: memoryview, version: int) -> {root}:")
-            source.add(
-                1, '"""The message that the buffer begins with; a `WireError` if none does."""'
-            )
+            source.add(1, '"""Decode the message in the buffer, or raise `WireError`."""')
             arguments = ["NAME", table, "buffer", "version"]
         else:
             source.add(0, f"def encode(message: {root}, version: int) -> {use('Parts')}:")
-            source.add(1, '"""The message as buffers; a `WireError` if it cannot be said."""')
+            source.add(1, '"""Encode the message as buffers, or raise `WireError`."""')
             arguments = ["NAME", table, "message", "version"]
         source.call(1, f"return {door}", arguments)
         source.add(0, "")

@@ -130,7 +130,7 @@ class Message:
 def load(text: str) -> dict[str, Any]:
     """Parse the JSON of one schema, after removing its comment lines."""
     raw = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
-    assert isinstance(raw, dict), "a schema is an object"
+    assert isinstance(raw, dict), "a schema must be an object"
     return raw
 
 
@@ -162,7 +162,7 @@ def _add(
         elif inner in common and inner not in structs:
             _add(structs, common, inner, common[inner])
     if name in structs:
-        raise SchemaError(f"two structs are called {name}")
+        raise SchemaError(f"two structs have the name {name}")
     structs[name] = Struct(name, tuple(_fields(fields)))
 
 
@@ -175,13 +175,15 @@ def _fields(raws: list[dict[str, Any]]) -> Iterator[Field]:
         is_array = kind.startswith("[]")
         item = kind.removeprefix("[]")
         if "flexibleVersions" in raw:
-            raise SchemaError(f"{name} has flexible versions of its own")
+            raise SchemaError(f"{name} overrides its flexible versions, which is not supported")
         if item not in PYTHON_TYPES and not item[0].isupper():
-            raise SchemaError(f"{name} is of unknown type {kind}")
+            raise SchemaError(f"{name} has the unknown type {kind}")
         if item[0].isupper() and not is_array and "nullableVersions" in raw:
-            raise SchemaError(f"{name} is a nullable struct")
+            raise SchemaError(f"{name} is a nullable struct, which is not supported")
         if item == "records" and (is_array or nullable != versions or "tag" in raw):
-            raise SchemaError(f"{name}: records stand alone, and are nullable wherever they are")
+            raise SchemaError(
+                f"{name}: records must be nullable in all versions, and neither an array nor tagged"
+            )
         yield Field(
             name=snake_case(name),
             type=item,

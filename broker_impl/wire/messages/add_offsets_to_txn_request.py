@@ -84,7 +84,7 @@ _READERS: tuple[Reader[AddOffsetsToTxnRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AddOffsetsToTxnRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -97,5 +97,5 @@ _WRITERS: tuple[Writer[AddOffsetsToTxnRequest], ...] = (
 
 
 def encode(message: AddOffsetsToTxnRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

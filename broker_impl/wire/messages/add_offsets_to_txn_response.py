@@ -62,7 +62,7 @@ _READERS: tuple[Reader[AddOffsetsToTxnResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AddOffsetsToTxnResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -75,5 +75,5 @@ _WRITERS: tuple[Writer[AddOffsetsToTxnResponse], ...] = (
 
 
 def encode(message: AddOffsetsToTxnResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -217,7 +217,7 @@ _READERS: tuple[Reader[AddPartitionsToTxnRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AddPartitionsToTxnRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -231,5 +231,5 @@ _WRITERS: tuple[Writer[AddPartitionsToTxnRequest], ...] = (
 
 
 def encode(message: AddPartitionsToTxnRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -279,7 +279,7 @@ _READERS: tuple[Reader[AddPartitionsToTxnResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AddPartitionsToTxnResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -293,5 +293,5 @@ _WRITERS: tuple[Writer[AddPartitionsToTxnResponse], ...] = (
 
 
 def encode(message: AddPartitionsToTxnResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -181,7 +181,7 @@ _READERS: tuple[Reader[AlterClientQuotasRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AlterClientQuotasRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -192,5 +192,5 @@ _WRITERS: tuple[Writer[AlterClientQuotasRequest], ...] = (
 
 
 def encode(message: AlterClientQuotasRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

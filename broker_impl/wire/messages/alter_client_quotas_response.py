@@ -152,7 +152,7 @@ _READERS: tuple[Reader[AlterClientQuotasResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AlterClientQuotasResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -163,5 +163,5 @@ _WRITERS: tuple[Writer[AlterClientQuotasResponse], ...] = (
 
 
 def encode(message: AlterClientQuotasResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

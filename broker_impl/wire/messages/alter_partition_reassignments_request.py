@@ -111,7 +111,7 @@ _READERS: tuple[Reader[AlterPartitionReassignmentsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AlterPartitionReassignmentsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -121,5 +121,5 @@ _WRITERS: tuple[Writer[AlterPartitionReassignmentsRequest], ...] = (
 
 
 def encode(message: AlterPartitionReassignmentsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -176,7 +176,7 @@ _READERS: tuple[Reader[AlterReplicaLogDirsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> AlterReplicaLogDirsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -188,5 +188,5 @@ _WRITERS: tuple[Writer[AlterReplicaLogDirsResponse], ...] = (
 
 
 def encode(message: AlterReplicaLogDirsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

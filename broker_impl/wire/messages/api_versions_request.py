@@ -53,7 +53,7 @@ _READERS: tuple[Reader[ApiVersionsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ApiVersionsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -67,5 +67,5 @@ _WRITERS: tuple[Writer[ApiVersionsRequest], ...] = (
 
 
 def encode(message: ApiVersionsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

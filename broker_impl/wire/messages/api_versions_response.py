@@ -242,7 +242,7 @@ _READERS: tuple[Reader[ApiVersionsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ApiVersionsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -256,5 +256,5 @@ _WRITERS: tuple[Writer[ApiVersionsResponse], ...] = (
 
 
 def encode(message: ApiVersionsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

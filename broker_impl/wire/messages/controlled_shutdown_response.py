@@ -115,7 +115,7 @@ _READERS: tuple[Reader[ControlledShutdownResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ControlledShutdownResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -128,5 +128,5 @@ _WRITERS: tuple[Writer[ControlledShutdownResponse], ...] = (
 
 
 def encode(message: ControlledShutdownResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -170,7 +170,7 @@ _READERS: tuple[Reader[CreatePartitionsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> CreatePartitionsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -183,5 +183,5 @@ _WRITERS: tuple[Writer[CreatePartitionsRequest], ...] = (
 
 
 def encode(message: CreatePartitionsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

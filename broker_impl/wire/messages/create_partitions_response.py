@@ -135,7 +135,7 @@ _READERS: tuple[Reader[CreatePartitionsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> CreatePartitionsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -148,5 +148,5 @@ _WRITERS: tuple[Writer[CreatePartitionsResponse], ...] = (
 
 
 def encode(message: CreatePartitionsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -220,7 +220,7 @@ _READERS: tuple[Reader[CreateTopicsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> CreateTopicsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -237,5 +237,5 @@ _WRITERS: tuple[Writer[CreateTopicsRequest], ...] = (
 
 
 def encode(message: CreateTopicsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -309,7 +309,7 @@ _READERS: tuple[Reader[CreateTopicsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> CreateTopicsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -326,5 +326,5 @@ _WRITERS: tuple[Writer[CreateTopicsResponse], ...] = (
 
 
 def encode(message: CreateTopicsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -66,7 +66,7 @@ _READERS: tuple[Reader[DeleteGroupsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DeleteGroupsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -78,5 +78,5 @@ _WRITERS: tuple[Writer[DeleteGroupsRequest], ...] = (
 
 
 def encode(message: DeleteGroupsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -120,7 +120,7 @@ _READERS: tuple[Reader[DeleteGroupsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DeleteGroupsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -132,5 +132,5 @@ _WRITERS: tuple[Writer[DeleteGroupsResponse], ...] = (
 
 
 def encode(message: DeleteGroupsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

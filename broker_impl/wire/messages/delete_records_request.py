@@ -148,7 +148,7 @@ _READERS: tuple[Reader[DeleteRecordsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DeleteRecordsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -160,5 +160,5 @@ _WRITERS: tuple[Writer[DeleteRecordsRequest], ...] = (
 
 
 def encode(message: DeleteRecordsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -160,7 +160,7 @@ _READERS: tuple[Reader[DeleteRecordsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DeleteRecordsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -172,5 +172,5 @@ _WRITERS: tuple[Writer[DeleteRecordsResponse], ...] = (
 
 
 def encode(message: DeleteRecordsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

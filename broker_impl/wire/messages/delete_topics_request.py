@@ -126,7 +126,7 @@ _READERS: tuple[Reader[DeleteTopicsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DeleteTopicsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -142,5 +142,5 @@ _WRITERS: tuple[Writer[DeleteTopicsRequest], ...] = (
 
 
 def encode(message: DeleteTopicsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

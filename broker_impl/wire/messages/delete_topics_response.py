@@ -215,7 +215,7 @@ _READERS: tuple[Reader[DeleteTopicsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DeleteTopicsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -231,5 +231,5 @@ _WRITERS: tuple[Writer[DeleteTopicsResponse], ...] = (
 
 
 def encode(message: DeleteTopicsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -195,7 +195,7 @@ _READERS: tuple[Reader[DescribeClientQuotasResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeClientQuotasResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -206,5 +206,5 @@ _WRITERS: tuple[Writer[DescribeClientQuotasResponse], ...] = (
 
 
 def encode(message: DescribeClientQuotasResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

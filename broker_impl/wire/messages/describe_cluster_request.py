@@ -44,7 +44,7 @@ _READERS: tuple[Reader[DescribeClusterRequest], ...] = (_read_describe_cluster_r
 
 
 def decode(buffer: memoryview, version: int) -> DescribeClusterRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -52,5 +52,5 @@ _WRITERS: tuple[Writer[DescribeClusterRequest], ...] = (_write_describe_cluster_
 
 
 def encode(message: DescribeClusterRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

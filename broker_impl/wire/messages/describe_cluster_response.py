@@ -114,7 +114,7 @@ _READERS: tuple[Reader[DescribeClusterResponse], ...] = (_read_describe_cluster_
 
 
 def decode(buffer: memoryview, version: int) -> DescribeClusterResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -122,5 +122,5 @@ _WRITERS: tuple[Writer[DescribeClusterResponse], ...] = (_write_describe_cluster
 
 
 def encode(message: DescribeClusterResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

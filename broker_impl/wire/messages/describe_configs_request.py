@@ -166,7 +166,7 @@ _READERS: tuple[Reader[DescribeConfigsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeConfigsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -180,5 +180,5 @@ _WRITERS: tuple[Writer[DescribeConfigsRequest], ...] = (
 
 
 def encode(message: DescribeConfigsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -406,7 +406,7 @@ _READERS: tuple[Reader[DescribeConfigsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeConfigsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -420,5 +420,5 @@ _WRITERS: tuple[Writer[DescribeConfigsResponse], ...] = (
 
 
 def encode(message: DescribeConfigsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -100,7 +100,7 @@ _READERS: tuple[Reader[DescribeGroupsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeGroupsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -115,5 +115,5 @@ _WRITERS: tuple[Writer[DescribeGroupsRequest], ...] = (
 
 
 def encode(message: DescribeGroupsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -369,7 +369,7 @@ _READERS: tuple[Reader[DescribeGroupsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeGroupsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -384,5 +384,5 @@ _WRITERS: tuple[Writer[DescribeGroupsResponse], ...] = (
 
 
 def encode(message: DescribeGroupsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -117,7 +117,7 @@ _READERS: tuple[Reader[DescribeLogDirsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeLogDirsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -131,5 +131,5 @@ _WRITERS: tuple[Writer[DescribeLogDirsRequest], ...] = (
 
 
 def encode(message: DescribeLogDirsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -74,7 +74,7 @@ _READERS: tuple[Reader[DescribeProducersRequest], ...] = (_read_describe_produce
 
 
 def decode(buffer: memoryview, version: int) -> DescribeProducersRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -82,5 +82,5 @@ _WRITERS: tuple[Writer[DescribeProducersRequest], ...] = (_write_describe_produc
 
 
 def encode(message: DescribeProducersRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

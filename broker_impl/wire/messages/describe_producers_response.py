@@ -154,7 +154,7 @@ _READERS: tuple[Reader[DescribeProducersResponse], ...] = (_read_describe_produc
 
 
 def decode(buffer: memoryview, version: int) -> DescribeProducersResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -162,5 +162,5 @@ _WRITERS: tuple[Writer[DescribeProducersResponse], ...] = (_write_describe_produ
 
 
 def encode(message: DescribeProducersResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -57,7 +57,7 @@ _READERS: tuple[Reader[DescribeTransactionsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeTransactionsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -67,5 +67,5 @@ _WRITERS: tuple[Writer[DescribeTransactionsRequest], ...] = (
 
 
 def encode(message: DescribeTransactionsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

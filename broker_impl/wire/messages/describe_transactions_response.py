@@ -142,7 +142,7 @@ _READERS: tuple[Reader[DescribeTransactionsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> DescribeTransactionsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -152,5 +152,5 @@ _WRITERS: tuple[Writer[DescribeTransactionsResponse], ...] = (
 
 
 def encode(message: DescribeTransactionsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

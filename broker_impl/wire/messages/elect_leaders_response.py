@@ -182,7 +182,7 @@ _READERS: tuple[Reader[ElectLeadersResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ElectLeadersResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -194,5 +194,5 @@ _WRITERS: tuple[Writer[ElectLeadersResponse], ...] = (
 
 
 def encode(message: ElectLeadersResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -75,7 +75,7 @@ _READERS: tuple[Reader[EndTxnRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> EndTxnRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -88,5 +88,5 @@ _WRITERS: tuple[Writer[EndTxnRequest], ...] = (
 
 
 def encode(message: EndTxnRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

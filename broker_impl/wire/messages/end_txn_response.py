@@ -56,7 +56,7 @@ _READERS: tuple[Reader[EndTxnResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> EndTxnResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -69,5 +69,5 @@ _WRITERS: tuple[Writer[EndTxnResponse], ...] = (
 
 
 def encode(message: EndTxnResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -804,7 +804,7 @@ _READERS: tuple[Reader[FetchRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> FetchRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -829,5 +829,5 @@ _WRITERS: tuple[Writer[FetchRequest], ...] = (
 
 
 def encode(message: FetchRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -641,7 +641,7 @@ _READERS: tuple[Reader[FetchResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> FetchResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -666,5 +666,5 @@ _WRITERS: tuple[Writer[FetchResponse], ...] = (
 
 
 def encode(message: FetchResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

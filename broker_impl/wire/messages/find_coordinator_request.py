@@ -122,7 +122,7 @@ _READERS: tuple[Reader[FindCoordinatorRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> FindCoordinatorRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -136,5 +136,5 @@ _WRITERS: tuple[Writer[FindCoordinatorRequest], ...] = (
 
 
 def encode(message: FindCoordinatorRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -199,7 +199,7 @@ _READERS: tuple[Reader[FindCoordinatorResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> FindCoordinatorResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -213,5 +213,5 @@ _WRITERS: tuple[Writer[FindCoordinatorResponse], ...] = (
 
 
 def encode(message: FindCoordinatorResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

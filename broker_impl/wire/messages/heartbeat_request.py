@@ -103,7 +103,7 @@ _READERS: tuple[Reader[HeartbeatRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> HeartbeatRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -117,5 +117,5 @@ _WRITERS: tuple[Writer[HeartbeatRequest], ...] = (
 
 
 def encode(message: HeartbeatRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

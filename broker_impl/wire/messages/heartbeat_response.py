@@ -67,7 +67,7 @@ _READERS: tuple[Reader[HeartbeatResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> HeartbeatResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -81,5 +81,5 @@ _WRITERS: tuple[Writer[HeartbeatResponse], ...] = (
 
 
 def encode(message: HeartbeatResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -170,7 +170,7 @@ _READERS: tuple[Reader[IncrementalAlterConfigsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> IncrementalAlterConfigsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -181,5 +181,5 @@ _WRITERS: tuple[Writer[IncrementalAlterConfigsRequest], ...] = (
 
 
 def encode(message: IncrementalAlterConfigsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -145,7 +145,7 @@ _READERS: tuple[Reader[IncrementalAlterConfigsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> IncrementalAlterConfigsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -156,5 +156,5 @@ _WRITERS: tuple[Writer[IncrementalAlterConfigsResponse], ...] = (
 
 
 def encode(message: IncrementalAlterConfigsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

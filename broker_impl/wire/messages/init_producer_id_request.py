@@ -125,7 +125,7 @@ _READERS: tuple[Reader[InitProducerIdRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> InitProducerIdRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -139,5 +139,5 @@ _WRITERS: tuple[Writer[InitProducerIdRequest], ...] = (
 
 
 def encode(message: InitProducerIdRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -90,7 +90,7 @@ _READERS: tuple[Reader[InitProducerIdResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> InitProducerIdResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -104,5 +104,5 @@ _WRITERS: tuple[Writer[InitProducerIdResponse], ...] = (
 
 
 def encode(message: InitProducerIdResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -256,7 +256,7 @@ _READERS: tuple[Reader[JoinGroupRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> JoinGroupRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -275,5 +275,5 @@ _WRITERS: tuple[Writer[JoinGroupRequest], ...] = (
 
 
 def encode(message: JoinGroupRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

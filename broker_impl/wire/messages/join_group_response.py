@@ -314,7 +314,7 @@ _READERS: tuple[Reader[JoinGroupResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> JoinGroupResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -333,5 +333,5 @@ _WRITERS: tuple[Writer[JoinGroupResponse], ...] = (
 
 
 def encode(message: JoinGroupResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -795,7 +795,7 @@ _READERS: tuple[Reader[LeaderAndIsrRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> LeaderAndIsrRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -812,5 +812,5 @@ _WRITERS: tuple[Writer[LeaderAndIsrRequest], ...] = (
 
 
 def encode(message: LeaderAndIsrRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

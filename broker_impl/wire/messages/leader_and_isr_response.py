@@ -211,7 +211,7 @@ _READERS: tuple[Reader[LeaderAndIsrResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> LeaderAndIsrResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -228,5 +228,5 @@ _WRITERS: tuple[Writer[LeaderAndIsrResponse], ...] = (
 
 
 def encode(message: LeaderAndIsrResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

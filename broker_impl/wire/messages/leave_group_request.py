@@ -159,7 +159,7 @@ _READERS: tuple[Reader[LeaveGroupRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> LeaveGroupRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -174,5 +174,5 @@ _WRITERS: tuple[Writer[LeaveGroupRequest], ...] = (
 
 
 def encode(message: LeaveGroupRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

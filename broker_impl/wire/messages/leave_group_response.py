@@ -144,7 +144,7 @@ _READERS: tuple[Reader[LeaveGroupResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> LeaveGroupResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -159,5 +159,5 @@ _WRITERS: tuple[Writer[LeaveGroupResponse], ...] = (
 
 
 def encode(message: LeaveGroupResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

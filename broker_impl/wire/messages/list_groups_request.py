@@ -76,7 +76,7 @@ _READERS: tuple[Reader[ListGroupsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ListGroupsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -90,5 +90,5 @@ _WRITERS: tuple[Writer[ListGroupsRequest], ...] = (
 
 
 def encode(message: ListGroupsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -150,7 +150,7 @@ _READERS: tuple[Reader[ListGroupsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ListGroupsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -164,5 +164,5 @@ _WRITERS: tuple[Writer[ListGroupsResponse], ...] = (
 
 
 def encode(message: ListGroupsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -262,7 +262,7 @@ _READERS: tuple[Reader[ListOffsetsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ListOffsetsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -280,5 +280,5 @@ _WRITERS: tuple[Writer[ListOffsetsRequest], ...] = (
 
 
 def encode(message: ListOffsetsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -331,7 +331,7 @@ _READERS: tuple[Reader[ListOffsetsResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ListOffsetsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -349,5 +349,5 @@ _WRITERS: tuple[Writer[ListOffsetsResponse], ...] = (
 
 
 def encode(message: ListOffsetsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

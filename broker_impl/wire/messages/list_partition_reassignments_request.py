@@ -99,7 +99,7 @@ _READERS: tuple[Reader[ListPartitionReassignmentsRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ListPartitionReassignmentsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -109,5 +109,5 @@ _WRITERS: tuple[Writer[ListPartitionReassignmentsRequest], ...] = (
 
 
 def encode(message: ListPartitionReassignmentsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

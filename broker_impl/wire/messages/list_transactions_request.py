@@ -57,7 +57,7 @@ _READERS: tuple[Reader[ListTransactionsRequest], ...] = (_read_list_transactions
 
 
 def decode(buffer: memoryview, version: int) -> ListTransactionsRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -65,5 +65,5 @@ _WRITERS: tuple[Writer[ListTransactionsRequest], ...] = (_write_list_transaction
 
 
 def encode(message: ListTransactionsRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -93,7 +93,7 @@ _READERS: tuple[Reader[ListTransactionsResponse], ...] = (_read_list_transaction
 
 
 def decode(buffer: memoryview, version: int) -> ListTransactionsResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -101,5 +101,5 @@ _WRITERS: tuple[Writer[ListTransactionsResponse], ...] = (_write_list_transactio
 
 
 def encode(message: ListTransactionsResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -283,7 +283,7 @@ _READERS: tuple[Reader[MetadataRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> MetadataRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -305,5 +305,5 @@ _WRITERS: tuple[Writer[MetadataRequest], ...] = (
 
 
 def encode(message: MetadataRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -777,7 +777,7 @@ _READERS: tuple[Reader[MetadataResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> MetadataResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -799,5 +799,5 @@ _WRITERS: tuple[Writer[MetadataResponse], ...] = (
 
 
 def encode(message: MetadataResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

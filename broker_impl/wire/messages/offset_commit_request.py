@@ -416,7 +416,7 @@ _READERS: tuple[Reader[OffsetCommitRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetCommitRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -434,5 +434,5 @@ _WRITERS: tuple[Writer[OffsetCommitRequest], ...] = (
 
 
 def encode(message: OffsetCommitRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

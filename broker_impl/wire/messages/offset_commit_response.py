@@ -177,7 +177,7 @@ _READERS: tuple[Reader[OffsetCommitResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetCommitResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -195,5 +195,5 @@ _WRITERS: tuple[Writer[OffsetCommitResponse], ...] = (
 
 
 def encode(message: OffsetCommitResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

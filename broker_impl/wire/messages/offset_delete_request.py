@@ -83,7 +83,7 @@ _READERS: tuple[Reader[OffsetDeleteRequest], ...] = (_read_offset_delete_request
 
 
 def decode(buffer: memoryview, version: int) -> OffsetDeleteRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -91,5 +91,5 @@ _WRITERS: tuple[Writer[OffsetDeleteRequest], ...] = (_write_offset_delete_reques
 
 
 def encode(message: OffsetDeleteRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -89,7 +89,7 @@ _READERS: tuple[Reader[OffsetDeleteResponse], ...] = (_read_offset_delete_respon
 
 
 def decode(buffer: memoryview, version: int) -> OffsetDeleteResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -97,5 +97,5 @@ _WRITERS: tuple[Writer[OffsetDeleteResponse], ...] = (_write_offset_delete_respo
 
 
 def encode(message: OffsetDeleteResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

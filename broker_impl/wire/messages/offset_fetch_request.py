@@ -233,7 +233,7 @@ _READERS: tuple[Reader[OffsetFetchRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetFetchRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -251,5 +251,5 @@ _WRITERS: tuple[Writer[OffsetFetchRequest], ...] = (
 
 
 def encode(message: OffsetFetchRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -417,7 +417,7 @@ _READERS: tuple[Reader[OffsetFetchResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetFetchResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -435,5 +435,5 @@ _WRITERS: tuple[Writer[OffsetFetchResponse], ...] = (
 
 
 def encode(message: OffsetFetchResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -219,7 +219,7 @@ _READERS: tuple[Reader[OffsetForLeaderEpochRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetForLeaderEpochRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -233,5 +233,5 @@ _WRITERS: tuple[Writer[OffsetForLeaderEpochRequest], ...] = (
 
 
 def encode(message: OffsetForLeaderEpochRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -235,7 +235,7 @@ _READERS: tuple[Reader[OffsetForLeaderEpochResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> OffsetForLeaderEpochResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -249,5 +249,5 @@ _WRITERS: tuple[Writer[OffsetForLeaderEpochResponse], ...] = (
 
 
 def encode(message: OffsetForLeaderEpochResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

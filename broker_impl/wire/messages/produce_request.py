@@ -180,7 +180,7 @@ _READERS: tuple[Reader[ProduceRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ProduceRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -199,5 +199,5 @@ _WRITERS: tuple[Writer[ProduceRequest], ...] = (
 
 
 def encode(message: ProduceRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

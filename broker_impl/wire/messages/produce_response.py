@@ -421,7 +421,7 @@ _READERS: tuple[Reader[ProduceResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> ProduceResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -440,5 +440,5 @@ _WRITERS: tuple[Writer[ProduceResponse], ...] = (
 
 
 def encode(message: ProduceResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -69,7 +69,7 @@ _READERS: tuple[Reader[SaslAuthenticateRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> SaslAuthenticateRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -81,5 +81,5 @@ _WRITERS: tuple[Writer[SaslAuthenticateRequest], ...] = (
 
 
 def encode(message: SaslAuthenticateRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

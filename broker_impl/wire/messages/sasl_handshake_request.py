@@ -40,7 +40,7 @@ _READERS: tuple[Reader[SaslHandshakeRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> SaslHandshakeRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -51,5 +51,5 @@ _WRITERS: tuple[Writer[SaslHandshakeRequest], ...] = (
 
 
 def encode(message: SaslHandshakeRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -47,7 +47,7 @@ _READERS: tuple[Reader[SaslHandshakeResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> SaslHandshakeResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -58,5 +58,5 @@ _WRITERS: tuple[Writer[SaslHandshakeResponse], ...] = (
 
 
 def encode(message: SaslHandshakeResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

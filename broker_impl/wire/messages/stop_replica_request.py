@@ -330,7 +330,7 @@ _READERS: tuple[Reader[StopReplicaRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> StopReplicaRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -344,5 +344,5 @@ _WRITERS: tuple[Writer[StopReplicaRequest], ...] = (
 
 
 def encode(message: StopReplicaRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

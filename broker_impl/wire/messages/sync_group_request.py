@@ -217,7 +217,7 @@ _READERS: tuple[Reader[SyncGroupRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> SyncGroupRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -232,5 +232,5 @@ _WRITERS: tuple[Writer[SyncGroupRequest], ...] = (
 
 
 def encode(message: SyncGroupRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -318,7 +318,7 @@ _READERS: tuple[Reader[TxnOffsetCommitRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> TxnOffsetCommitRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -331,5 +331,5 @@ _WRITERS: tuple[Writer[TxnOffsetCommitRequest], ...] = (
 
 
 def encode(message: TxnOffsetCommitRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -171,7 +171,7 @@ _READERS: tuple[Reader[TxnOffsetCommitResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> TxnOffsetCommitResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -184,5 +184,5 @@ _WRITERS: tuple[Writer[TxnOffsetCommitResponse], ...] = (
 
 
 def encode(message: TxnOffsetCommitResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

@@ -777,7 +777,7 @@ _READERS: tuple[Reader[UpdateMetadataRequest], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> UpdateMetadataRequest:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -795,5 +795,5 @@ _WRITERS: tuple[Writer[UpdateMetadataRequest], ...] = (
 
 
 def encode(message: UpdateMetadataRequest, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

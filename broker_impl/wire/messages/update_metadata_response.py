@@ -66,7 +66,7 @@ _READERS: tuple[Reader[UpdateMetadataResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> UpdateMetadataResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -84,5 +84,5 @@ _WRITERS: tuple[Writer[UpdateMetadataResponse], ...] = (
 
 
 def encode(message: UpdateMetadataResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

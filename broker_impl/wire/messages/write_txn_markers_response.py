@@ -201,7 +201,7 @@ _READERS: tuple[Reader[WriteTxnMarkersResponse], ...] = (
 
 
 def decode(buffer: memoryview, version: int) -> WriteTxnMarkersResponse:
-    """The message that the buffer begins with; a `WireError` if none does."""
+    """Decode the message in the buffer, or raise `WireError`."""
     return decode_message(NAME, _READERS, buffer, version)
 
 
@@ -212,5 +212,5 @@ _WRITERS: tuple[Writer[WriteTxnMarkersResponse], ...] = (
 
 
 def encode(message: WriteTxnMarkersResponse, version: int) -> Parts:
-    """The message as buffers; a `WireError` if it cannot be said."""
+    """Encode the message as buffers, or raise `WireError`."""
     return encode_message(NAME, _WRITERS, message, version)

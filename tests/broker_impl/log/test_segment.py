@@ -82,10 +82,10 @@ def test_a_shortened_file_is_noticed() -> None:
     segment = new_segment()
     fill(segment, [1, 1])
     segment.file.truncate(segment.size - 1)
-    with pytest.raises(StorageError, match="are gone"):
+    with pytest.raises(StorageError, match="are missing"):
         segment.read(0, segment.size, 10**6, at_least_one=True)
     segment.size -= 1
-    with pytest.raises(StorageError, match="is torn"):
+    with pytest.raises(StorageError, match="has an incomplete batch"):
         list(segment.headers())
 
 

@@ -95,7 +95,9 @@ async def test_a_second_broker_of_the_same_id_is_refused(zookeeper: ZooKeeperInL
     """A registration that stays belongs to another broker, and start fails with a ConfigError."""
     first, second = make(zookeeper), make(zookeeper)
     await first.start()
-    with pytest.raises(ConfigError, match=r"broker.id=1: another broker is registered as it"):
+    with pytest.raises(
+        ConfigError, match=r"broker.id=1: another broker is registered with this id"
+    ):
         await second.start()
     assert await is_registered(zookeeper, 1), "the first one is not harmed"
     first.stop()

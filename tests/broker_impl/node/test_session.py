@@ -116,7 +116,7 @@ async def test_somebody_else_with_our_id_is_told_by_time(session: Session) -> No
     session.zk.session_timeout_ms = 20
     FakeClient.found = [Stat(5, 66)]
     began = asyncio.get_running_loop().time()
-    with pytest.raises(ConfigError, match="another broker is registered as it"):
+    with pytest.raises(ConfigError, match="another broker is registered with this id"):
         await session.register(ZNODE)
     assert asyncio.get_running_loop().time() - began >= 0.06
 

@@ -99,7 +99,7 @@ def test_the_lock_keeps_others_out(tmp_path: Path) -> None:
     """A second broker is refused, with the directory's name, until the first releases the lock."""
     first, second = OsDisk(tmp_path), OsDisk(tmp_path)
     first.lock()
-    with pytest.raises(StorageError, match=f"{tmp_path} is locked"):
+    with pytest.raises(StorageError, match=f"{tmp_path} is in use"):
         second.lock()
     first.unlock()
     first.unlock()

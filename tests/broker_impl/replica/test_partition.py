@@ -823,7 +823,7 @@ def test_the_watermark_of_the_checkpoint_is_bounded_by_the_log() -> None:
 def test_epochs_only_grow() -> None:
     """An order that is not newer is an assertion error: it must be fenced before."""
     driver = leader()
-    with pytest.raises(AssertionError, match="only grow"):
+    with pytest.raises(AssertionError, match="the leader epoch does not increase"):
         driver(BecomeFollower(driver.state(2, epoch=0)))
 
 
@@ -843,10 +843,10 @@ def test_check_sees_what_one_replica_can_see() -> None:
         setattr(partition, attribute, correct)
         partition.check()
 
-    broken("high_watermark", 4, "out of order")
+    broken("high_watermark", 4, "are not in this order")
     broken("high_watermark", 1, "went back within epoch")
-    broken("isr", frozenset({2}), "in sync with itself")
+    broken("isr", frozenset({2}), "the leader is not in the ISR")
     broken("maximal_isr", frozenset({1}), "lacks a member")
-    broken("leader", 2, "in the name of")
-    broken("leader_epoch", 1, "its log in 0")
-    broken("exposed", 3, "more than is committed")
+    broken("leader", 2, "this replica leads, but its leader is 2")
+    broken("leader_epoch", 1, "the last epoch of its log is 0")
+    broken("exposed", 3, "above the high watermark")

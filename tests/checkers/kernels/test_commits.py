@@ -285,8 +285,8 @@ def test_groups_have_registers_of_their_own(histories: Any) -> None:
     (found,) = kernel(histories.log(changed))
     assert (found.anomaly, found.group, found.offset) == ("commit-ahead", "g", 9)
     assert found.why == (
-        "process 9 committed offset 5 for group g at 1.000 s; process 9 asked what is committed"
-        " until 5.000 s, and it was offset 9, which nobody had committed"
+        "process 9 committed offset 5 for group g at 1.000 s; process 9 fetched the committed"
+        " offset until 5.000 s, and received offset 9, which no client had committed"
     )
 
 

@@ -143,8 +143,8 @@ def test_many_readers_are_one_finding(histories: Any) -> None:
     assert (found.ops, found.folded) == ((3, 7), 1)
     assert found.why == (
         "record key 0 was written by value 2000 at offset 1, which was acknowledged at 3.000 s;"
-        " process 2 had come past it by 7.000 s and was given value 1000 at offset 0 for that key,"
-        " though nobody had begun to write it again"
+        " process 2 had read past it by 7.000 s and received value 1000 at offset 0 for that key,"
+        " although no client had begun to write it again"
     )
 
 

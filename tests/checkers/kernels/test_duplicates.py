@@ -56,6 +56,6 @@ def test_a_double_names_its_witnesses(histories: Any) -> None:
     (found,) = duplicates(histories.log("s4:x=a@0 p:x=a@0 p3:x=a@7"))
     assert found.ops == (1, 3, 5)
     assert found.why == (
-        "value 1 was sent once and is in the log 2 times: offset 0 (read by process 9 at 3.000 s),"
-        " offset 7 (read by process 3 at 5.000 s)"
+        "value 1 was sent once, but is in the log 2 times: offset 0 (read by process 9 at"
+        " 3.000 s), offset 7 (read by process 3 at 5.000 s)"
     )

@@ -127,16 +127,16 @@ def test_they_argue(histories: Any) -> None:
     text = ">t1:+x=a@0|y=b@0 p:x=a@0 s:y=b@0 <t1:+x=a@0|y=b@0"
     (found,) = isolation.kernel(histories.tables(text))
     assert found.why == (
-        "process 9 read value 1 at 2.000 s, and the transaction of process 1 that had sent it was"
-        " open still: later, at 3.000 s, process 0 began to send what it read before its end"
+        "process 9 read value 1 at 2.000 s, while the transaction of process 1 that had sent it was"
+        " still open: process 0 began only at 3.000 s to send a value that the transaction had read"
     )
     text = ">t1:+x=a@0|.2500 p:x=a@0 <t1:+x=a@0|.2500"
     (found,) = isolation.kernel(histories.tables(text))
-    assert found.why.endswith("that had sent it was open still: it was to wait for longer")
+    assert found.why.endswith("that had sent it was still open: its client waited for longer")
     (found,) = isolation.kernel(histories.tables("i1:t@7.0 i2:t@7.1 t1:+x=a@0"))
     assert found.why == (
         "process 2 had taken over the transactional id t from process 1 at 3.000 s, yet value 1 of"
-        " a transaction of the latter was acknowledged, which began after that"
+        " process 1 was acknowledged, in a transaction that began after that"
     )
 
 

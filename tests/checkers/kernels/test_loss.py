@@ -115,8 +115,8 @@ def test_nothing_is_lost_with_its_topic(histories: Any, text: str, lost: list[st
         (
             "s4:x=a@0 s5:x=b@1 p:x=b@1",
             (1, 5),
-            "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read on at"
-            " offset 1 at 5.000 s, and nobody ever read 1",
+            "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read the"
+            " later offset 1 at 5.000 s, and no process ever read 1",
         ),
         (
             "s4:x=a@0 s5:x=b@0 p:x=b@0",
@@ -128,20 +128,20 @@ def test_nothing_is_lost_with_its_topic(histories: Any, text: str, lost: list[st
             "s4:x=a@0 c:x@0",
             (1, 3),
             "value 1 was acknowledged to process 4 at offset 0 at 1.000 s; process 9 read the log"
-            " from its beginning to its end, position 0, until 3.000 s, and did not see it",
+            " from its beginning to its end, position 0, until 3.000 s, and did not receive it",
         ),
         (
             "s4:x=a@0 p3:x=a@0 c:x@0",
             (1, 3, 5),
             "value 1 was acknowledged to process 4 at offset 0 at 1.000 s and read by process 3 at"
             " 3.000 s; process 9 read the log from its beginning to its end, position 0, until"
-            " 5.000 s, and did not see it",
+            " 5.000 s, and did not receive it",
         ),
         (
             "s4?:x=a@0,x=b s5:x=c@1 p:x=c@1,x=b@2",
             (1, 5),
-            "value 1 of process 4, in doubt, was proven at offset 0 at 1.000 s; process 9 read on"
-            " at offset 1 at 5.000 s, and nobody ever read 1",
+            "value 1 of process 4, in doubt, was proven by a reader at offset 0 at 1.000 s;"
+            " process 9 read the later offset 1 at 5.000 s, and no process ever read 1",
         ),
     ],
 )

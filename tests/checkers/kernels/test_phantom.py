@@ -44,7 +44,9 @@ def test_a_misrouted_record_names_its_home(histories: Any) -> None:
     found = phantoms(histories.log("s:y=b@0 p:x=b@1"))
     (named,) = misrouted(tables, found)
     assert named.ops == (1, 3)
-    assert named.why.endswith("nobody tried to write 2 to this key, but event 1 sent it to y")
+    assert named.why.endswith(
+        "no process tried to write 2 to this partition, but event 1 sent it to y"
+    )
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_torn_transaction_names_both_sides(histories: Any) -> None:
     (found,) = [f for f in torn.kernel(tables, of_keys) if f.anomaly == "torn-transaction"]
     assert found.ops == (1, 5, 7)
     assert found.why == (
-        "of one transaction of process 9, process 9 read value 1 of x at 5.000 s; of y this is"
-        " known: value 2 was acknowledged to process 9 at offset 0 at 1.000 s; process 3 read on"
-        " at offset 1 at 7.000 s, and nobody ever read 2"
+        "process 9 read value 1 of x at 5.000 s, from a transaction of process 9; of its record in"
+        " y this is known: value 2 was acknowledged to process 9 at offset 0 at 1.000 s; process 3"
+        " read the later offset 1 at 7.000 s, and no process ever read 2"
     )

@@ -134,7 +134,7 @@ def test_steps_are_told(tmp_path: Path) -> None:
     [
         ("nothing", None, "does not exist"),
         ("empty/", None, "is not a run's folder: it has no history.jsonl"),
-        ("empty.jsonl", "", "holds no events"),
+        ("empty.jsonl", "", "has no events"),
         ("run/plan.json", "{", "plan.json is not a plan"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_bad_request_is_told_in_one_sentence(
 def test_a_bad_setting_is_refused_before_reading(tmp_path: Path) -> None:
     """A bad setting is refused before the history is read."""
     file = folder_of(tmp_path, GOOD) / "history.jsonl"
-    with pytest.raises(BadSetting, match="acks are all, 1 or 0"):
+    with pytest.raises(BadSetting, match="acks must be all, 1 or 0"):
         judge(file, inline=True, settings={"producer.acks": "most"})
 
 
@@ -185,9 +185,9 @@ def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
     lossy = examine(folder_of(tmp_path, LOSSY, Plan()), inline=True)
     folder = Path("results/run")
     assert describe(lossy.verdict, lossy.findings, folder) == (
-        "INVALID  lost-write 1 · partition orders-0, offset 0: value 7 was acknowledged to"
-        " process 0 at offset 0 at 0.000 s; process 1 read on at offset 1 at 0.000 s, and nobody"
-        " ever read 7\n"
+        "INVALID  lost-write 1 · partition orders-0, offset 0: value 7 was acknowledged to process 0 at"
+        " offset 0 at 0.000 s; process 1 read the later offset 1 at 0.000 s, and no process ever"
+        " read 7\n"
         "         results/run/report.html     (repeat: faultline replay results/run)"
     )
 

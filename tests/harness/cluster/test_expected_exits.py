@@ -6,7 +6,9 @@ from broker_impl.node.exit_status import BAD_CONFIG, FAILED, STORAGE_FAILED
 from harness.cluster.expected_exits import AFTER_S, Excuses, Reason
 from harness.cluster.node import Exit
 
-GAVE_UP = Exit("broker-1", STORAGE_FAILED, "ERROR broker_impl: storage failed, the log is offline")
+GAVE_UP = Exit(
+    "broker-1", STORAGE_FAILED, "ERROR broker_impl: the broker stops because its disk failed"
+)
 KILLED = Exit("broker-1", -9, "INFO something")
 
 

@@ -130,13 +130,16 @@ def test_a_tagged_field_may_leave_out_its_versions() -> None:
 @pytest.mark.parametrize(
     ("field", "why"),
     [
-        ({"type": "int32", "flexibleVersions": "1+"}, "flexible versions of its own"),
+        ({"type": "int32", "flexibleVersions": "1+"}, "overrides its flexible versions"),
         ({"type": "varint"}, "unknown type varint"),
         ({"type": "Inner", "fields": [], "nullableVersions": "0+"}, "nullable struct"),
         ({"type": "[]Test", "fields": [{"name": "Y", "type": "int4"}]}, "unknown type int4"),
-        ({"type": "[]records", "nullableVersions": "0+"}, "records stand alone"),
-        ({"type": "records"}, "records stand alone"),
-        ({"type": "[]TestRequest", "fields": []}, "two structs are called TestRequest"),
+        (
+            {"type": "[]records", "nullableVersions": "0+"},
+            "records must be nullable in all versions",
+        ),
+        ({"type": "records"}, "records must be nullable in all versions"),
+        ({"type": "[]TestRequest", "fields": []}, "two structs have the name TestRequest"),
     ],
 )
 def test_what_we_do_not_know_is_refused(field: dict[str, Any], why: str) -> None:

@@ -8,8 +8,9 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.MessageUtil;
 
 /**
- * For each line "kind key version hex" on standard input: what Kafka's own classes read there, as
- * text, and on the next line what they write of it, as hex.
+ * Decodes messages with Kafka's own classes and encodes them again. Each line of standard input is
+ * "kind key version hex". The program prints the decoded message as text, and on the next line its
+ * encoding as hex.
  */
 public class Reread {
     public static void main(String[] args) throws Exception {

@@ -40,7 +40,7 @@ class RandomMessages:
                 self._learn(str(error))
 
     def _learn(self, refusal: str) -> None:
-        if found := re.search(r"this version has no (\w+),", refusal):
+        if found := re.search(r"this version has no field (\w+),", refusal):
             self._left_out.add(found[1])
         elif found := re.search(r": (\w+) is null,", refusal):
             self._never_null.add(found[1])

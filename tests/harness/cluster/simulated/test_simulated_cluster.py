@@ -378,7 +378,7 @@ def test_fill_disk(lab: Lab) -> None:
         assert cluster.unexpected_exits == []
 
     lab(work)
-    assert "storage failed, the log is offline" in lab.log_of(ONE)
+    assert "its disk failed" in lab.log_of(ONE)
 
 
 def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
@@ -391,7 +391,7 @@ def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
         await asyncio.sleep(8.0)
         (end,) = cluster.unexpected_exits
         assert (end.node, end.status) == (TWO, STORAGE_FAILED)
-        assert "storage failed, the log is offline" in end.last_line
+        assert "its disk failed" in end.last_line
 
     lab.on_stage(work)
 
