@@ -185,9 +185,9 @@ def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
     lossy = examine(folder_of(tmp_path, LOSSY, Plan()), inline=True)
     folder = Path("results/run")
     assert describe(lossy.verdict, lossy.findings, folder) == (
-        "INVALID  lost-write 1 · partition orders-0, offset 0: value 7 was acknowledged to process 0 at"
-        " offset 0 at 0.000 s; process 1 read the later offset 1 at 0.000 s, and no process ever"
-        " read 7\n"
+        "INVALID  lost-write 1 · partition orders-0, offset 0: value 7 was acknowledged to process"
+        " 0 at offset 0 at 0.000 s; process 1 read the later offset 1 at 0.000 s, and no"
+        " process ever read 7\n"
         "         results/run/report.html     (repeat: faultline replay results/run)"
     )
 
