@@ -1,4 +1,5 @@
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,8 +9,10 @@ from broker_impl.node import isr_writer, zk_paths
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.replica.events import RefreshIsr, WriteIsr
 from broker_impl.wire.types import TopicPartition
-from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, SessionExpired
-from tests.broker_impl.conftest import until
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, SessionExpired, ZooKeeperError
+from tests.broker_impl.conftest import ZooKeeperInLoop, until
+from tests.broker_impl.zookeeper_requests import SteppedZooKeeper, lost, preceded, refused
 
 TP = TopicPartition("t", 0)
 WRITE = WriteIsr(TP, leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=9, zk_version=5)
@@ -34,54 +37,61 @@ class FakeReplicas:
         self.told.append(("refreshed", tp, state))
 
 
-class FakeZooKeeper:
-    """The state znode of one partition, and the ISR notices that were created."""
-
-    def __init__(self) -> None:
-        self.data = b""
-        self.version = 5
-        self.errors: list[Exception] = []
-        self.notices: list[bytes] = []
-
-    def _fail(self) -> None:
-        if self.errors:
-            raise self.errors.pop(0)
-
-    async def set(self, path: str, data: bytes, version: int) -> Any:
-        assert path == zk_paths.state(TP)
-        self._fail()
-        if version != self.version:
-            raise BadVersion(path)
-        self.data, self.version = data, version + 1
-        return self
-
-    async def get(self, path: str) -> tuple[bytes, Any]:
-        self._fail()
-        return self.data, self
-
-    async def create(self, path: str, data: bytes, *, sequential: bool) -> str:
-        assert (path, sequential) == (zk_paths.ISR_CHANGE_PREFIX, True)
-        self._fail()
-        self.notices.append(data)
-        return path
-
-
 class World:
-    def __init__(self) -> None:
+    """An ISR writer on a real ZooKeeper server, in which the partition's state has version 5."""
+
+    def __init__(self, client: ZooKeeper) -> None:
         self.replicas = FakeReplicas()
-        self.zk: Any = FakeZooKeeper()
+        self.client = client
+        self.zk: Any = SteppedZooKeeper(client)
         self.failures: list[BaseException] = []
         replicas: Any = self.replicas
         self.writer = IsrWriter(replicas, lambda: self.zk, self.failures.append)
 
+    async def state(self) -> zk_paths.StateZnode:
+        data, _ = await self.client.get(zk_paths.state(TP))
+        return zk_paths.decode("", data, zk_paths.StateZnode)
+
+    async def notices(self, count: int) -> list[list[tuple[str, int]]]:
+        """Wait for this number of notices, and return the partitions of each, oldest first."""
+        folder = zk_paths.ISR_CHANGE_PREFIX.rpartition("/")[0]
+        async with asyncio.timeout(10):
+            while len(names := await self.client.children(folder)) < count:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.005)
+        found = []
+        for name in names:
+            data, _ = await self.client.get(f"{folder}/{name}")
+            told = zk_paths.decode("", data, zk_paths.IsrChangeZnode)
+            found.append([(row.topic, row.partition) for row in told.partitions])
+        return found
+
 
 @pytest.fixture
-async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+async def world(
+    monkeypatch: pytest.MonkeyPatch, zookeeper: ZooKeeperInLoop
+) -> AsyncIterator[World]:
     monkeypatch.setattr(isr_writer, "_NOTICE_DELAY_S", 0.01)
     monkeypatch.setattr(isr_writer, "_NOTICE_RETRY_S", 0.01)
-    world = World()
+    client = ZooKeeper(zookeeper.address, session_timeout_ms=5000, rng=random.Random(0))
+    await client.start()
+    path = zk_paths.state(TP)
+    await client.ensure_path(zk_paths.ISR_CHANGE_PREFIX.rpartition("/")[0])
+    await client.ensure_path(path)
+    for version in range(5):
+        await client.set(path, b"", version)
+    world = World(client)
     yield world
     await world.writer.close()
+    await client.close()
+
+
+async def test_a_write_of_another_version_is_refused(world: World) -> None:
+    """A write that expects an older version changes nothing."""
+    await world.client.set(zk_paths.state(TP), b"newer")
+    world.writer.write(WRITE)
+    await until(lambda: bool(world.replicas.told))
+    assert world.replicas.told == [("refused", TP)]
+    assert (await world.client.get(zk_paths.state(TP)))[0] == b"newer"
 
 
 async def test_a_write_is_conditional_and_told(world: World) -> None:
@@ -89,7 +99,7 @@ async def test_a_write_is_conditional_and_told(world: World) -> None:
     world.writer.write(WRITE)
     await until(lambda: bool(world.replicas.told))
     assert world.replicas.told == [("written", TP, 6)]
-    znode = zk_paths.decode("", world.zk.data, zk_paths.StateZnode)
+    znode = await world.state()
     assert (znode.leader, znode.leader_epoch, znode.isr) == (1, 3, [1, 2])
     assert znode.controller_epoch == 9
 
@@ -97,9 +107,9 @@ async def test_a_write_is_conditional_and_told(world: World) -> None:
 @pytest.mark.parametrize(
     "error", [BadVersion("v"), ConnectionLoss("cut"), SessionExpired("over")], ids=repr
 )
-async def test_a_refusal_and_doubt_are_told_alike(world: World, error: Exception) -> None:
+async def test_a_refusal_and_doubt_are_told_alike(world: World, error: ZooKeeperError) -> None:
     """A refused write and a write in doubt are reported alike: the state must be read again."""
-    world.zk.errors = [error]
+    world.zk.steps.append(refused(error))
     world.writer.write(WRITE)
     await until(lambda: bool(world.replicas.told))
     assert world.replicas.told == [("refused", TP)]
@@ -108,45 +118,39 @@ async def test_a_refusal_and_doubt_are_told_alike(world: World, error: Exception
 
 async def test_a_refresh_tells_what_is_there(world: World) -> None:
     """A refresh reports leader, epoch, ISR and version, and nothing if the znode is unreadable."""
-    world.zk.errors = [ConnectionLoss("cut")]
+    world.zk.steps.append(lost)
     world.writer.refresh(RefreshIsr(TP))
     world.writer.refresh(RefreshIsr(TP))  # reads an empty znode
     await asyncio.sleep(0.01)
     assert world.replicas.told == []
     state = zk_paths.StateZnode(controller_epoch=1, leader=2, leader_epoch=4, isr=[2])
-    world.zk.data = zk_paths.encode(state)
+    await world.client.set(zk_paths.state(TP), zk_paths.encode(state))
     world.writer.refresh(RefreshIsr(TP))
     await until(lambda: bool(world.replicas.told))
-    seen = {"leader": 2, "leader_epoch": 4, "isr": (2,), "zk_version": 5}
+    seen = {"leader": 2, "leader_epoch": 4, "isr": (2,), "zk_version": 6}
     assert world.replicas.told == [("refreshed", TP, seen)]
 
 
 async def test_changes_gather_in_one_notice(world: World) -> None:
     """KAFKA-2406: changes of many partitions share one notice, and a failed notice is repeated."""
-    world.zk.errors = [ConnectionLoss("cut")]
+    world.zk.steps.append(lost)
     world.writer.announce(TP)
     world.writer.announce(TopicPartition("t", 1))
     world.writer.announce(TP)
-    await until(lambda: bool(world.zk.notices))
-    [notice] = world.zk.notices
-    told = zk_paths.decode("", notice, zk_paths.IsrChangeZnode).partitions
-    assert [(name.topic, name.partition) for name in told] == [("t", 0), ("t", 1)]
+    assert await world.notices(1) == [[("t", 0), ("t", 1)]]
     world.writer.announce(TP)
-    await until(lambda: len(world.zk.notices) == 2)
+    assert await world.notices(2) == [[("t", 0), ("t", 1)], [("t", 0)]]
 
 
 async def test_a_change_during_the_telling_is_told_of_too(world: World) -> None:
     """A change while a notice is being created is announced in the next notice."""
-    create = world.zk.create
 
-    async def create_and_change(*args: Any, **options: Any) -> str:
-        world.zk.create = create
+    async def change() -> None:
         world.writer.announce(TP)
-        return str(await create(*args, **options))
 
-    world.zk.create = create_and_change
+    world.zk.steps.append(preceded(change))
     world.writer.announce(TP)
-    await until(lambda: len(world.zk.notices) == 2)
+    assert await world.notices(2) == [[("t", 0)], [("t", 0)]]
 
 
 async def test_a_broken_invariant_is_not_swallowed(world: World) -> None:

@@ -14,44 +14,18 @@ from broker_impl.wire.messages.create_topics_request import (
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
-from broker_impl.zookeeper.errors import ConnectionLoss
+from tests.broker_impl.zookeeper_requests import SteppedZooKeeper, answer_lost, lost, sent
 
 T0 = TopicPartition("t", 0)
-REQUESTS = {"get", "children", "exists", "create", "set", "delete", "multi"}
-
-
-class Doubtful:
-    """A client whose n-th request loses its connection, before or after it took effect."""
-
-    def __init__(self, zk: ZooKeeper, number: int, *, done: bool) -> None:
-        self._zk = zk
-        self._left = number
-        self._done = done
-        self.asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._zk, name)
-        return self._doubted(method) if name in REQUESTS else method
-
-    def _doubted(self, method: Any) -> Any:
-        async def ask(*arguments: Any, **named: Any) -> Any:
-            self.asked += 1
-            self._left -= 1
-            if self._left != 0:
-                return await method(*arguments, **named)
-            if self._done:
-                await method(*arguments, **named)
-            raise ConnectionLoss("in doubt")
-
-        return ask
 
 
 async def live(world: Any, number: int, *, done: bool) -> int:
     """Take a controller through one term with all kinds of work; return its number of requests."""
-    doubtful: list[Doubtful] = []
+    doubtful: list[SteppedZooKeeper] = []
+    steps = [sent] * (number - 1) + [answer_lost if done else lost] * bool(number)
 
-    def through(zk: ZooKeeper) -> Doubtful:
-        doubtful.append(Doubtful(zk, number, done=done))
+    def through(zk: ZooKeeper) -> SteppedZooKeeper:
+        doubtful.append(SteppedZooKeeper(zk, steps))
         return doubtful[0]
 
     await world.come(1, 2)
