@@ -10,14 +10,18 @@ import asyncio
 import inspect
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from broker_impl.api.registry import Api, CloseConnection, RequestContext
+from broker_impl.api.services import Services
 from broker_impl.api.table import APIS
 from broker_impl.api.versions import API_VERSIONS, advertise
+from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode, StorageError, WireError
 from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
+from broker_impl.server.memory_limits import Bounds
 from broker_impl.wire.framing import (
     FrameReader,
     RequestHeader,
@@ -25,9 +29,6 @@ from broker_impl.wire.framing import (
     encode_response,
 )
 from broker_impl.wire.messages import request_module, response_module
-
-if TYPE_CHECKING:
-    from broker_impl.server.listeners import Server
 
 LOG = logging.getLogger(__name__)
 
@@ -57,10 +58,41 @@ class _Request:
     """No response is sent (Produce with acks=0)."""
 
 
+class ConnectionOwner(Protocol):
+    """What a connection asks of the server that accepted it."""
+
+    services: Services
+    config: BrokerConfig
+    bounds: Bounds
+    scratch: bytearray
+    """The buffer that receives the bytes of frames that are not known yet."""
+    inter_broker_listener: str
+    fatal: Callable[[BaseException], None]
+    """Called when the broker cannot continue: a storage failure or a broken invariant."""
+
+    def admit(self, connection: "Connection") -> str | None:
+        """Register a new connection, or return the reason for refusing it."""
+
+    def dismiss(self, connection: "Connection") -> None:
+        """Remove a registered connection that is closed."""
+
+    def serves(self, listener: str, api_key: int) -> bool:
+        """Whether a request of this kind is served on this listener yet."""
+
+    def is_private(self, listener: str) -> bool:
+        """Whether only brokers use this listener."""
+
+    def is_crowded(self) -> bool:
+        """Whether frames wait for room on any listener."""
+
+    def room_for(self, listener: str, api_key: int, size: int) -> FrameRoom:
+        """The room for a frame of this size whose request has this API key."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """A connection of a client or of another broker."""
 
-    def __init__(self, server: "Server", listener: str) -> None:
+    def __init__(self, server: ConnectionOwner, listener: str) -> None:
         self.listener = listener
         self.address = "?"
         self.name = "?"

@@ -6,25 +6,11 @@ Processes access it through `attach`; it outlives them. `disk_inode` (bytes) and
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.simulation.disk_access import DiskAccess
+from harness.simulation.disk_access import DiskAccess, Latency
 from harness.simulation.disk_inode import SECTOR_BYTES
 from harness.simulation.disk_names import Names
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Seconds that an operation takes, at least and at most: NVMe behind a page cache."""
-
-    read: tuple[float, float] = (2e-6, 15e-6)
-    write: tuple[float, float] = (4e-6, 25e-6)
-    sync: tuple[float, float] = (40e-6, 400e-6)
-    name: tuple[float, float] = (3e-6, 20e-6)
-    """To look up, create, change or remove a name."""
-    bytes_per_s: float = 2e9
-    """Additional time for bytes that are read, written or synced."""
 
 
 class Place(NamedTuple):

@@ -4,18 +4,59 @@ It offers the operations that a program asks of its operating system. None of th
 reports its duration to the process (`SimDisk.attach`).
 """
 
+import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from harness.simulation.disk_inode import PAGE_BYTES, Inode
-from harness.simulation.disk_names import Directory
-
-if TYPE_CHECKING:
-    from harness.simulation.disk import SimDisk
+from harness.simulation.disk_names import Directory, Names
 
 LOCK_NAME = ".lock"
 _TEMPORARY_SUFFIX = ".tmp"
 _Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds that an operation takes, at least and at most: NVMe behind a page cache."""
+
+    read: tuple[float, float] = (2e-6, 15e-6)
+    write: tuple[float, float] = (4e-6, 25e-6)
+    sync: tuple[float, float] = (40e-6, 400e-6)
+    name: tuple[float, float] = (3e-6, 20e-6)
+    """To look up, create, change or remove a name."""
+    bytes_per_s: float = 2e9
+    """Additional time for bytes that are read, written or synced."""
+
+
+class AccessibleDisk(Protocol):
+    """The disk that processes access: what it contains, how long operations take, what fails."""
+
+    rng: random.Random
+    error: type[Exception]
+    """The class of every failure."""
+    latency: Latency
+    names: Names
+    boots: int
+    """The number of power losses."""
+    lock_holder: "DiskAccess | None"
+    """The process that has locked the disk."""
+
+    def count(self) -> None:
+        """Count an operation that is about to begin; run the interruption if it is due."""
+
+    def renaming(self, path: str) -> None:
+        """Run the interruption that waits for this rename, if there is one."""
+
+    def seconds(self, span: tuple[float, float], size: int) -> float:
+        """How long an operation takes that moves `size` bytes."""
+
+    def fits(self, size: int) -> int:
+        """How many of `size` bytes there is room for."""
+
+    def sync_fails(self) -> bool:
+        """Return whether this sync fails."""
 
 
 class SimFile:
@@ -23,7 +64,7 @@ class SimFile:
 
     __slots__ = ("_access", "_disk", "_inode", "_is_open", "_path")
 
-    def __init__(self, access: "DiskAccess", disk: "SimDisk", path: str, inode: Inode) -> None:
+    def __init__(self, access: "DiskAccess", disk: AccessibleDisk, path: str, inode: Inode) -> None:
         self._access = access
         self._disk = disk
         self._path = path
@@ -80,7 +121,7 @@ class DiskAccess:
     """The access of one process to a disk; every failure is an error of the disk's class."""
 
     def __init__(
-        self, disk: "SimDisk", busy: Callable[[float], object], is_ended: Callable[[], bool]
+        self, disk: AccessibleDisk, busy: Callable[[float], object], is_ended: Callable[[], bool]
     ) -> None:
         self._disk = disk
         self._names = disk.names

@@ -1,19 +1,25 @@
 """A simulated machine: an address, clocks, a kernel and processes; on or off."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from harness.simulation.clock import HostClock
-from harness.simulation.process import Main, Process
+from harness.simulation.process import Main, Process, ProcessWorld
 from harness.simulation.stack import Stack
 
-if TYPE_CHECKING:
-    from harness.simulation.world import World
+
+class HostWorld(ProcessWorld, Protocol):
+    """What a host, and the programs on it, ask of their world."""
+
+    seed: int
+
+    def spawn(self, host: "Host", main: Main, name: str) -> Process:
+        """Start a process; see :meth:`Host.spawn`."""
 
 
 class Host:
     """One machine of a world. It has no disk: a program that needs one creates a ``SimDisk``."""
 
-    def __init__(self, world: "World", stack: Stack, clock: HostClock) -> None:
+    def __init__(self, world: HostWorld, stack: Stack, clock: HostClock) -> None:
         self.world = world
         self.stack = stack
         self.clock = clock

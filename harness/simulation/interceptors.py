@@ -7,12 +7,9 @@ Taps are called outside every process: they must neither await nor ask for the r
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from harness.simulation.segment import Address
-
-if TYPE_CHECKING:
-    from harness.simulation.tcp import Socket
 
 
 class Connection(NamedTuple):
@@ -20,6 +17,39 @@ class Connection(NamedTuple):
 
     client: Address
     server: Address
+
+
+class NamedHost(Protocol):
+    """A host at one end of a link."""
+
+    name: str
+
+
+class NamedLink(Protocol):
+    """The link to the peer's host."""
+
+    @property
+    def source(self) -> NamedHost:
+        """The host of the end that a run has reached."""
+
+    @property
+    def target(self) -> NamedHost:
+        """The host of the peer, which sent the run."""
+
+
+class ReceivingEnd(Protocol):
+    """The end of a connection that a run has reached."""
+
+    local: Address
+    remote: Address
+    is_server: bool
+
+    @property
+    def link(self) -> NamedLink:
+        """The link to the peer's host."""
+
+    def release(self) -> None:
+        """Deliver what is held, if anything."""
 
 
 class Run:
@@ -30,7 +60,7 @@ class Run:
 
     __slots__ = ("_socket", "data")
 
-    def __init__(self, socket: "Socket", data: bytes) -> None:
+    def __init__(self, socket: ReceivingEnd, data: bytes) -> None:
         self._socket = socket
         self.data = data
 

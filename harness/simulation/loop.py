@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVarTuple
+from typing import Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
 from harness.simulation.clock import HostClock
 from harness.simulation.network import LOOPBACK
@@ -20,26 +20,24 @@ from harness.simulation.server import SimServer
 from harness.simulation.stack import Stack
 from harness.simulation.tasks import SimFuture, SimTask
 from harness.simulation.timeline import Timeline, Timer
-from harness.simulation.transport import SimTransport
-
-if TYPE_CHECKING:
-    from harness.simulation.process import Process
+from harness.simulation.transport import SimTransport, TransportLoop
 
 _Args = TypeVarTuple("_Args")
+_Process = TypeVar("_Process")
 
 _EXECUTOR_S = (1e-5, 1e-3)
 """How long a call passed to an executor takes, at least and at most."""
 
 
-class SimLoop(asyncio.BaseEventLoop):
+class SimLoop(asyncio.BaseEventLoop, TransportLoop, Generic[_Process]):
     """An event loop on virtual time, with a simulated network."""
 
     def __init__(
         self,
-        process: "Process",
+        process: _Process,
         *,
         timeline: Timeline,
-        runnable: "list[SimLoop]",
+        runnable: "list[SimLoop[_Process]]",
         clock: HostClock,
         stack: Stack,
         rng: random.Random,

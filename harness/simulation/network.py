@@ -2,23 +2,47 @@
 
 import random
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from harness.simulation.interceptors import Tap
 from harness.simulation.segment import RST, SYN, Segment, end_of
 from harness.simulation.timeline import Timeline
 from harness.simulation.tracing import Trace
 
-if TYPE_CHECKING:
-    from harness.simulation.stack import Stack
-
 LOOPBACK = "127.0.0.1"
+
+
+class ConnectionEnd(Protocol):
+    """One end of a connection."""
+
+    def reset(self) -> None:
+        """Receive a RST that a third party sent to end the connection."""
+
+
+class NetworkHost(Protocol):
+    """A host, as links see it."""
+
+    name: str
+    ip: str
+    is_on: bool
+
+    def arrive(self, segment: Segment) -> None:
+        """Process a segment that has arrived at this host."""
+
+    def refuse(self, segment: Segment) -> None:
+        """Answer a segment of an unknown connection with a RST."""
+
+    def towards(self, ip: str) -> Sequence[ConnectionEnd]:
+        """The local ends of open connections with an address."""
 
 
 class Link:
     """The path from one host to another. TCP sends again what is lost on it."""
 
-    def __init__(self, network: "Network", source: "Stack", target: "Stack", number: int) -> None:
+    def __init__(
+        self, network: "Network", source: NetworkHost, target: NetworkHost, number: int
+    ) -> None:
         self.source = source
         self.target = target
         self.name = f"{source.name}>{target.name}"
@@ -98,11 +122,11 @@ class Network:
         self.rng = rng
         self.latency_s = latency_s
         self.jitter_s = jitter_s
-        self._by_name: dict[str, Stack] = {}
-        self._by_ip: dict[str, Stack] = {}
+        self._by_name: dict[str, NetworkHost] = {}
+        self._by_ip: dict[str, NetworkHost] = {}
         self._links: dict[tuple[str, str], Link] = {}
 
-    def add(self, stack: "Stack") -> None:
+    def add(self, stack: NetworkHost) -> None:
         """Add a host."""
         if stack.name in self._by_name or stack.ip in self._by_ip:
             raise ValueError(f"the host {stack.name} or the address {stack.ip} exists already")
@@ -123,7 +147,7 @@ class Network:
             return name
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    def route(self, origin: "Stack", ip: str) -> Link:
+    def route(self, origin: NetworkHost, ip: str) -> Link:
         """The link for segments to an address; a black hole if no host has the address."""
         target = origin if ip == LOOPBACK else self._by_ip.get(ip)
         if target is not None:
@@ -158,7 +182,7 @@ class Network:
     def reset(self, one: str, other: str) -> int:
         """End every connection between two hosts by a RST to both ends; return how many ends."""
         self._note(f"reset {one}-{other}")
-        ends = self._by_name[one].towards(self._by_name[other].ip)
+        ends = [*self._by_name[one].towards(self._by_name[other].ip)]
         if one != other:
             ends += self._by_name[other].towards(self._by_name[one].ip)
         for end in ends:

@@ -4,12 +4,11 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from harness.simulation.loop import SimLoop
-
-if TYPE_CHECKING:
-    from harness.simulation.host import Host
+from harness.simulation.stack import Stack
+from harness.simulation.timeline import Timeline
 
 Main = Callable[[], Coroutine[Any, Any, Any]]
 
@@ -32,6 +31,39 @@ class Failure:
         return f"{self.at_s:.6f} {self.process}: {self.message}{what}"
 
 
+class ProcessWorld(Protocol):
+    """What a process asks of its world."""
+
+    timeline: Timeline
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the world began."""
+
+    def failed(self, failure: Failure, key: object = None) -> None:
+        """Record the failure of a process that its own code cannot handle."""
+
+    def heard(self, key: object) -> None:
+        """Discard the failure recorded under ``key``: a caller has retrieved it."""
+
+    def note(self, what: str) -> None:
+        """Write a change made to the world into its trace."""
+
+
+class ProcessHost(Protocol):
+    """What a process asks of its host."""
+
+    stack: Stack
+
+    @property
+    def name(self) -> str:
+        """The host's name, also on the network."""
+
+    @property
+    def world(self) -> ProcessWorld:
+        """The world of the host."""
+
+
 class Process:
     """A process that runs from ``spawn`` until its main ends or it is killed.
 
@@ -39,7 +71,7 @@ class Process:
     and the kernel closes all open connections.
     """
 
-    def __init__(self, host: "Host", name: str, number: int) -> None:
+    def __init__(self, host: ProcessHost, name: str, number: int) -> None:
         self.host = host
         self.name = name
         self.number = number
@@ -49,14 +81,14 @@ class Process:
         self.was_killed = False
         self.is_paused = False
         self._busy_until = 0.0
-        self.loop: SimLoop
+        self.loop: SimLoop[Process]
         self.main: asyncio.Task[Any]
         self._waiting: list[asyncio.Future[None]] = []
 
     def __repr__(self) -> str:
         return f"<Process {self.name}>"
 
-    def start(self, loop: SimLoop, main: Main) -> None:
+    def start(self, loop: "SimLoop[Process]", main: Main) -> None:
         """Start the main coroutine; called by the world."""
         self.loop = loop
         loop.set_exception_handler(self._unheard)

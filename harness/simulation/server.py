@@ -2,14 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from harness.simulation.segment import Address
 from harness.simulation.stack import Listener
-from harness.simulation.transport import SimTransport, SocketInfo
-
-if TYPE_CHECKING:
-    from harness.simulation.loop import SimLoop
+from harness.simulation.transport import SimTransport, SocketInfo, TransportLoop
 
 
 class SimServer(asyncio.AbstractServer):
@@ -20,7 +16,7 @@ class SimServer(asyncio.AbstractServer):
 
     def __init__(
         self,
-        loop: "SimLoop",
+        loop: TransportLoop,
         factory: Callable[[], asyncio.BaseProtocol],
         listen: Callable[[Callable[[], None]], Listener],
     ) -> None:

@@ -6,16 +6,15 @@ the hash of an object is its address, and addresses differ between two runs.
 
 import asyncio
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from harness.simulation.loop import SimLoop
+from typing import Any
 
 
 class SimTask(asyncio.Task[Any]):
     """A task of a simulated process."""
 
-    def __init__(self, coro: Any, *, loop: "SimLoop", number: int, **options: Any) -> None:
+    def __init__(
+        self, coro: Any, *, loop: asyncio.AbstractEventLoop, number: int, **options: Any
+    ) -> None:
         self.number = number  # first: a task is put into a set while it is created
         self.label: str = getattr(coro, "__qualname__", None) or type(coro).__name__
         """The name of the coroutine that runs in the task."""

@@ -9,14 +9,11 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from harness.simulation.interceptors import Deliver, Hold, Run
+from harness.simulation.kernel import SocketListener, SocketStack
+from harness.simulation.network import Link
 from harness.simulation.segment import FIN, PROBE, RST, SYN, Address, Segment, end_of
-
-if TYPE_CHECKING:
-    from harness.simulation.network import Link
-    from harness.simulation.stack import Listener, Stack
 
 
 def _nothing() -> None:
@@ -33,13 +30,13 @@ class Socket:
 
     def __init__(
         self,
-        stack: "Stack",
-        link: "Link",
+        stack: "SocketStack[Socket]",
+        link: Link,
         local: Address,
         remote: Address,
         *,
         owner: object,
-        listener: "Listener | None" = None,
+        listener: "SocketListener[Socket] | None" = None,
     ) -> None:
         """``owner``: the process; ``listener``: at the server's end, the listener connected to."""
         self.stack = stack

@@ -4,14 +4,28 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from harness.simulation.clock import HostClock
-    from harness.simulation.loop import SimLoop
+from typing import Any, Protocol
 
 _COMPACT_ABOVE = 256
 """Cancelled timers are removed once there are more than this, and they are the majority."""
+
+
+class TimerClock(Protocol):
+    """The clock by which a timer is set."""
+
+    def due(self, when: float) -> float:
+        """The world's time at which the clock shows ``when``."""
+
+
+class TimerLoop(Protocol):
+    """The event loop that a timer belongs to."""
+
+    @property
+    def clock(self) -> TimerClock:
+        """The clock of the loop's host."""
+
+    def enqueue(self, handle: asyncio.Handle) -> None:
+        """Run ``handle`` after those that are ready."""
 
 
 class Timer(asyncio.TimerHandle):
@@ -19,7 +33,7 @@ class Timer(asyncio.TimerHandle):
 
     __slots__ = ("is_waiting", "loop")
 
-    loop: "SimLoop"
+    loop: TimerLoop
     is_waiting: bool
     """True until the timer comes due."""
 
@@ -68,7 +82,7 @@ class Timeline:
             else:
                 item.loop.enqueue(item)
 
-    def retime(self, clock: "HostClock") -> None:
+    def retime(self, clock: TimerClock) -> None:
         """Recompute when the timers of a host are due, because its clock's rate has changed."""
         self._rebuild(
             [

@@ -7,16 +7,33 @@ and ``connection_lost`` always runs in its own handle.
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from harness.simulation.segment import Address
 from harness.simulation.tcp import Socket
 
-if TYPE_CHECKING:
-    from harness.simulation.loop import SimLoop
-    from harness.simulation.server import SimServer
-
 _READ_MAX = 256 * 1024
+
+
+class TransportLoop(asyncio.AbstractEventLoop):
+    """The event loop of a transport: what it has in addition to asyncio's interface."""
+
+    is_over: bool
+    """True once the process will never run again and none of its connections is open."""
+
+    def enqueue(self, handle: asyncio.Handle) -> None:
+        """Run ``handle`` after those that are ready."""
+        raise NotImplementedError
+
+
+class TransportServer(Protocol):
+    """The server that accepted a transport's connection; it counts its connections."""
+
+    def attach(self) -> None:
+        """Count a connection."""
+
+    def detach(self) -> None:
+        """Remove a connection from the count."""
 
 
 class SocketInfo:
@@ -55,12 +72,12 @@ class SimTransport(asyncio.Transport):
 
     def __init__(
         self,
-        loop: "SimLoop",
+        loop: TransportLoop,
         socket: Socket,
         protocol: asyncio.BaseProtocol,
         *,
         waiter: "asyncio.Future[None] | None" = None,
-        server: "SimServer | None" = None,
+        server: TransportServer | None = None,
     ) -> None:
         """``waiter`` gets its result once the protocol knows its transport."""
         info = SocketInfo(socket.local, socket.remote)

@@ -66,8 +66,8 @@ class World:
         self._chance = determinism.Chance(str(seed))
         self._hosts: dict[str, Host] = {}
         self._processes: list[Process] = []
-        self._runnable: list[SimLoop] = []
-        self._current: SimLoop | None = None
+        self._runnable: list[SimLoop[Process]] = []
+        self._current: SimLoop[Process] | None = None
         self._numbers = count(1)
         self._failures: list[tuple[Failure, object]] = []
         self._collections = 0
@@ -223,7 +223,7 @@ class World:
             f"the process has not ended by {limit:.6f} s; waiting tasks:\n{self._waiting()}"
         )
 
-    def _enter(self, loop: SimLoop) -> None:
+    def _enter(self, loop: SimLoop[Process]) -> None:
         """Make ``loop`` the running event loop."""
         self._current = loop
         asyncio._set_running_loop(loop)

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from broker_impl.errors import StorageError
-from harness.simulation.disk import Latency, SimDisk
+from harness.simulation.disk import SimDisk
+from harness.simulation.disk_access import Latency
 
 
 def disk(seed: int = 5) -> SimDisk:
