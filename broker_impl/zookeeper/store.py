@@ -8,9 +8,9 @@ snapshot, replays the log from there, and truncates what a crash has torn.
 import logging
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from broker_impl.errors import StorageError
-from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.zookeeper import snapshot, txn_log
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
@@ -24,6 +24,56 @@ SECRET_BYTES = 32
 SNAPSHOTS_KEPT = 3
 
 
+class StoreFile(Protocol):
+    """An open file that grows at its end."""
+
+    def append(self, buffers: Sequence[bytes]) -> None:
+        """Write all the buffers, in order."""
+
+    def truncate(self, size: int) -> None:
+        """Truncate the file to `size` bytes."""
+
+    def fsync(self) -> None:
+        """Make every byte survive a crash."""
+
+    def close(self) -> None:
+        """Close the file; nothing is synced."""
+
+
+class StoreDisk(Protocol):
+    """What a store asks of its data directory; every failure is a StorageError."""
+
+    def open(self, path: str, *, create: bool = False) -> StoreFile:
+        """Open an existing file; with `create`, create it if it does not exist."""
+
+    def read(self, path: str) -> bytes:
+        """Read a whole file."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Replace a file; after a crash it holds the old or the new bytes. Durable on return."""
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or directory of this name exists."""
+
+    def list(self, path: str) -> list[str]:
+        """List the names in a directory, sorted."""
+
+    def make_dir(self, path: str) -> None:
+        """Create a directory whose parent exists."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the names in a directory survive a crash."""
+
+    def lock(self) -> None:
+        """Lock the data directory; StorageError if another process has locked it."""
+
+    def unlock(self) -> None:
+        """Release the lock."""
+
+
 class Store:
     """A data directory, locked by one server.
 
@@ -32,12 +82,12 @@ class Store:
         snap_count: transactions between two snapshots.
     """
 
-    def __init__(self, disk: Disk, *, snap_count: int = 100_000) -> None:
+    def __init__(self, disk: StoreDisk, *, snap_count: int = 100_000) -> None:
         disk.lock()
         self._disk = disk
         self._snap_count = snap_count
         self._since_snapshot = 0
-        self._file: DiskFile | None = None
+        self._file: StoreFile | None = None
         if not disk.exists(FOLDER):
             disk.make_dir(FOLDER)
         disk.fsync_dir("")  # always: the server that made it may have been killed before this line
