@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from broker_impl import config, health
+from broker_impl.config.addresses import parse_address
 from broker_impl.properties import from_environment
 from harness.cluster.containers import base_image, image
 from setup import pins
@@ -64,7 +65,7 @@ def test_a_broker_reaches_all_through_toxiproxy(broker: int) -> None:
     """A broker's settings are accepted, and each address in them is the link of that name."""
     mine = settings(broker)
     assert (mine.broker_id, mine.log_dirs) == (broker, "/data")
-    host, port = config.parse_address(mine.zookeeper_connect, "zookeeper.connect")
+    host, port = parse_address(mine.zookeeper_connect, "zookeeper.connect")
     assert (host, upstream(port)) == ("toxiproxy", "zookeeper:2181")
     assert LINKS[f"broker-{broker}.zookeeper"]["listen"] == f"0.0.0.0:{port}"
     assert sorted(mine.peer_overrides) == [other for other in BROKERS if other != broker]

@@ -1,0 +1,29 @@
+"""The broker's settings under Kafka's names: typed fields by topic, read and checked as one table.
+
+Other packages import from here; the modules are this package's own.
+"""
+
+from broker_impl.config.addresses import Endpoint, parse_endpoint
+from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
+from broker_impl.config.names import notes, unusable_setting
+from broker_impl.config.reading import check_active, parse
+from broker_impl.config.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from broker_impl.config.setting import Setting
+from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS
+
+__all__ = [
+    "LEADER_SELECTOR",
+    "RACK_AWARE_SELECTOR",
+    "SETTINGS",
+    "TOPIC_SETTINGS",
+    "BrokerConfig",
+    "Endpoint",
+    "Setting",
+    "Source",
+    "Sourced",
+    "check_active",
+    "notes",
+    "parse",
+    "parse_endpoint",
+    "unusable_setting",
+]

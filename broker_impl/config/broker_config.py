@@ -1,0 +1,133 @@
+"""The broker's configuration: the typed settings, and from which source each value came.
+
+A topic's settings are the broker's with some fields replaced (``for_topic``), as in Kafka.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from broker_impl.config.addresses import Endpoint, parse_endpoint
+from broker_impl.config.names import hint, unusable_setting
+from broker_impl.config.setting import Setting
+from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS, AllSettings
+from broker_impl.errors import ConfigError
+
+
+class Source(IntEnum):
+    """The source of a setting's value, with the numbers of DescribeConfigs and CreateTopics."""
+
+    TOPIC = 1
+    BROKER = 2
+    """Set dynamically for one broker."""
+    ALL_BROKERS = 3
+    """Set dynamically for all brokers."""
+    FILE = 4
+    DEFAULT = 5
+
+
+class Sourced(NamedTuple):
+    """A value, with the name under which it was set."""
+
+    name: str
+    value: Any
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerConfig(AllSettings):
+    """The settings of one broker. Times are milliseconds, sizes bytes, -1 no limit."""
+
+    peer_overrides: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """``faultline.peer.<id>=host:port``: the address of a peer, in place of its advertised one."""
+    given: frozenset[str] = field(default=frozenset())
+    """The names that were set explicitly (DescribeConfigs separates these from defaults)."""
+
+    inactive: Mapping[str, str] = field(default_factory=dict)
+    """Kafka settings that were given and on which this broker does not act, as text."""
+
+    static: "BrokerConfig | None" = field(default=None)
+    """The configuration given at the start, if it has changed since."""
+    dynamic: Mapping[str, str] = field(default_factory=dict)
+    """The dynamic settings of this broker, by broker-level names."""
+    dynamic_default: Mapping[str, str] = field(default_factory=dict)
+    """The dynamic settings of all brokers."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The listeners, parsed."""
+        return tuple(parse_endpoint(text) for text in self.listeners)
+
+    def advertised(self) -> tuple[Endpoint, ...]:
+        """The advertised listeners, if they were given."""
+        return tuple(parse_endpoint(text) for text in self.advertised_listeners)
+
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers use among themselves."""
+        return self.inter_broker_listener_name.upper() or self.endpoints()[0].name
+
+    def security_protocols(self) -> dict[str, str]:
+        """Listener name to security protocol."""
+        pairs = (item.partition(":") for item in self.listener_security_protocol_map)
+        return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+    def for_topic(self, overrides: Mapping[str, str]) -> "BrokerConfig":
+        """Return this configuration with a topic's overrides.
+
+        overrides: topic-level names (``retention.ms``) to text. A ConfigError names the invalid
+        setting.
+        """
+        changed = {}
+        for name, text in overrides.items():
+            setting = TOPIC_SETTINGS.get(name)
+            if setting is None:
+                raise ConfigError(f"unknown topic setting {name}{hint(name, TOPIC_SETTINGS)}")
+            changed[setting.field] = setting.parse(text, name)
+        return dataclasses.replace(self, **changed)
+
+    def while_running(self, default: Mapping[str, str], own: Mapping[str, str]) -> "BrokerConfig":
+        """Return this configuration, which was given at the start, with dynamic settings applied.
+
+        default: for all brokers; own: for this one. Only settings that a topic can override are
+        dynamic, because they are read at each use. A ConfigError names the invalid setting.
+        """
+        changed = {}
+        for name, text in (dict(default) | dict(own)).items():
+            setting = SETTINGS.get(name)
+            if setting is None:
+                raise unusable_setting(name)
+            if not setting.is_dynamic:
+                raise ConfigError(f"{name} cannot change while a broker runs")
+            changed[setting.field] = setting.parse(text)
+        return dataclasses.replace(
+            self, **changed, static=self, dynamic=dict(own), dynamic_default=dict(default)
+        )
+
+    def sourced(self, setting: Setting) -> list[Sourced]:
+        """All values of a broker's setting with their sources; the effective one is first."""
+        static = self.static or self
+        name = setting.name
+        values = []
+        if name in self.dynamic:
+            values.append(Sourced(name, setting.parse(self.dynamic[name]), Source.BROKER))
+        if name in self.dynamic_default:
+            text = self.dynamic_default[name]
+            values.append(Sourced(name, setting.parse(text), Source.ALL_BROKERS))
+        if name in static.given:
+            values.append(Sourced(name, getattr(static, setting.field), Source.FILE))
+        return [*values, Sourced(name, setting.default, Source.DEFAULT)]
+
+    def topic_settings(
+        self, overrides: Mapping[str, str]
+    ) -> Iterator[tuple[str, Setting, list[Sourced]]]:
+        """Each setting of a topic by name, with all its values; the effective one is first.
+
+        overrides: as in :meth:`for_topic`.
+        """
+        merged = self.for_topic(overrides)
+        for name, setting in TOPIC_SETTINGS.items():
+            values = self.sourced(setting)
+            if name in overrides:
+                values.insert(0, Sourced(name, getattr(merged, setting.field), Source.TOPIC))
+            yield name, setting, values

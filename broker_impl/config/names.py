@@ -1,0 +1,60 @@
+"""Names of settings: which ones this broker knows, and what an unknown name probably means."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS
+from broker_impl.errors import ConfigError
+from broker_impl.kafka_settings import INACTIVE, inactive
+from broker_impl.properties import OTHER_NAMES
+
+PEER_PREFIX = "faultline.peer."
+OWN_PREFIX = "faultline."
+_SIMILAR = 0.7
+"""The similarity (0 to 1) from which a known name is suggested for an unknown one."""
+
+
+def unusable_setting(name: str) -> ConfigError:
+    """Return the error for a name that is not a setting on which this broker acts."""
+    if inactive(name) is not None:
+        return ConfigError(f"this broker does not act on {name}")
+    return ConfigError(f"unknown setting {name}{hint(name, _known_names())}")
+
+
+def notes(settings: Mapping[str, str]) -> list[str]:
+    """Return notes for the user about settings without effect.
+
+    There is one line for each unknown name, and one line for all Kafka settings on which this
+    broker does not act.
+    """
+    unknown = [name for name in settings if not _is_known(name)]
+    idle = sorted(name for name in settings if inactive(name) is not None)
+    lines = [f"unknown setting {name} is ignored{hint(name, _known_names())}" for name in unknown]
+    if idle:
+        lines.append(
+            "settings of Kafka on which this broker does not act"
+            f" (docs/broker-settings.md): {', '.join(idle)}"
+        )
+    return lines
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """Suggest the name that was probably meant: a similar one, or that of a topic's setting."""
+    if name in TOPIC_SETTINGS and name not in known:
+        return f"; did you mean {TOPIC_SETTINGS[name].name}?"
+    plain = name.strip().lower().replace("_", ".").replace("-", ".")
+    close = difflib.get_close_matches(plain, list(known), n=1, cutoff=_SIMILAR)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _is_known(name: str) -> bool:
+    return (
+        name in SETTINGS
+        or name in OTHER_NAMES
+        or name.startswith(OWN_PREFIX)
+        or inactive(name) is not None
+    )
+
+
+def _known_names() -> list[str]:
+    return [*SETTINGS, *OTHER_NAMES, *INACTIVE]

@@ -1,0 +1,90 @@
+"""Build a configuration from Kafka's names and text, and check it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker_impl.config.addresses import check_ensemble, parse_address
+from broker_impl.config.broker_config import BrokerConfig
+from broker_impl.config.names import OWN_PREFIX, PEER_PREFIX, unusable_setting
+from broker_impl.config.table import SETTINGS
+from broker_impl.errors import ConfigError
+from broker_impl.kafka_settings import inactive
+from broker_impl.properties import by_one_name
+
+
+def parse(settings: Mapping[str, str]) -> BrokerConfig:
+    """Build a configuration from Kafka's names and text; ConfigError for the first invalid setting.
+
+    Unknown names are ignored, as in Kafka; :func:`names.notes` reports them.
+    """
+    settings = by_one_name(settings)
+    values: dict[str, Any] = {}
+    peers: dict[int, tuple[str, int]] = {}
+    others: dict[str, str] = {}
+    for name, text in settings.items():
+        if name.startswith(PEER_PREFIX):
+            peers[_peer_id(name)] = parse_address(text, name)
+        elif (setting := SETTINGS.get(name)) is not None:
+            values[setting.field] = setting.parse(text)
+        elif (other := inactive(name)) is not None:
+            other.check(name, text)
+            others[name] = text
+        elif name.startswith(OWN_PREFIX):
+            raise unusable_setting(name)
+    given = frozenset(settings) & SETTINGS.keys()
+    config = BrokerConfig(**values, peer_overrides=peers, given=given, inactive=others)
+    _check(config)
+    return config
+
+
+def check_active(name: str, text: str) -> None:
+    """Raise ConfigError for a setting that the broker would reject, ignore, or not act on."""
+    for one_name, value in by_one_name({name: text}).items():
+        setting = SETTINGS.get(one_name)
+        if setting is None:
+            raise unusable_setting(one_name)
+        setting.parse(value)
+
+
+def _peer_id(name: str) -> int:
+    number = name.removeprefix(PEER_PREFIX)
+    if not number.isdecimal():
+        raise ConfigError(f"{name}: must end in a broker id")
+    return int(number)
+
+
+def _check(config: BrokerConfig) -> None:
+    """Check the constraints that involve several settings."""
+    _check_listeners(config)
+    if config.inactive.get("process.roles"):
+        raise ConfigError("process.roles: this broker has no KRaft mode; set zookeeper.connect")
+    if not config.zookeeper_connect:
+        raise ConfigError("zookeeper.connect: must be set")
+    check_ensemble(config.zookeeper_connect)
+    if config.broker_id < 0:
+        raise ConfigError("broker.id: must be set")
+    if not config.log_dirs:
+        raise ConfigError("log.dirs: must be set")
+    if "," in config.log_dirs:
+        raise ConfigError("log.dirs: one directory is supported")
+
+
+def _check_listeners(config: BrokerConfig) -> None:
+    names = [endpoint.name for endpoint in config.endpoints()]
+    if not names:
+        raise ConfigError("listeners: at least one is needed")
+    if len(set(names)) < len(names):
+        raise ConfigError("listeners: each name may occur once")
+    protocols = config.security_protocols()
+    for name in names:
+        if protocols.get(name) != "PLAINTEXT":
+            raise ConfigError(
+                f"listener {name}: listener.security.protocol.map must map it to PLAINTEXT"
+            )
+    for endpoint in config.advertised():
+        if endpoint.name not in names:
+            raise ConfigError(f"advertised.listeners: {endpoint.name} is no listener")
+    if config.inter_broker_listener() not in names:
+        raise ConfigError(
+            f"inter.broker.listener.name={config.inter_broker_listener_name}: is no listener"
+        )

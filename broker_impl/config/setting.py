@@ -1,0 +1,77 @@
+"""One setting: its names, its kind of value, its bounds, and how text becomes its value."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker_impl.errors import ConfigError
+from broker_impl.kafka_settings import Kind, check_range, parse_value
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+_SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
+
+
+def key(
+    name: str,
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    one_of: tuple[str, ...] | None = None,
+    topic: str | None = None,
+    kind: Kind | None = None,
+) -> Any:
+    """Define a setting: Kafka's name, default, documentation and bounds.
+
+    topic: its name as a topic's setting. kind: Kafka's kind of value, if the field's type does not
+    determine it.
+    """
+    metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of, "kind": kind}
+    return field(default=default, metadata=metadata | {"topic": topic})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table of settings."""
+
+    field: str
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    low: float | None
+    high: float | None
+    one_of: tuple[str, ...] | None
+    topic: str | None
+
+    def parse(self, text: str, name: str | None = None) -> Any:
+        """Convert a text to the typed value, or raise a ConfigError that says what is valid."""
+        name = name or self.name
+        value = parse_value(self.kind, name, text)
+        said = value if self.is_list else (value,)
+        if self.one_of is not None and not (said and all(each in self.one_of for each in said)):
+            raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
+        check_range(name, text, value, self.low, self.high)
+        return value
+
+    def format(self, value: Any) -> str:
+        """Convert a value to text, as DescribeConfigs shows it."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(value)
+        return str(value)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the setting can change at run time: as in Kafka, if topics can override it."""
+        return self.topic is not None
+
+    @property
+    def is_list(self) -> bool:
+        return self.kind is Kind.LIST
+
+    @property
+    def is_secret(self) -> bool:
+        return any(word in self.name for word in _SECRET_WORDS)

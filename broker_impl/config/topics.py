@@ -1,0 +1,58 @@
+"""Settings of topics: how they are created, and what their partitions accept."""
+
+from dataclasses import dataclass
+
+from broker_impl.config.setting import INT64_MAX, key
+from broker_impl.kafka_settings import Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicSettings:
+    """Settings of the creation of topics, and of what producers may append."""
+
+    num_partitions: int = key("num.partitions", 1, "Partitions of a created topic.", low=1)
+    default_replication_factor: int = key(
+        "default.replication.factor", 1, "Replicas of a created topic.", low=1
+    )
+    auto_create_topics_enable: bool = key(
+        "auto.create.topics.enable", True, "Asking for an unknown topic creates it."
+    )
+    delete_topic_enable: bool = key("delete.topic.enable", True, "Topics may be deleted.")
+    min_insync_replicas: int = key(
+        "min.insync.replicas",
+        1,
+        "In-sync replicas that acks=all needs.",
+        low=1,
+        topic="min.insync.replicas",
+    )
+    unclean_leader_election_enable: bool = key(
+        "unclean.leader.election.enable",
+        False,
+        "A replica outside the ISR may lead, losing records.",
+        topic="unclean.leader.election.enable",
+    )
+    message_max_bytes: int = key(
+        "message.max.bytes", 1_048_588, "The largest batch.", low=0, topic="max.message.bytes"
+    )
+    compression_type: str = key(
+        "compression.type",
+        "producer",
+        "Batches are stored as producers compressed them.",
+        one_of=("producer",),
+        topic="compression.type",
+    )
+    log_message_timestamp_type: str = key(
+        "log.message.timestamp.type",
+        "CreateTime",
+        "Whose clock a record's time is.",
+        one_of=("CreateTime", "LogAppendTime"),
+        topic="message.timestamp.type",
+    )
+    log_message_timestamp_difference_max_ms: int = key(
+        "log.message.timestamp.difference.max.ms",
+        INT64_MAX,
+        "How far a producer's clock may be off.",
+        low=0,
+        topic="message.timestamp.difference.max.ms",
+        kind=Kind.LONG,
+    )

@@ -1,0 +1,74 @@
+import pytest
+
+from broker_impl import config
+from broker_impl.errors import ConfigError
+
+MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
+
+
+def test_a_topic_overrides_its_brokers_settings() -> None:
+    """Topic-level names replace the broker's settings, and only those."""
+    broker = config.parse(MINIMAL | {"min.insync.replicas": "2"})
+    topic = broker.for_topic({"retention.ms": "5000", "segment.bytes": "1000"})
+    assert (topic.log_retention_ms, topic.log_segment_bytes) == (5000, 1000)
+    assert topic.min_insync_replicas == 2
+    assert broker.log_retention_ms != 5000
+
+
+@pytest.mark.parametrize("name", ["retention.msec", "broker.id"])
+def test_an_unknown_topic_setting_is_refused(name: str) -> None:
+    """Unknown names and broker-level names are refused as topic settings."""
+    with pytest.raises(ConfigError, match="unknown topic setting"):
+        config.parse(MINIMAL).for_topic({name: "1"})
+
+
+def test_a_value_is_listed_with_its_source() -> None:
+    """A value is listed with its source (topic, file, default), before the values it overrides."""
+    parsed = config.parse(MINIMAL | {"log.retention.ms": "60000"})
+    values = {name: values for name, _, values in parsed.topic_settings({"retention.ms": "1000"})}
+    assert values.keys() == config.TOPIC_SETTINGS.keys()
+    assert values["retention.ms"] == [
+        ("retention.ms", 1000, config.Source.TOPIC),
+        ("log.retention.ms", 60000, config.Source.FILE),
+        ("log.retention.ms", 604_800_000, config.Source.DEFAULT),
+    ]
+    assert values["retention.bytes"] == [("log.retention.bytes", -1, config.Source.DEFAULT)]
+
+
+def test_names_of_listeners_are_upper_case() -> None:
+    """Names of listeners are upper case, because Kafka ignores their case."""
+    parsed = config.parse(
+        MINIMAL
+        | {
+            "listeners": "client://:9092,Peer://h:9093",
+            "listener.security.protocol.map": "Client:plaintext,PEER:PLAINTEXT",
+            "inter.broker.listener.name": "peer",
+            "advertised.listeners": "client://h:1",
+        }
+    )
+    assert [endpoint.name for endpoint in parsed.endpoints()] == ["CLIENT", "PEER"]
+    assert parsed.inter_broker_listener() == "PEER"
+
+
+def test_settings_change_while_a_broker_runs() -> None:
+    """Dynamic settings of one broker come before cluster-wide ones, then those of the start."""
+    broker = config.parse(MINIMAL | {"log.retention.ms": "1", "min.insync.replicas": "2"})
+    now = broker.while_running(
+        {"log.retention.ms": "2", "log.segment.bytes": "100"}, {"log.retention.ms": "3"}
+    )
+    assert (now.log_retention_ms, now.log_segment_bytes, now.min_insync_replicas) == (3, 100, 2)
+    values = now.sourced(config.SETTINGS["log.retention.ms"])
+    assert [(each.value, each.source.name) for each in values] == [
+        (3, "BROKER"),
+        (2, "ALL_BROKERS"),
+        (1, "FILE"),
+        (604_800_000, "DEFAULT"),
+    ]
+    assert broker.while_running({}, {}).log_retention_ms == 1
+
+
+@pytest.mark.parametrize("name", ["broker.id", "log.retention.msec"])
+def test_not_every_setting_changes_while_a_broker_runs(name: str) -> None:
+    """Only settings that are read at each use can change dynamically, others are read at start."""
+    with pytest.raises(ConfigError, match=name):
+        config.parse(MINIMAL).while_running({}, {name: "1"})
