@@ -57,6 +57,11 @@ class Member:
         self.session_timeout_ms = join.session_timeout_ms
         self.protocols = dict(join.protocols)
 
+    def restart_session(self, now: float) -> None:
+        """Restart the session timeout: the member has sent a request."""
+        self.is_new = False
+        self.deadline = now + self.session_timeout_ms / 1000
+
     @property
     def watched_until(self) -> float:
         """The member's deadline; a member whose request is parked does not count as silent."""

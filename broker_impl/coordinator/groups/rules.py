@@ -12,7 +12,6 @@ from broker_impl.coordinator.groups.states import State
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Offset
 
-NO_GENERATION = -1
 NO_MEMBER = ""
 NEVER = math.inf
 

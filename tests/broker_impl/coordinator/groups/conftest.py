@@ -142,6 +142,15 @@ class Room:
         return members
 
 
+def statics(room: Room) -> str:
+    """Bring two members to Stable of which the second, ``m2``, is static."""
+    room.join(session_timeout_ms=30_000)
+    room.join(instance_id="i", session_timeout_ms=30_000)
+    room.pass_time(0)
+    room.settle(["m1", "m2"])
+    return "m2"
+
+
 @pytest.fixture
 def room() -> Room:
     return Room()

@@ -1,0 +1,181 @@
+import pytest
+
+from broker_impl.coordinator import records
+from broker_impl.coordinator.groups.events import Delete, DeleteOffsets, Expire, TopicsGone
+from broker_impl.coordinator.groups.members import GroupConfig
+from broker_impl.coordinator.groups.states import State
+from broker_impl.errors import ErrorCode as E
+from broker_impl.wire.types import TopicPartition
+from tests.broker_impl.coordinator.groups.conftest import Room
+
+RETAINING = GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=1000)
+
+
+def test_deleting_offsets(room: Room) -> None:
+    """OffsetDelete deletes offsets of topics without subscribers, and no others (KAFKA-8954)."""
+    room.commit(5, "t")
+    room.commit(5, "u")
+    room.stable(1)
+    asked = (TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("u", 9))
+    answer = room.ask(DeleteOffsets, partitions=asked)
+    assert list(answer.rows.values()) == [E.GROUP_SUBSCRIBED_TO_TOPIC, E.NONE, E.NONE]
+    assert (room.committed("t"), room.committed("u")) == (5, None)
+
+
+def empty(room: Room) -> None:
+    """Bring the group to Empty after it had a member."""
+    (one,) = room.stable(1)
+    assert room.leave(one) is E.NONE
+    assert room.is_in(State.EMPTY)
+
+
+@pytest.mark.parametrize("had_members", [False, True])
+def test_a_group_ends_with_its_last_offset(room: Room, had_members: bool) -> None:
+    """OffsetDelete of the last offset ends a group without members, as in Kafka 2.8."""
+    if had_members:
+        empty(room)
+    room.commit(5, "t")
+    room.commit(5, "u")
+    assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
+    assert room.is_in(State.EMPTY)
+    last = TopicPartition("u", 0)
+    assert room.ask(DeleteOffsets, partitions=(last,)).rows == {last: E.NONE}
+    assert room.is_in(State.DEAD)
+    assert room.log[-2:] == [
+        (records.encode_offset_key("g", last), None),
+        (records.encode_group_key("g"), None),
+    ]
+
+
+def test_an_empty_group_ends_by_deleting_what_it_does_not_have(room: Room) -> None:
+    """Deleting an offset that does not exist ends an empty group.
+
+    Kafka 2.8 checks which offsets are left, not which were deleted.
+    """
+    empty(room)
+    assert not room.ask(DeleteOffsets, partitions=()).error
+    assert room.is_in(State.EMPTY)
+    answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 9),))
+    assert answer.rows == {TopicPartition("t", 9): E.NONE}
+    assert room.is_in(State.DEAD)
+
+
+def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
+    """A group with a pending commit or an offset in an open transaction does not end."""
+    tp = TopicPartition("t", 0)
+    room.commit(5)
+    room.commit(6, "u", producer_id=7, producer_epoch=0)
+    assert not room.ask(DeleteOffsets, partitions=(tp,)).error
+    assert room.is_in(State.EMPTY)
+    room.mark(7, is_commit=True)
+    assert room.committed("u") == 6
+    room.writes = False
+    deleting = room.request(DeleteOffsets, partitions=(TopicPartition("u", 0),))
+    committing = room.commit(7, "u")
+    room.write()
+    assert (room.answers[deleting].error, room.answers[committing]) == (E.NONE, E.NONE)
+    assert room.is_in(State.EMPTY)
+    assert room.committed("u") == 7
+
+
+def test_a_group_does_not_end_if_the_deletion_cannot_be_written() -> None:
+    """A group does not end if the deletion cannot be written; its offset still counts."""
+    room = Room(writes=False)
+    room.commit(5)
+    room.write()
+    deleting = room.request(DeleteOffsets, partitions=(TopicPartition("t", 0),))
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    assert list(room.answers[deleting].rows.values()) == [E.COORDINATOR_NOT_AVAILABLE]
+    assert room.is_in(State.EMPTY)
+    assert room.committed() == 5
+
+
+def test_a_group_does_not_end_while_a_member_joins(room: Room) -> None:
+    """A group does not end while a client holds a member id that it has not used yet.
+
+    Its offsets may be deleted because it has no subscription, but the client may join at any
+    moment.
+    """
+    room.commit(5)
+    room.join(requires_id=True)
+    assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
+    assert room.is_in(State.EMPTY)
+
+
+def test_deleting_offsets_of_other_groups(room: Room) -> None:
+    """OffsetDelete is refused for groups of other protocol types, whose topics are unknown."""
+    room.join(protocol_type="connect")
+    answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),))
+    assert answer.error is E.NON_EMPTY_GROUP
+
+
+def test_deleting_a_group(room: Room) -> None:
+    """DeleteGroups deletes only an empty group, and its offsets with it."""
+    room.commit(5)
+    (one,) = room.stable(1)
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.leave(one)
+    assert room.ask(Delete) is E.NONE
+    assert [value for _, value in room.log[-2:]] == [None, None]
+    assert room.answers[room.join()].error is E.COORDINATOR_NOT_AVAILABLE
+    assert room.ask(Delete) is E.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_is_committed_to_is_not_deleted() -> None:
+    """A group with pending commits cannot be deleted.
+
+    Otherwise these commits would restore it at the next coordinator.
+    """
+    room = Room(writes=False)
+    room.commit(5)
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.write()
+    room.commit(6, producer_id=7, producer_epoch=0)
+    room.write()
+    assert room.ask(Delete) is E.NON_EMPTY_GROUP
+    room.mark(7, is_commit=False)
+    ticket = room.request(Delete)
+    room.write()
+    assert room.answers[ticket] is E.NONE
+
+
+def test_offsets_expire() -> None:
+    """Offsets expire after their retention, counted from when the last member left (KIP-211).
+
+    The group ends with its last offset.
+    """
+    room = Room(RETAINING)
+    (one,) = room.stable(1)
+    room.commit(5, member_id=one, generation=1)
+    room.wall_ms += 10_000
+    room.happen(Expire())
+    assert room.committed() == 5
+    room.leave(one)
+    room.wall_ms += 999
+    room.happen(Expire())
+    assert room.is_in(State.EMPTY)
+    room.wall_ms += 1
+    room.happen(Expire())
+    assert room.is_in(State.DEAD)
+
+
+def test_offsets_of_topics_that_nobody_reads_any_more() -> None:
+    """Offsets of topics without subscribers expire while the group has members (KAFKA-13636).
+
+    Offsets of subscribed topics do not.
+    """
+    room = Room(RETAINING)
+    room.commit(5, "t")
+    room.commit(5, "u")
+    room.stable(1)
+    room.wall_ms += 1000
+    room.happen(Expire())
+    assert (room.committed("t"), room.committed("u")) == (5, None)
+
+
+def test_offsets_of_deleted_partitions(room: Room) -> None:
+    """Offsets of deleted partitions are removed: a later topic of that name is another topic."""
+    room.commit(5, "t")
+    room.commit(5, "u")
+    room.happen(TopicsGone((TopicPartition("t", 0),)))
+    assert (room.committed("t"), room.committed("u")) == (None, 5)
