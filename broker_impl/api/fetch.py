@@ -29,7 +29,7 @@ from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import watermark
-from broker_impl.replica.partition import FetchResult
+from broker_impl.replica.results import FetchResult
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import (
     AbortedTransaction,

@@ -14,7 +14,7 @@ from typing import Final
 
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.errors import ErrorCode
-from broker_impl.replica.partition import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from broker_impl.replica.results import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
 from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
 from broker_impl.wire.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,

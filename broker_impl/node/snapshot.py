@@ -16,8 +16,9 @@ from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import BatchMetadata
-from broker_impl.replica.partition import Partition, PartitionSnapshot
+from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
+from broker_impl.replica.results import PartitionSnapshot
 from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 

@@ -15,7 +15,7 @@ from broker_impl.log.aborted_index import Marker
 from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerEntry
-from broker_impl.replica import fencing, follower, isr, watermark
+from broker_impl.replica import appending, fencing, follower, following, isr, serving, watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -41,13 +41,9 @@ from broker_impl.replica.events import (
     Stop,
     Tick,
 )
-from broker_impl.replica.partition import (
-    FetchResult,
-    ListedOffset,
-    Partition,
-    PartitionSnapshot,
-    Stage,
-)
+from broker_impl.replica.partition import Partition
+from broker_impl.replica.replica_state import Stage
+from broker_impl.replica.results import FetchResult, ListedOffset, PartitionSnapshot
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -354,7 +350,7 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile
-        return partition.acknowledged(result)
+        return appending.acknowledged(partition, result)
 
     def delete_records(self, tp: TopicPartition, offset: Offset) -> Deletion:
         """Delete the records before ``offset`` (-1: before the high watermark), as the leader."""
@@ -423,7 +419,8 @@ class Replicas:
                 error = ErrorCode.UNKNOWN_LEADER_EPOCH
             if error is not ErrorCode.NONE:
                 return FetchResult(error=error)
-        result = partition.read(
+        result = serving.read(
+            partition,
             offset,
             replica_id=replica_id,
             isolation=isolation,
@@ -433,7 +430,7 @@ class Replicas:
         )
         if replica_id < 0:
             reads_committed = isolation and replica_id == watermark.CONSUMER
-            return partition.with_aborted(offset, result) if reads_committed else result
+            return serving.with_aborted(partition, offset, result) if reads_committed else result
         if isr.tells_log_end(result.error, result.diverging is not None, again):
             eligible = isr.eligible(self._live.get(replica_id), broker_epoch)
             self._handle(
@@ -442,7 +439,7 @@ class Replicas:
                     replica_id, partition.leader_epoch, offset, log_start_offset, eligible
                 ),
             )
-        return partition.answer_follower(replica_id, result)
+        return serving.answer_follower(partition, replica_id, result)
 
     def preferred_read_replica(
         self, tp: TopicPartition, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
@@ -452,7 +449,9 @@ class Replicas:
         ``racks`` contains the live brokers.
         """
         partition = self.partitions.get(tp)
-        return None if partition is None else partition.preferred_read_replica(offset, rack, racks)
+        if partition is None:
+            return None
+        return serving.preferred_read_replica(partition, offset, rack, racks)
 
     def list_offset(
         self,
@@ -473,7 +472,7 @@ class Replicas:
         error = partition.refusal(current_leader_epoch)
         if error is not ErrorCode.NONE:
             return ListedOffset(error=error)
-        return partition.list_offset(timestamp, isolation=isolation, replica_id=replica_id)
+        return serving.list_offset(partition, timestamp, isolation=isolation, replica_id=replica_id)
 
     def end_offset_for_epoch(
         self, tp: TopicPartition, epoch: Epoch, current_leader_epoch: Epoch
@@ -564,7 +563,9 @@ class Replicas:
             event = FetchRefused(target.leader_epoch, error)
         elif diverging is not None:
             event = Diverged(target.leader_epoch, target.offset, *diverging)
-        elif not len(records) and not partition.would_learn(high_watermark, log_start_offset):
+        elif not len(records) and not following.would_learn(
+            partition, high_watermark, log_start_offset
+        ):
             return  # most partitions are idle: an event for each would change nothing
         else:
             event = Replicated(

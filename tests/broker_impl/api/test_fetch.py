@@ -11,7 +11,7 @@ from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import RequestContext
 from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.node.peers import PeerError
-from broker_impl.replica.partition import FetchResult
+from broker_impl.replica.results import FetchResult
 from broker_impl.wire import batch
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.types import TopicPartition

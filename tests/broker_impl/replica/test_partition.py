@@ -4,7 +4,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
-from broker_impl.replica import watermark
+from broker_impl.replica import appending, serving, watermark
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -39,13 +39,9 @@ from broker_impl.replica.events import (
     Tick,
     WriteIsr,
 )
-from broker_impl.replica.partition import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    Partition,
-    Stage,
-)
+from broker_impl.replica.partition import Partition
+from broker_impl.replica.replica_state import Stage
+from broker_impl.replica.results import EARLIEST, LATEST, MAX_TIMESTAMP
 from broker_impl.wire import batch
 from broker_impl.wire.types import TopicPartition
 
@@ -215,9 +211,9 @@ def test_acks_all_waits_for_the_watermark() -> None:
     driver = leader(isr_min=2)
     result = driver.append(3)
     assert (result.base_offset, result.last_offset, result.required_offset) == (0, 2, 3)
-    assert driver.partition.acknowledged(result) is None
+    assert appending.acknowledged(driver.partition, result) is None
     driver.fetched(2, 3)
-    assert driver.partition.acknowledged(result) is ErrorCode.NONE
+    assert appending.acknowledged(driver.partition, result) is ErrorCode.NONE
 
 
 def test_too_few_in_sync_is_refused_before_the_append() -> None:
@@ -242,9 +238,12 @@ def test_too_few_in_sync_after_the_append_is_told() -> None:
     result = driver.append()
     driver.now += LAG + 1
     driver(Tick())
-    assert driver.partition.acknowledged(result) is None, "not before the znode says so"
+    assert appending.acknowledged(driver.partition, result) is None, "not before the znode says so"
     driver(IsrWritten(1))
-    assert driver.partition.acknowledged(result) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert (
+        appending.acknowledged(driver.partition, result)
+        is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    )
     assert driver.partition.high_watermark == 0
 
 
@@ -264,9 +263,9 @@ def test_a_repeated_batch_is_answered_by_its_first_offsets() -> None:
     again = effects[0]
     assert isinstance(again, AppendDone)
     assert again.result == first
-    assert driver.partition.acknowledged(again.result) is None
+    assert appending.acknowledged(driver.partition, again.result) is None
     driver.fetched(2, 2)
-    assert driver.partition.acknowledged(again.result) is ErrorCode.NONE
+    assert appending.acknowledged(driver.partition, again.result) is ErrorCode.NONE
 
 
 def test_a_bad_batch_is_refused_by_the_log() -> None:
@@ -293,12 +292,12 @@ def test_lost_leadership_leaves_the_fate_open() -> None:
         LeadershipLost(TP),
         StartFetching(TP, 2),
     ]
-    assert driver.partition.acknowledged(result) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert appending.acknowledged(driver.partition, result) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert driver.append().error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     driver(BecomeLeader(driver.state(1, epoch=2)))
     driver.fetched(2, 1, epoch=2)
     assert driver.partition.high_watermark == 1
-    assert driver.partition.acknowledged(result) is ErrorCode.NOT_LEADER_OR_FOLLOWER, (
+    assert appending.acknowledged(driver.partition, result) is ErrorCode.NOT_LEADER_OR_FOLLOWER, (
         "another record may lie there now"
     )
 
@@ -315,9 +314,9 @@ def test_a_leader_that_stays_keeps_its_producers_waiting() -> None:
         LogEndAdvanced(TP, 1),
         LeadershipTaken(TP, 1),
     ]
-    assert driver.partition.acknowledged(result) is None
+    assert appending.acknowledged(driver.partition, result) is None
     driver.fetched(2, 1, epoch=1)
-    assert driver.partition.acknowledged(result) is ErrorCode.NONE
+    assert appending.acknowledged(driver.partition, result) is ErrorCode.NONE
 
 
 # The ISR.
@@ -493,7 +492,7 @@ def test_a_deposed_leader_fences_itself(who: int, epoch: int) -> None:
     assert driver(IsrRefreshed(who, epoch, (2,), 3)) == [LeadershipLost(TP)]
     partition = driver.partition
     assert partition.role is Role.FENCED
-    assert partition.acknowledged(result) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert appending.acknowledged(partition, result) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert driver.append().error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.refusal(0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert driver(Tick()) == []
@@ -742,7 +741,7 @@ def test_the_end_is_not_told_before_it_is_certain() -> None:
     partition = driver.partition
 
     def ask(timestamp: int, replica_id: int = watermark.CONSUMER) -> tuple[ErrorCode, int]:
-        found = partition.list_offset(timestamp, isolation=0, replica_id=replica_id)
+        found = serving.list_offset(partition, timestamp, isolation=0, replica_id=replica_id)
         return found.error, found.offset
 
     assert partition.high_watermark == 1
@@ -757,7 +756,9 @@ def test_the_end_is_not_told_before_it_is_certain() -> None:
     assert ask(99) == (ErrorCode.NONE, -1)
     assert ask(MAX_TIMESTAMP) == (ErrorCode.NONE, 2)
     assert (
-        partition.list_offset(EARLIEST, isolation=1, replica_id=watermark.CONSUMER).leader_epoch
+        serving.list_offset(
+            partition, EARLIEST, isolation=1, replica_id=watermark.CONSUMER
+        ).leader_epoch
         == 0
     )
 
@@ -773,7 +774,8 @@ def test_read_is_bounded() -> None:
     consumer, follower = -1, 2
 
     def read(offset: int, last_epoch: int = -1, reader: int = follower) -> tuple[object, ...]:
-        result = partition.read(
+        result = serving.read(
+            partition,
             offset,
             replica_id=reader,
             isolation=0,

@@ -6,6 +6,7 @@ from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
+from broker_impl.replica import appending, serving
 from broker_impl.replica.events import (
     Append,
     AppendDone,
@@ -18,7 +19,8 @@ from broker_impl.replica.events import (
     PartitionState,
     Stop,
 )
-from broker_impl.replica.partition import LATEST, Partition
+from broker_impl.replica.partition import Partition
+from broker_impl.replica.results import LATEST
 from broker_impl.wire import batch
 from broker_impl.wire.types import TopicPartition
 
@@ -65,7 +67,8 @@ def replicated(partition: Partition) -> None:
 
 def shown(partition: Partition, replica_id: int, isolation: int) -> int:
     """The end offset of what this reader gets."""
-    result = partition.read(
+    result = serving.read(
+        partition,
         0,
         replica_id=replica_id,
         isolation=isolation,
@@ -102,7 +105,7 @@ def test_the_end_for_readers_of_committed_records_is_the_last_stable_offset() ->
     send(partition)
     end(partition, commit=True)
     replicated(partition)
-    assert partition.list_offset(LATEST, isolation=1, replica_id=CONSUMER).offset == 2
+    assert serving.list_offset(partition, LATEST, isolation=1, replica_id=CONSUMER).offset == 2
     assert partition.exposed == 0
 
 
@@ -111,8 +114,8 @@ def test_what_others_were_told_stays_told() -> None:
     partition = leader()
     send(partition)
     replicated(partition)
-    assert partition.list_offset(LATEST, isolation=0, replica_id=CONSUMER).offset == 1
-    assert partition.list_offset(LATEST, isolation=1, replica_id=CONSUMER).offset == 0
+    assert serving.list_offset(partition, LATEST, isolation=0, replica_id=CONSUMER).offset == 1
+    assert serving.list_offset(partition, LATEST, isolation=1, replica_id=CONSUMER).offset == 0
     assert partition.exposed == 1
 
 
@@ -122,7 +125,8 @@ def test_a_read_names_what_was_aborted() -> None:
     send(partition)
     end(partition, commit=False)
     replicated(partition)
-    result = partition.read(
+    result = serving.read(
+        partition,
         0,
         replica_id=CONSUMER,
         isolation=1,
@@ -131,7 +135,7 @@ def test_a_read_names_what_was_aborted() -> None:
         at_least_one=True,
     )
     assert result.last_stable_offset == 2
-    assert partition.with_aborted(0, result).aborted == [AbortedTransaction(7, 0, 1, 2)]
+    assert serving.with_aborted(partition, 0, result).aborted == [AbortedTransaction(7, 0, 1, 2)]
 
 
 def test_a_marker_is_an_append_for_all_in_sync_replicas() -> None:
@@ -144,7 +148,7 @@ def test_a_marker_is_an_append_for_all_in_sync_replicas() -> None:
     effects = partition.handle(EndTransaction(Marker(7, 0, True, 0), 0), 0.0)
     assert LogEndAdvanced(TP, 2) in effects
     assert isinstance(effects[0], AppendDone)
-    assert partition.acknowledged(effects[0].result) is None
+    assert appending.acknowledged(partition, effects[0].result) is None
     effects = partition.handle(FollowerFetched(2, 0, 2, 0, True), 0.0)
     assert HighWatermarkAdvanced(TP, 2) in effects
     lonely = leader(isr_min=2, isr=(1,))

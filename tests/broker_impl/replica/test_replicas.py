@@ -19,7 +19,7 @@ from broker_impl.replica.events import (
     StopFetching,
     WriteIsr,
 )
-from broker_impl.replica.partition import Stage
+from broker_impl.replica.replica_state import Stage
 from broker_impl.replica.replicas import FetchTarget, ReplicaConfig, Replicas
 from broker_impl.wire import batch
 from broker_impl.wire.messages.leader_and_isr_request import (

@@ -13,7 +13,7 @@ from broker_impl import mutants
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import fencing, follower, isr
 from broker_impl.replica.events import WriteIsr
-from broker_impl.replica.partition import Stage
+from broker_impl.replica.replica_state import Stage
 from tests.broker_impl.replica.pure_cluster import LAG_MAX_S, TP, PureCluster, Sent
 
 
