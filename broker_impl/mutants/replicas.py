@@ -90,7 +90,7 @@ def confirms(written: int, known: int) -> bool:
 
 @mutant(
     "hw-checkpoint-reset",
-    of="broker_impl.replica.watermark:untold",
+    of="broker_impl.replica.watermark:without_replica",
     source="B12, KAFKA-769, KAFKA-851, KAFKA-858, KAFKA-1647",
     kind="historic",
     symptom="lost-write",
@@ -98,7 +98,7 @@ def confirms(written: int, known: int) -> bool:
     "checkpoints before they learn of a leader, and that leader dies before a follower has "
     "fetched again.",
 )
-def untold(checkpointed: Offset) -> Offset:
+def without_replica(checkpointed: Offset) -> Offset:
     """A broker that has started checkpoints watermark 0 for each log until it is made a follower.
 
     It then reads its own checkpoint: nothing was ever committed. A replica that truncates there

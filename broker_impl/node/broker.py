@@ -38,7 +38,23 @@ from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
-from broker_impl.replica.replicas import ReplicaConfig, Replicas
+from broker_impl.replica.events import (
+    AppendDone,
+    Effect,
+    HighWatermarkAdvanced,
+    HighWatermarkLearnt,
+    IsrChanged,
+    LeadershipLost,
+    LeadershipTaken,
+    LogEndAdvanced,
+    LogStartAdvanced,
+    RefreshIsr,
+    StartFetching,
+    StopFetching,
+    WriteIsr,
+)
+from broker_impl.replica.hosted import ReplicaConfig
+from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
 from broker_impl.zookeeper.errors import ZooKeeperError
 

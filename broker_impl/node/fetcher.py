@@ -14,8 +14,9 @@ from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.node.tasks import Tasks
+from broker_impl.replica.fetch_targets import FetchTarget
 from broker_impl.replica.replica_state import Stage
-from broker_impl.replica.replicas import FetchTarget, Replicas
+from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import EARLIEST, LATEST
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.messages.list_offsets_request import (

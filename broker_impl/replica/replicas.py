@@ -4,29 +4,32 @@ Each call finds its partition, passes an event to it, and hands on the effects. 
 here, by controller epoch, broker epoch and leader epoch, before they cause an event.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log import aborted_index
 from broker_impl.log.aborted_index import Marker
-from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerEntry
-from broker_impl.replica import appending, fencing, follower, following, isr, serving, watermark
+from broker_impl.replica import (
+    appending,
+    controller_orders,
+    fencing,
+    following,
+    isr,
+    serving,
+    watermark,
+)
 from broker_impl.replica.events import (
     Append,
     AppendDone,
     AppendResult,
-    BecomeFollower,
-    BecomeLeader,
     BoundsAnswered,
     Configure,
     DeleteRecords,
     Diverged,
-    Effect,
     EndTransaction,
     EpochEndAnswered,
     Event,
@@ -35,56 +38,19 @@ from broker_impl.replica.events import (
     IsrRefreshed,
     IsrWriteRefused,
     IsrWritten,
-    PartitionState,
     Replicated,
     Role,
-    Stop,
     Tick,
 )
+from broker_impl.replica.fetch_targets import FetchTarget
+from broker_impl.replica.hosted import HostedReplicas
 from broker_impl.replica.partition import Partition
-from broker_impl.replica.replica_state import Stage
 from broker_impl.replica.results import FetchResult, ListedOffset, PartitionSnapshot
-from broker_impl.wire.messages.leader_and_isr_request import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-)
-from broker_impl.wire.messages.leader_and_isr_response import (
-    LeaderAndIsrPartitionError,
-    LeaderAndIsrResponse,
-)
-from broker_impl.wire.messages.stop_replica_request import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-)
-from broker_impl.wire.messages.stop_replica_response import (
-    StopReplicaPartitionError,
-    StopReplicaResponse,
-)
+from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
+from broker_impl.wire.messages.leader_and_isr_response import LeaderAndIsrResponse
+from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
+from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
 from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
-
-
-@dataclass(frozen=True)
-class ReplicaConfig:
-    """Kafka's settings for replication."""
-
-    lag_time_max_ms: int = 30_000
-    """replica.lag.time.max.ms"""
-    fetch_backoff_ms: int = 1_000
-    """replica.fetch.backoff.ms: the delay after an error before a partition is fetched again."""
-    min_insync_replicas: Callable[[str], int] = lambda topic: 1
-    """min.insync.replicas of a topic."""
-
-
-class FetchTarget(msgspec.Struct, frozen=True):
-    """The next request to the leader of one partition, within one leader epoch."""
-
-    tp: TopicPartition
-    stage: Stage
-    leader_epoch: Epoch
-    offset: Offset
-    last_epoch: Epoch
-    """The epoch of the last record in this log; -1 if the log has no epochs."""
-    log_start: Offset
 
 
 class Deletion(msgspec.Struct, frozen=True):
@@ -95,188 +61,39 @@ class Deletion(msgspec.Struct, frozen=True):
     """The new log start."""
 
 
-class Replicas:
-    """The partitions that this broker hosts."""
-
-    def __init__(
-        self,
-        broker_id: BrokerId,
-        logs: LogManager,
-        config: ReplicaConfig,
-        clock: Callable[[], float],
-        wall_ms: Callable[[], int],
-        on_effect: Callable[[Effect], None],
-    ) -> None:
-        """Start without partitions.
-
-        ``clock`` returns seconds of the loop, ``wall_ms`` wall time in milliseconds. ``on_effect``
-        is called after the state has changed completely: it may query replicas, but must not add or
-        remove partitions.
-        """
-        self.broker_id = broker_id
-        self.broker_epoch: Epoch = -1
-        """The epoch of this broker's registration; the node sets it each time it registers."""
-        self.controller_epoch: Epoch = -1
-        self._ordered_by = (-1, -1)
-        self.partitions: dict[TopicPartition, Partition] = {}
-        self._logs = logs
-        self._config = config
-        self._clock = clock
-        self._wall_ms = wall_ms
-        self._on_effect = on_effect
-        self._live: dict[BrokerId, Epoch] = {}
-        self._following: dict[BrokerId, dict[TopicPartition, Partition]] = {}
-
-    def _handle(self, partition: Partition, event: Event) -> None:
-        for effect in partition.handle(event, self._clock()):
-            self._on_effect(effect)
+class Replicas(HostedReplicas):
+    """The replicas of one broker: its orders, requests and responses by partition."""
 
     # Orders of the controller.
 
-    def broker_epoch_error(self, request_epoch: Epoch) -> ErrorCode:
-        """STALE_BROKER_EPOCH for an order to a former incarnation of this broker (KIP-380)."""
-        return fencing.broker(request_epoch, self.broker_epoch)
-
     def order_error(self, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
         """The error for which a controller's order is rejected; else its epoch is remembered."""
-        error = self.broker_epoch_error(broker_epoch)
-        if error is ErrorCode.NONE:
-            error = fencing.controller(controller_epoch, self.controller_epoch)
-        if error is ErrorCode.NONE:
-            self.controller_epoch = controller_epoch
-        return error
+        return controller_orders.order_error(self, broker_epoch, controller_epoch)
 
     def late_error(self, controller_epoch: Epoch, connection: int) -> ErrorCode:
-        """The error for an order that arrives over an outdated connection, whatever its epochs.
-
-        A connection is outdated once the same controller has sent an order over a newer one.
-        """
-        known_epoch, newest = self._ordered_by
-        if controller_epoch == known_epoch:
-            error = fencing.connection(connection, newest)
-            if error is not ErrorCode.NONE:
-                return error
-        self._ordered_by = max(self._ordered_by, (controller_epoch, connection))
-        return ErrorCode.NONE
+        """The error for an order that arrives over an outdated connection, whatever its epochs."""
+        return controller_orders.late_error(self, controller_epoch, connection)
 
     def leader_and_isr(
         self, request: LeaderAndIsrRequest, *, late: ErrorCode = ErrorCode.NONE
     ) -> LeaderAndIsrResponse:
-        """Make partitions leaders or followers; a partition ignores an order that is not newer.
-
-        ``late`` is the result of ``late_error`` for this order.
-        """
-        error = self.order_error(request.broker_epoch, request.controller_epoch)
-        if error is ErrorCode.NONE:
-            error = fencing.late_roles(late)
-        if error is not ErrorCode.NONE:
-            return LeaderAndIsrResponse(error_code=error)
-        return LeaderAndIsrResponse(
-            partition_errors=[
-                LeaderAndIsrPartitionError(
-                    topic_name=topic.topic_name,
-                    partition_index=row.partition_index,
-                    error_code=self._lead_or_follow(
-                        TopicPartition(topic.topic_name, row.partition_index), row
-                    ),
-                )
-                for topic in request.topic_states
-                for row in topic.partition_states
-            ]
-        )
-
-    def _lead_or_follow(self, tp: TopicPartition, row: LeaderAndIsrPartitionState) -> ErrorCode:
-        if self.broker_id not in row.replicas:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        partition = self.partitions.get(tp)
-        if partition is not None:
-            error = fencing.leader_and_isr(row.leader_epoch, partition.leader_epoch)
-            if error is not ErrorCode.NONE:
-                return error
-        else:
-            partition = self.partitions[tp] = self._host(tp)
-        state = PartitionState(
-            controller_epoch=row.controller_epoch,
-            leader=row.leader,
-            leader_epoch=row.leader_epoch,
-            isr=tuple(row.isr),
-            zk_version=row.partition_epoch,
-            replicas=tuple(row.replicas),
-        )
-        self._unfollow(partition)
-        if row.leader == self.broker_id:
-            self._handle(partition, BecomeLeader(state))
-            return ErrorCode.NONE
-        if row.leader >= 0:
-            self._following.setdefault(row.leader, {})[tp] = partition
-        self._handle(partition, BecomeFollower(state))
-        return ErrorCode.NONE
-
-    def _host(self, tp: TopicPartition) -> Partition:
-        log = self._logs.logs.get(tp)
-        if log is None:
-            log = self._logs.create(tp)
-        return Partition(
-            self.broker_id,
-            tp,
-            log,
-            high_watermark=self._logs.high_watermarks.get(tp, 0),
-            isr_min=self._config.min_insync_replicas(tp.topic),
-            lag_max=self._config.lag_time_max_ms / 1000,
-            fetch_backoff=self._config.fetch_backoff_ms / 1000,
-        )
-
-    def _unfollow(self, partition: Partition) -> None:
-        leader = partition.leader
-        if leader is not None and leader in self._following:
-            self._following[leader].pop(partition.tp, None)
-            if not self._following[leader]:
-                del self._following[leader]
+        """Make partitions leaders or followers; ``late`` is the result of ``late_error``."""
+        return controller_orders.leader_and_isr(self, request, late=late)
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop leading or following partitions, and delete those that the order says to delete."""
-        error = self.order_error(request.broker_epoch, request.controller_epoch)
-        if error is not ErrorCode.NONE:
-            return StopReplicaResponse(error_code=error)
-        return StopReplicaResponse(
-            partition_errors=[
-                StopReplicaPartitionError(
-                    topic_name=topic.topic_name,
-                    partition_index=row.partition_index,
-                    error_code=self._stop(
-                        TopicPartition(topic.topic_name, row.partition_index), row
-                    ),
-                )
-                for topic in request.topic_states
-                for row in topic.partition_states
-            ]
-        )
-
-    def _stop(self, tp: TopicPartition, row: StopReplicaPartitionState) -> ErrorCode:
-        partition = self.partitions.get(tp)
-        if partition is not None:
-            error = fencing.stop(row.leader_epoch, partition.leader_epoch, row.delete_partition)
-            if error is not ErrorCode.NONE:
-                return error
-            self._unfollow(partition)
-            self._handle(partition, Stop())
-        if row.delete_partition:
-            self.partitions.pop(tp, None)
-            # A broker that was down while its topic was deleted holds a log without a replica.
-            if tp in self._logs.logs:
-                self._logs.delete(tp)
-        return ErrorCode.NONE
+        return controller_orders.stop_replica(self, request)
 
     def configured(self, topic: str) -> None:
         """Apply the changed settings of this topic."""
-        isr_min = self._config.min_insync_replicas(topic)
+        isr_min = self.config.min_insync_replicas(topic)
         for tp, partition in self.partitions.items():
             if tp.topic == topic:
-                self._handle(partition, Configure(isr_min))
+                self.handle_event(partition, Configure(isr_min))
 
     def on_metadata_live_brokers(self, live: Mapping[BrokerId, Epoch]) -> None:
         """Set the registered brokers and their epochs (-1: unknown)."""
-        self._live = dict(live)
+        self.live = dict(live)
 
     # Requests of clients.
 
@@ -295,11 +112,11 @@ class Replicas:
         was verified. ``by_coordinator``: this broker's group coordinator appends on a producer's
         behalf.
         """
-        return self._append(tp, Append(records, acks, self._wall_ms(), guard, by_coordinator))
+        return self._append(tp, Append(records, acks, self.wall_ms(), guard, by_coordinator))
 
     def end_transaction(self, tp: TopicPartition, marker: Marker) -> AppendResult:
         """Append a coordinator's marker as the leader; the caller waits for it as with acks=all."""
-        return self._append(tp, EndTransaction(marker, self._wall_ms()))
+        return self._append(tp, EndTransaction(marker, self.wall_ms()))
 
     def led(self, tp: TopicPartition, leader_epoch: Epoch) -> PartitionLog | None:
         """The log of a partition that this broker leads in this epoch, else None."""
@@ -339,10 +156,10 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None:
             return AppendResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        done, *effects = partition.handle(event, self._clock())
-        assert isinstance(done, AppendDone), "the first effect of an append is its result"
+        done, *effects = partition.handle(event, self.clock())
+        assert isinstance(done, AppendDone), "an append is answered first"
         for effect in effects:
-            self._on_effect(effect)
+            self.on_effect(effect)
         return done.result
 
     def acknowledged(self, tp: TopicPartition, result: AppendResult) -> ErrorCode | None:
@@ -365,7 +182,7 @@ class Replicas:
         start = partition.deletable(offset)
         if start is None:
             return Deletion(ErrorCode.OFFSET_OUT_OF_RANGE)
-        self._handle(partition, DeleteRecords(start))
+        self.handle_event(partition, DeleteRecords(start))
         return Deletion(ErrorCode.NONE, start)
 
     def deleted(self, tp: TopicPartition, deletion: Deletion) -> tuple[ErrorCode, Offset] | None:
@@ -377,7 +194,7 @@ class Replicas:
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
-        low = partition.low_watermark(self._live)
+        low = partition.low_watermark(self.live)
         return (ErrorCode.NONE, low) if low >= deletion.offset else None
 
     def fetch(
@@ -411,14 +228,10 @@ class Replicas:
         if partition is None:
             return FetchResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         error = partition.read_refusal(current_leader_epoch, from_follower=from_follower)
+        if error is ErrorCode.NONE and replica_id >= 0:
+            error = _follower_error(partition, replica_id, current_leader_epoch)
         if error is not ErrorCode.NONE:
             return FetchResult(error=error)
-        if replica_id >= 0:
-            error = fencing.follower_fetch(current_leader_epoch, partition.leader_epoch)
-            if error is ErrorCode.NONE and replica_id not in partition.remotes:
-                error = ErrorCode.UNKNOWN_LEADER_EPOCH
-            if error is not ErrorCode.NONE:
-                return FetchResult(error=error)
         result = serving.read(
             partition,
             offset,
@@ -432,8 +245,8 @@ class Replicas:
             reads_committed = isolation and replica_id == watermark.CONSUMER
             return serving.with_aborted(partition, offset, result) if reads_committed else result
         if isr.tells_log_end(result.error, result.diverging is not None, again):
-            eligible = isr.eligible(self._live.get(replica_id), broker_epoch)
-            self._handle(
+            eligible = isr.eligible(self.live.get(replica_id), broker_epoch)
+            self.handle_event(
                 partition,
                 FollowerFetched(
                     replica_id, partition.leader_epoch, offset, log_start_offset, eligible
@@ -492,45 +305,20 @@ class Replicas:
 
     def fetch_plan(self) -> dict[BrokerId, list[FetchTarget]]:
         """The requests that are due, by leader."""
-        plan = {leader: self.fetch_targets(leader) for leader in self._following}
-        return {leader: targets for leader, targets in plan.items() if targets}
+        return self.targets.by_leader()
 
     def fetch_targets(self, leader: BrokerId) -> list[FetchTarget]:
         """The requests that are due to one leader."""
-        now = self._clock()
-        targets = []
-        for tp, partition in self._following.get(leader, {}).items():
-            if partition.retry_at <= now:
-                assert partition.stage is not Stage.NOTHING, (
-                    f"{tp}: the follower has no next request"
-                )
-                log = partition.log
-                targets.append(
-                    FetchTarget(
-                        tp,
-                        partition.stage,
-                        partition.leader_epoch,
-                        log.end_offset,
-                        follower.compares_by(log.epochs.latest),
-                        log.start_offset,
-                    )
-                )
-        return targets
+        return self.targets.of(leader)
 
     def next_retry(self, leader: BrokerId) -> float | None:
         """When (seconds of the clock) the next request that was delayed after an error is due."""
-        now = self._clock()
-        waiting = [
-            partition.retry_at
-            for partition in self._following.get(leader, {}).values()
-            if partition.retry_at > now
-        ]
-        return min(waiting, default=None)
+        return self.targets.next_retry(leader)
 
     def _answered(self, tp: TopicPartition, event: Event) -> None:
         partition = self.partitions.get(tp)
         if partition is not None:
-            self._handle(partition, event)
+            self.handle_event(partition, event)
 
     def epoch_end_answered(
         self, target: FetchTarget, error: ErrorCode, epoch: Epoch, end_offset: Offset
@@ -574,9 +362,9 @@ class Replicas:
                 records,
                 high_watermark,
                 log_start_offset,
-                self._wall_ms(),
+                self.wall_ms(),
             )
-        self._handle(partition, event)
+        self.handle_event(partition, event)
 
     def bounds_answered(
         self, target: FetchTarget, error: ErrorCode, log_start: Offset, log_end: Offset
@@ -616,23 +404,18 @@ class Replicas:
         event = Tick()
         for partition in self.partitions.values():
             if partition.role is Role.LEADER:
-                self._handle(partition, event)
-
-    @property
-    def tick_interval(self) -> float:
-        """Seconds between two ticks."""
-        return self._config.lag_time_max_ms / 2000
+                self.handle_event(partition, event)
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
         """The high watermark to checkpoint for each log on this disk, with or without a replica."""
-        read = self._logs.high_watermarks
-        marks = {tp: watermark.untold(read.get(tp, 0)) for tp in self._logs.logs}
+        read = self.logs.high_watermarks
+        marks = {tp: watermark.without_replica(read.get(tp, 0)) for tp in self.logs.logs}
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
         return marks
 
     def sizes(self) -> dict[TopicPartition, int]:
         """The size in bytes of each log on this disk."""
-        return {tp: log.size_bytes for tp, log in self._logs.logs.items()}
+        return {tp: log.size_bytes for tp, log in self.logs.logs.items()}
 
     def leaders(self) -> list[TopicPartition]:
         """The partitions that this broker leads."""
@@ -641,3 +424,12 @@ class Replicas:
     def snapshot(self) -> list[PartitionSnapshot]:
         """Return the state of all replicas as plain values."""
         return [partition.snapshot() for partition in self.partitions.values()]
+
+
+def _follower_error(
+    partition: Partition, replica_id: BrokerId, current_leader_epoch: Epoch
+) -> ErrorCode:
+    error = fencing.follower_fetch(current_leader_epoch, partition.leader_epoch)
+    if error is ErrorCode.NONE and replica_id not in partition.remotes:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return error

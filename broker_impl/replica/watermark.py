@@ -85,7 +85,7 @@ def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offse
     return max(log_start, min(high_watermark, log_end))
 
 
-def untold(checkpointed: Offset) -> Offset:
+def without_replica(checkpointed: Offset) -> Offset:
     """The high watermark to checkpoint for a log that no controller has mentioned since the start.
 
     It is the value that was read at the start: a replica that has no role yet knows nothing newer

@@ -11,7 +11,8 @@ from broker_impl.log.manager import CLEANED_OFFSETS, LogManager
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.node.cleaner import Cleaner
-from broker_impl.replica.replicas import ReplicaConfig, Replicas
+from broker_impl.replica.hosted import ReplicaConfig
+from broker_impl.replica.replicas import Replicas
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 from broker_impl.wire.messages.leader_and_isr_request import (

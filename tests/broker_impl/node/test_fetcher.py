@@ -8,8 +8,8 @@ from broker_impl import config as configuration
 from broker_impl.errors import ErrorCode
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.peers import PeerError
+from broker_impl.replica.fetch_targets import FetchTarget
 from broker_impl.replica.replica_state import Stage
-from broker_impl.replica.replicas import FetchTarget
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import (
     EpochEndOffset,

@@ -7,7 +7,8 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.node.snapshot import BrokerSnapshot, Onlooker, ReplicaSnapshot
-from broker_impl.replica.replicas import ReplicaConfig, Replicas
+from broker_impl.replica.hosted import ReplicaConfig
+from broker_impl.replica.replicas import Replicas
 from broker_impl.wire import batch
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,

@@ -20,9 +20,11 @@ from broker_impl.replica.events import (
     Role,
     WriteIsr,
 )
+from broker_impl.replica.fetch_targets import FetchTarget
+from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replica_state import Stage
-from broker_impl.replica.replicas import FetchTarget, ReplicaConfig, Replicas
+from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import FetchResult, ListedOffset
 from broker_impl.wire import batch
 from broker_impl.wire.messages.leader_and_isr_request import (

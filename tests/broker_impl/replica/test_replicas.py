@@ -1,243 +1,20 @@
-from collections.abc import Sequence
-
 import pytest
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.config import LogConfig
-from broker_impl.log.manager import LogManager
-from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.replica.events import (
-    Effect,
     HighWatermarkAdvanced,
     HighWatermarkLearnt,
-    LeadershipLost,
     LeadershipTaken,
     LogEndAdvanced,
     LogStartAdvanced,
     RefreshIsr,
-    StartFetching,
-    StopFetching,
     WriteIsr,
 )
+from broker_impl.replica.fetch_targets import FetchTarget
 from broker_impl.replica.replica_state import Stage
-from broker_impl.replica.replicas import FetchTarget, ReplicaConfig, Replicas
 from broker_impl.wire import batch
-from broker_impl.wire.messages.leader_and_isr_request import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from broker_impl.wire.messages.stop_replica_request import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-)
-from broker_impl.wire.types import TopicPartition
-
-TP = TopicPartition("t", 0)
-OTHER = TopicPartition("t", 1)
-NONE = ErrorCode.NONE
-
-
-class Broker:
-    """Broker 1, whose disk can be given to its next process."""
-
-    def __init__(self, disk: MemoryDisk | None = None) -> None:
-        self.now = 100.0
-        self.isr_min = 1
-        self.disk = disk or MemoryDisk()
-        self.logs = LogManager(self.disk, lambda _: LogConfig(), broker_id=1, cluster_id="c")
-        self.logs.open(0)
-        self.effects: list[Effect] = []
-        self.replicas = Replicas(
-            1,
-            self.logs,
-            ReplicaConfig(
-                lag_time_max_ms=10_000,
-                fetch_backoff_ms=500,
-                min_insync_replicas=lambda _: self.isr_min,
-            ),
-            clock=lambda: self.now,
-            wall_ms=lambda: 1234,
-            on_effect=self.effects.append,
-        )
-        self.replicas.on_metadata_live_brokers({1: 11, 2: 12, 3: 13})
-
-    def order(
-        self,
-        leader: int = 1,
-        *,
-        epoch: int = 0,
-        isr: Sequence[int] = (1, 2),
-        replicas: Sequence[int] = (1, 2),
-        tps: Sequence[TopicPartition] = (TP,),
-        controller_epoch: int = 1,
-        broker_epoch: int = -1,
-        late: ErrorCode = NONE,
-    ) -> list[ErrorCode]:
-        """Handle a LeaderAndIsr request, and return its error, or one error per partition."""
-        request = LeaderAndIsrRequest(
-            controller_epoch=controller_epoch,
-            broker_epoch=broker_epoch,
-            topic_states=[
-                LeaderAndIsrTopicState(
-                    topic_name=tp.topic,
-                    partition_states=[
-                        LeaderAndIsrPartitionState(
-                            partition_index=tp.partition,
-                            controller_epoch=controller_epoch,
-                            leader=leader,
-                            leader_epoch=epoch,
-                            isr=list(isr),
-                            replicas=list(replicas),
-                        )
-                    ],
-                )
-                for tp in tps
-            ],
-        )
-        response = self.replicas.leader_and_isr(request, late=late)
-        if response.error_code:
-            return [ErrorCode(response.error_code)]
-        named = [TopicPartition(r.topic_name, r.partition_index) for r in response.partition_errors]
-        assert named == list(tps)
-        return [ErrorCode(row.error_code) for row in response.partition_errors]
-
-    def stop(
-        self, *, epoch: int, delete: bool, controller_epoch: int = 1, broker_epoch: int = -1
-    ) -> ErrorCode:
-        request = StopReplicaRequest(
-            controller_epoch=controller_epoch,
-            broker_epoch=broker_epoch,
-            topic_states=[
-                StopReplicaTopicState(
-                    topic_name=TP.topic,
-                    partition_states=[
-                        StopReplicaPartitionState(
-                            partition_index=TP.partition,
-                            leader_epoch=epoch,
-                            delete_partition=delete,
-                        )
-                    ],
-                )
-            ],
-        )
-        response = self.replicas.stop_replica(request)
-        if response.error_code:
-            return ErrorCode(response.error_code)
-        (row,) = response.partition_errors
-        return ErrorCode(row.error_code)
-
-    def append(self, count: int = 1, tp: TopicPartition = TP) -> None:
-        data = batch.encode_batch([batch.Record(value=b"v", timestamp_ms=7)] * count)
-        assert self.replicas.append(tp, data, acks=1).error is NONE
-
-    def end(self, tp: TopicPartition = TP) -> int:
-        return self.logs.logs[tp].end_offset
-
-    def last_effect(self) -> Effect:
-        return self.effects[-1]
-
-    def high_watermark(self) -> int:
-        return self.replicas.partitions[TP].high_watermark
-
-    def targets(self, leader: int = 2) -> list[FetchTarget]:
-        return self.replicas.fetch_plan().get(leader, [])
-
-
-@pytest.fixture
-def broker() -> Broker:
-    return Broker()
-
-
-# Orders of the controller.
-
-
-def test_a_controller_that_was_replaced_is_not_obeyed(broker: Broker) -> None:
-    """A request of a replaced controller is refused as a whole (KAFKA-1188)."""
-    assert broker.order(controller_epoch=5) == [NONE]
-    stale = ErrorCode.STALE_CONTROLLER_EPOCH
-    assert broker.order(2, epoch=1, controller_epoch=4) == [stale]
-    assert broker.stop(epoch=9, delete=True, controller_epoch=4) is stale
-    assert broker.replicas.leaders() == [TP]
-    assert broker.replicas.order_error(-1, 4) is stale
-    assert broker.replicas.order_error(-1, 6) is NONE
-    assert broker.order(epoch=1, controller_epoch=5) == [stale]
-
-
-def test_an_order_to_a_former_incarnation_is_not_obeyed(broker: Broker) -> None:
-    """KIP-380: an order with an older broker epoch is refused.
-
-    A later broker epoch than the known one can only be this broker's own (KAFKA-9839).
-    """
-    broker.replicas.broker_epoch = 70
-    stale = ErrorCode.STALE_BROKER_EPOCH
-    assert broker.order(broker_epoch=69) == [stale]
-    assert broker.stop(epoch=1, delete=True, broker_epoch=69) is stale
-    assert broker.replicas.broker_epoch_error(69) is stale
-    assert broker.replicas.partitions == {}
-    assert broker.order(broker_epoch=71) == [NONE]
-
-
-def test_only_a_newer_leader_epoch_is_obeyed(broker: Broker) -> None:
-    """LeaderAndIsr is applied to each partition whose leader epoch is newer."""
-    stale = ErrorCode.STALE_CONTROLLER_EPOCH
-    assert broker.order(epoch=3) == [NONE]
-    assert broker.order(2, epoch=3, tps=(TP, OTHER)) == [stale, NONE]
-    assert broker.order(2, epoch=2) == [stale]
-    assert broker.replicas.leaders() == [TP]
-    assert broker.order(2, epoch=4) == [NONE]
-    assert broker.replicas.leaders() == []
-
-
-def test_an_order_for_others_is_refused(broker: Broker) -> None:
-    """An order is refused for a partition of which this broker is not a replica."""
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert broker.order(2, isr=(2,), replicas=(2, 3)) == [error]
-    assert broker.replicas.partitions == {}
-    assert broker.logs.logs == {}
-
-
-def test_stop_keeps_the_log(broker: Broker) -> None:
-    """A replica that is stopped without deletion keeps its log and its epoch."""
-    broker.order()
-    broker.append()
-    assert broker.stop(epoch=0, delete=False) is ErrorCode.FENCED_LEADER_EPOCH
-    assert broker.stop(epoch=1, delete=False) is NONE
-    assert broker.last_effect() == LeadershipLost(TP)
-    assert broker.end() == 1
-    assert broker.order(2, epoch=0) == [ErrorCode.STALE_CONTROLLER_EPOCH]
-    assert broker.order(2, epoch=2) == [NONE]
-    assert broker.stop(epoch=3, delete=False) is NONE
-    assert broker.last_effect() == StopFetching(TP)
-    assert broker.targets() == []
-
-
-def test_deletion(broker: Broker) -> None:
-    """A deletion removes replica and log; a topic of the same name starts with an empty log."""
-    broker.order()
-    broker.append()
-    result = broker.replicas.append(TP, batch.encode_batch([batch.Record()]), acks=-1)
-    assert broker.stop(epoch=-2, delete=True) is NONE
-    assert broker.logs.logs == {}
-    assert broker.replicas.partitions == {}
-    assert broker.replicas.high_watermarks() == {}
-    assert broker.replicas.acknowledged(TP, result) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert broker.stop(epoch=-2, delete=True) is NONE, "said again"
-    assert broker.order(epoch=0) == [NONE]
-    assert broker.end() == 0
-
-
-def test_a_topic_that_was_deleted_while_the_broker_was_down() -> None:
-    """The log of a topic that was deleted while the broker was down is deleted too."""
-    before = Broker()
-    before.order()
-    before.append()
-    before.disk.kill()
-    broker = Broker(before.disk)
-    assert broker.end() == 1
-    assert broker.stop(epoch=-2, delete=True) is NONE
-    assert broker.logs.logs == {}
+from tests.broker_impl.replica.conftest import NONE, OTHER, TP, Broker
 
 
 def test_watermarks_of_logs_that_nobody_called_yet_are_kept() -> None:
@@ -252,9 +29,6 @@ def test_watermarks_of_logs_that_nobody_called_yet_are_kept() -> None:
     broker = Broker(before.disk)
     broker.order(2, epoch=1)
     assert broker.replicas.high_watermarks() == {TP: 3, OTHER: 2}
-
-
-# Appending and fetching.
 
 
 def test_what_is_not_here(broker: Broker) -> None:
@@ -440,26 +214,6 @@ def test_offsets_and_epochs(broker: Broker) -> None:
     assert replicas.end_offset_for_epoch(TP, 0, 1) == (fenced, -1, -1)
 
 
-# Following.
-
-
-def test_the_plan_names_what_to_ask(broker: Broker) -> None:
-    """The fetch plan groups partitions by leader, and follows changes of the leader."""
-    broker.order(2, tps=(TP, OTHER))
-    assert broker.effects == [StartFetching(TP, 2), StartFetching(OTHER, 2)]
-    assert broker.targets() == [FetchTarget(tp, Stage.FETCH, 0, 0, -1, 0) for tp in (TP, OTHER)]
-    broker.order(3, epoch=1)
-    plan = broker.replicas.fetch_plan()
-    assert {leader: [t.tp for t in targets] for leader, targets in plan.items()} == {
-        2: [OTHER],
-        3: [TP],
-    }
-    broker.order(1, epoch=2, tps=(TP, OTHER))
-    assert broker.replicas.fetch_plan() == {}
-    broker.order(-1, epoch=3)
-    assert broker.replicas.fetch_plan() == {}
-
-
 def fetched(broker: Broker, count: int, base: int, epoch: int, high_watermark: int) -> None:
     (target,) = broker.targets()
     data = batch.encode_batch(
@@ -527,49 +281,6 @@ def test_a_leader_hears_of_a_follower_that_is_idle(broker: Broker) -> None:
     assert broker.high_watermark() == 2
 
 
-def test_out_of_range_asks_for_the_bounds(broker: Broker) -> None:
-    """Out of range, a follower asks for the bounds, and may restart at the leader's log start."""
-    broker.order(2)
-    (target,) = broker.targets()
-    broker.replicas.fetched(target, ErrorCode.OFFSET_OUT_OF_RANGE)
-    (target,) = broker.targets()
-    assert target.stage is Stage.BOUNDS
-    broker.replicas.bounds_answered(target, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)
-    assert broker.targets() == []
-    broker.now += 1
-    broker.replicas.bounds_answered(target, NONE, 20, 30)
-    assert broker.targets() == [FetchTarget(TP, Stage.FETCH, 0, 20, -1, 20)]
-
-
-def test_after_an_error_the_partition_pauses(broker: Broker) -> None:
-    """An error pauses one partition for replica.fetch.backoff.ms, not others of the same leader."""
-    broker.order(2, tps=(TP, OTHER))
-    assert broker.replicas.next_retry(2) is None
-    broker.replicas.fetched(broker.targets()[0], ErrorCode.UNKNOWN_LEADER_EPOCH)
-    assert [target.tp for target in broker.targets()] == [OTHER]
-    assert broker.replicas.next_retry(2) == broker.now + 0.5
-    broker.now += 0.5
-    assert [target.tp for target in broker.targets()] == [TP, OTHER]
-    assert broker.replicas.next_retry(2) is None
-    (_, target) = broker.targets()
-    broker.order(2, epoch=1, tps=(TP, OTHER))
-    broker.replicas.epoch_end_answered(target, ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
-    assert broker.replicas.next_retry(2) is None, "of the former epoch"
-
-
-def test_an_answer_for_a_deleted_partition_is_ignored(broker: Broker) -> None:
-    """KAFKA-13207: a late response does not bring a deleted partition back."""
-    broker.order(2)
-    (target,) = broker.targets()
-    broker.stop(epoch=-2, delete=True)
-    broker.replicas.fetched(target, NONE, records=b"", high_watermark=0, log_start_offset=0)
-    assert broker.logs.logs == {}
-    assert broker.replicas.partitions == {}
-
-
-# The ISR, and time.
-
-
 def test_the_isr_changes_by_way_of_the_znode(broker: Broker) -> None:
     """A leader writes the ISR to the znode, and reads the znode again after a refusal.
 
@@ -589,44 +300,10 @@ def test_the_isr_changes_by_way_of_the_znode(broker: Broker) -> None:
     broker.replicas.isr_written(TP, 4)
     assert broker.replicas.partitions[TP].isr == {1}
     assert broker.high_watermark() == 1
-    assert broker.replicas.tick_interval == 5.0
     assert [(shot.partition, shot.role, shot.isr) for shot in broker.replicas.snapshot()] == [
         (0, "leader", (1,)),
         (1, "follower", ()),
     ]
-
-
-def test_an_order_by_a_connection_that_was_given_up_is_late(broker: Broker) -> None:
-    """An order over a connection that the same controller has given up is late.
-
-    The next controller starts again with any connection number.
-    """
-    late = broker.replicas.late_error
-    assert late(1, 4) is NONE
-    assert late(1, 6) is NONE
-    assert late(1, 4) is ErrorCode.REQUEST_TIMED_OUT
-    assert late(1, 6) is NONE
-    assert late(2, 5) is NONE
-    assert late(1, 7) is NONE, "a former controller is refused by its epoch"
-    assert late(2, 4) is ErrorCode.REQUEST_TIMED_OUT
-
-
-def test_a_late_order_makes_no_replica_anew(broker: Broker) -> None:
-    """A late order does not create a deleted replica again.
-
-    Its epoch cannot show that it is late, because the replica's epochs are gone with the
-    replica.
-    """
-    assert broker.order(epoch=3) == [NONE]
-    broker.append()
-    assert broker.stop(epoch=4, delete=True) is NONE
-    assert broker.order(epoch=3, late=ErrorCode.REQUEST_TIMED_OUT) == [ErrorCode.REQUEST_TIMED_OUT]
-    assert TP not in broker.replicas.partitions
-    assert broker.order(epoch=5) == [NONE], "this one is in time"
-    assert broker.replicas.led(TP, 5) is not None
-
-
-# DeleteRecords.
 
 
 def fetch(broker: Broker, replica_id: int, offset: int, *, log_start: int) -> None:
@@ -696,9 +373,6 @@ def test_a_follower_begins_where_its_leader_does(broker: Broker) -> None:
     )
     assert broker.logs.logs[TP].start_offset == 2
     assert broker.last_effect() == LogStartAdvanced(TP)
-
-
-# Reads from followers (KIP-392).
 
 
 def test_a_follower_serves_what_it_knows_to_be_committed(broker: Broker) -> None:

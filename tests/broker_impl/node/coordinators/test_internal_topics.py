@@ -20,7 +20,8 @@ from broker_impl.replica.events import (
     LeadershipLost,
     LogEndAdvanced,
 )
-from broker_impl.replica.replicas import ReplicaConfig, Replicas
+from broker_impl.replica.hosted import ReplicaConfig
+from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.messages.create_topics_request import CreatableTopic
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,

@@ -1,0 +1,144 @@
+"""LeaderAndIsr and StopReplica: the controller's orders, fenced by epochs and connections."""
+
+from broker_impl.errors import ErrorCode
+from broker_impl.replica import fencing
+from broker_impl.replica.events import BecomeFollower, BecomeLeader, PartitionState, Stop
+from broker_impl.replica.hosted import HostedReplicas
+from broker_impl.wire.messages.leader_and_isr_request import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+)
+from broker_impl.wire.messages.leader_and_isr_response import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+)
+from broker_impl.wire.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+)
+from broker_impl.wire.messages.stop_replica_response import (
+    StopReplicaPartitionError,
+    StopReplicaResponse,
+)
+from broker_impl.wire.types import Epoch, TopicPartition
+
+
+def order_error(hosted: HostedReplicas, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
+    """The error for which a controller's order is rejected; else its epoch is remembered."""
+    error = hosted.broker_epoch_error(broker_epoch)
+    if error is ErrorCode.NONE:
+        error = fencing.controller(controller_epoch, hosted.controller_epoch)
+    if error is ErrorCode.NONE:
+        hosted.controller_epoch = controller_epoch
+    return error
+
+
+def late_error(hosted: HostedReplicas, controller_epoch: Epoch, connection: int) -> ErrorCode:
+    """The error for an order that arrives over an outdated connection, whatever its epochs.
+
+    A connection is outdated once the same controller has sent an order over a newer one.
+    """
+    known_epoch, newest = hosted.ordered_by
+    if controller_epoch == known_epoch:
+        error = fencing.connection(connection, newest)
+        if error is not ErrorCode.NONE:
+            return error
+    hosted.ordered_by = max(hosted.ordered_by, (controller_epoch, connection))
+    return ErrorCode.NONE
+
+
+def leader_and_isr(
+    hosted: HostedReplicas, request: LeaderAndIsrRequest, *, late: ErrorCode = ErrorCode.NONE
+) -> LeaderAndIsrResponse:
+    """Make partitions leaders or followers; a partition ignores an order that is not newer.
+
+    ``late`` is the result of ``late_error`` for this order.
+    """
+    error = order_error(hosted, request.broker_epoch, request.controller_epoch)
+    if error is ErrorCode.NONE:
+        error = fencing.late_roles(late)
+    if error is not ErrorCode.NONE:
+        return LeaderAndIsrResponse(error_code=error)
+    return LeaderAndIsrResponse(
+        partition_errors=[
+            LeaderAndIsrPartitionError(
+                topic_name=topic.topic_name,
+                partition_index=row.partition_index,
+                error_code=_lead_or_follow(
+                    hosted, TopicPartition(topic.topic_name, row.partition_index), row
+                ),
+            )
+            for topic in request.topic_states
+            for row in topic.partition_states
+        ]
+    )
+
+
+def _lead_or_follow(
+    hosted: HostedReplicas, tp: TopicPartition, row: LeaderAndIsrPartitionState
+) -> ErrorCode:
+    if hosted.broker_id not in row.replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partition = hosted.partitions.get(tp)
+    if partition is not None:
+        error = fencing.leader_and_isr(row.leader_epoch, partition.leader_epoch)
+        if error is not ErrorCode.NONE:
+            return error
+    else:
+        partition = hosted.partitions[tp] = hosted.host(tp)
+    state = _state(row)
+    hosted.targets.unfollow(partition)
+    if row.leader == hosted.broker_id:
+        hosted.handle_event(partition, BecomeLeader(state))
+        return ErrorCode.NONE
+    if row.leader >= 0:
+        hosted.targets.follow(row.leader, partition)
+    hosted.handle_event(partition, BecomeFollower(state))
+    return ErrorCode.NONE
+
+
+def _state(row: LeaderAndIsrPartitionState) -> PartitionState:
+    return PartitionState(
+        controller_epoch=row.controller_epoch,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        isr=tuple(row.isr),
+        zk_version=row.partition_epoch,
+        replicas=tuple(row.replicas),
+    )
+
+
+def stop_replica(hosted: HostedReplicas, request: StopReplicaRequest) -> StopReplicaResponse:
+    """Stop leading or following partitions, and delete those that the order says to delete."""
+    error = order_error(hosted, request.broker_epoch, request.controller_epoch)
+    if error is not ErrorCode.NONE:
+        return StopReplicaResponse(error_code=error)
+    return StopReplicaResponse(
+        partition_errors=[
+            StopReplicaPartitionError(
+                topic_name=topic.topic_name,
+                partition_index=row.partition_index,
+                error_code=_stop(
+                    hosted, TopicPartition(topic.topic_name, row.partition_index), row
+                ),
+            )
+            for topic in request.topic_states
+            for row in topic.partition_states
+        ]
+    )
+
+
+def _stop(hosted: HostedReplicas, tp: TopicPartition, row: StopReplicaPartitionState) -> ErrorCode:
+    partition = hosted.partitions.get(tp)
+    if partition is not None:
+        error = fencing.stop(row.leader_epoch, partition.leader_epoch, row.delete_partition)
+        if error is not ErrorCode.NONE:
+            return error
+        hosted.targets.unfollow(partition)
+        hosted.handle_event(partition, Stop())
+    if row.delete_partition:
+        hosted.partitions.pop(tp, None)
+        # A broker that was down while its topic was deleted holds a log without a replica.
+        if tp in hosted.logs.logs:
+            hosted.logs.delete(tp)
+    return ErrorCode.NONE

@@ -1,0 +1,83 @@
+"""The replicas that one broker hosts, and the epochs of the orders that it has obeyed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker_impl.errors import ErrorCode
+from broker_impl.log.manager import LogManager
+from broker_impl.replica import fencing
+from broker_impl.replica.events import Effect, Event
+from broker_impl.replica.fetch_targets import FetchTargets
+from broker_impl.replica.partition import Partition
+from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
+
+
+@dataclass(frozen=True)
+class ReplicaConfig:
+    """Kafka's settings for replication."""
+
+    lag_time_max_ms: int = 30_000
+    """replica.lag.time.max.ms"""
+    fetch_backoff_ms: int = 1_000
+    """replica.fetch.backoff.ms: the delay after an error before a partition is fetched again."""
+    min_insync_replicas: Callable[[str], int] = lambda topic: 1
+    """min.insync.replicas of a topic."""
+
+
+class HostedReplicas:
+    """The replicas of one broker, with what they need: logs, settings, and clocks."""
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        logs: LogManager,
+        config: ReplicaConfig,
+        clock: Callable[[], float],
+        wall_ms: Callable[[], int],
+        on_effect: Callable[[Effect], None],
+    ) -> None:
+        """Start without partitions.
+
+        ``clock`` returns seconds of the loop, ``wall_ms`` wall time in milliseconds. ``on_effect``
+        is called after the state has changed completely: it may query replicas, but must not add or
+        remove partitions.
+        """
+        self.broker_id = broker_id
+        self.broker_epoch: Epoch = -1
+        """The epoch of this broker's registration; the node sets it each time it registers."""
+        self.controller_epoch: Epoch = -1
+        self.ordered_by = (-1, -1)
+        """The last controller epoch that sent an order over a connection, and that connection."""
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.logs = logs
+        self.config = config
+        self.clock = clock
+        self.wall_ms = wall_ms
+        self.on_effect = on_effect
+        self.live: dict[BrokerId, Epoch] = {}
+        """The registered brokers and their epochs (-1: unknown)."""
+        self.targets = FetchTargets(clock)
+
+    def handle_event(self, partition: Partition, event: Event) -> None:
+        """Pass an event to a replica, and hand on its effects."""
+        for effect in partition.handle(event, self.clock()):
+            self.on_effect(effect)
+
+    def host(self, tp: TopicPartition) -> Partition:
+        """Create a replica on the partition's log, or on a new one."""
+        log = self.logs.logs.get(tp)
+        if log is None:
+            log = self.logs.create(tp)
+        return Partition(
+            self.broker_id,
+            tp,
+            log,
+            high_watermark=self.logs.high_watermarks.get(tp, 0),
+            isr_min=self.config.min_insync_replicas(tp.topic),
+            lag_max=self.config.lag_time_max_ms / 1000,
+            fetch_backoff=self.config.fetch_backoff_ms / 1000,
+        )
+
+    def broker_epoch_error(self, request_epoch: Epoch) -> ErrorCode:
+        """STALE_BROKER_EPOCH for an order to a former incarnation of this broker (KIP-380)."""
+        return fencing.broker(request_epoch, self.broker_epoch)
