@@ -149,7 +149,7 @@ def owes_a_batch(bytes_read: int) -> bool:
 
 @mutant(
     "segment-deleted-above-hw",
-    of="broker_impl.log.partition_log:is_committed",
+    of="broker_impl.log.retention:is_committed",
     source="G06, KAFKA-5634",
     kind="historic",
     symptom="invariant:offsets-in-order",
@@ -205,7 +205,7 @@ def follows(last: int, first: int) -> bool:
 
 @mutant(
     "unaligned-start-stuck",
-    of="broker_impl.log.partition_log:may_start_within",
+    of="broker_impl.log.appending:may_start_within",
     source="G09, KAFKA-6975",
     kind="historic",
     symptom="stuck",

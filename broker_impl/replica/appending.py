@@ -1,7 +1,7 @@
 """Appends to the leader's log, and when they are acknowledged."""
 
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.log.partition_log import Appended
+from broker_impl.log.results import Appended
 from broker_impl.replica import acks, isr, leading
 from broker_impl.replica.events import (
     Append,

@@ -172,18 +172,28 @@ def check_crc(buffer: Buffer, at: int, header: BatchHeader) -> bool:
         return bool(crc32c(covered) == header.crc)
 
 
-def patch(buffer: memoryview | bytearray, at: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the leader's fields into the batch at `at`, in place; the CRC stays valid."""
-    _OFFSET.pack_into(buffer, at, base_offset)
-    _EPOCH.pack_into(buffer, at + _EPOCH_AT, leader_epoch)
+def patch(
+    head: memoryview | bytearray, header: BatchHeader, base_offset: int, leader_epoch: int
+) -> BatchHeader:
+    """Write the leader's fields into a batch, in place, and return its new header.
+
+    header: the header as it was. The CRC stays valid.
+    """
+    _OFFSET.pack_into(head, 0, base_offset)
+    _EPOCH.pack_into(head, _EPOCH_AT, leader_epoch)
+    return header._replace(base_offset=base_offset, partition_leader_epoch=leader_epoch)
 
 
-def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> None:
-    """Convert a batch to LogAppendTime with a new CRC; only its header `head` is written to."""
+def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> BatchHeader:
+    """Convert a batch to LogAppendTime with a new CRC, and return its new header.
+
+    Only the bytes of its header, `head`, are written to.
+    """
     (attributes,) = _ATTRIBUTES.unpack_from(head, _CRC_FROM)
     _ATTRIBUTES.pack_into(head, _CRC_FROM, attributes | _LOG_APPEND_TIME)
     _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, log_append_time_ms)
     _CRC.pack_into(head, _CRC_AT, crc32c(rest, crc32c(bytes(head[_CRC_FROM:]))))
+    return parse_header(head)
 
 
 def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list[Record]:

@@ -211,7 +211,7 @@ def test_a_users_key_may_look_like_a_markers() -> None:
     roll(log)
     clean(log)
     assert log.producers.first_unstable(log.end_offset) is None
-    log = opened(log._disk, clean=False)  # type: ignore[arg-type]
+    log = opened(log.disk, clean=False)  # type: ignore[arg-type]
     assert log.producers.entries[3].transaction_start is None
 
 

@@ -5,7 +5,8 @@ import pytest
 from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
-from broker_impl.log.partition_log import Appended, PartitionLog, TimestampOffset
+from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.results import Appended, TimestampOffset
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 from broker_impl.wire.types import TopicPartition

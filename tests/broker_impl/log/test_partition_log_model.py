@@ -16,8 +16,9 @@ from broker_impl.errors import ApiError
 from broker_impl.log.config import LogConfig
 from broker_impl.log.epochs import LeaderEpochs
 from broker_impl.log.memory_disk import MemoryDisk
-from broker_impl.log.partition_log import PartitionLog, TimestampOffset
+from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import ProducerStates
+from broker_impl.log.results import TimestampOffset
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import TopicPartition

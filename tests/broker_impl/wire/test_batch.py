@@ -162,8 +162,9 @@ def test_old_formats_are_refused() -> None:
 def test_patch_keeps_the_crc() -> None:
     """Base offset and leader epoch are patched in place, and the CRC does not cover them."""
     data = bytearray(b"??" + batch.encode_batch([Record(value=b"a")] * 3))
-    batch.patch(memoryview(data), 2, 1000, 4)
+    patched = batch.patch(memoryview(data)[2:], batch.parse_header(data, 2), 1000, 4)
     header = batch.parse_header(data, 2)
+    assert patched == header
     assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (
         1000,
         1002,
@@ -185,9 +186,10 @@ def test_stamp_makes_it_log_append_time() -> None:
     """`stamp` replaces the records' timestamps by the broker's time, under a new CRC."""
     sent = batch.encode_batch([Record(value=b"a", timestamp_ms=5)] * 2)
     head = bytearray(sent[: batch.HEADER_BYTES])
-    batch.stamp(head, sent[batch.HEADER_BYTES :], 777)
+    stamped = batch.stamp(head, sent[batch.HEADER_BYTES :], 777)
     data = bytes(head) + sent[batch.HEADER_BYTES :]
     header = batch.parse_header(data)
+    assert stamped == header
     assert header.timestamp_type == batch.LOG_APPEND_TIME
     assert batch.check_crc(data, 0, header)
     assert [record.timestamp_ms for record in batch.records(data)] == [777, 777]

@@ -77,7 +77,7 @@ class Life:
         entry = self.log.producers.entries.get(7)
         data = bytearray(sent(self.rng, 0 if entry is None else entry.last_sequence + 1))
         placed = bytearray(data)
-        batch.patch(placed, 0, self.log.end_offset, self.epoch)
+        batch.patch(placed, batch.parse_header(placed), self.log.end_offset, self.epoch)
         self.batches.append(bytes(placed))
         self.log.append_as_leader(bytes(data), leader_epoch=self.epoch, now_ms=0)
 

@@ -1,0 +1,199 @@
+"""Append batches to a log: a producer's, a coordinator's marker, or a leader's copies."""
+
+from broker_impl.errors import ApiError, ErrorCode, StorageError
+from broker_impl.log import (
+    aborted_index,
+    append_failure,
+    flushing,
+    loading,
+    producers,
+    truncation,
+    validation,
+)
+from broker_impl.log.aborted_index import Marker
+from broker_impl.log.log_state import LogState
+from broker_impl.log.producers import BatchMetadata
+from broker_impl.log.results import Appended
+from broker_impl.log.segment import Segment
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.types import Buffer, Epoch, Offset
+
+
+def append_as_leader(
+    log: LogState,
+    records: Buffer,
+    *,
+    leader_epoch: Epoch,
+    now_ms: int,
+    guard: int | None = None,
+    by_coordinator: bool = False,
+) -> Appended:
+    """Append a producer's batch at the next offsets; `records` itself is not changed."""
+    log.refuse_offline()
+    assert leader_epoch >= log.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
+    config = log.config
+    sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
+    if config.is_compacted and not by_coordinator and not validation.has_keys(records):
+        raise ApiError(ErrorCode.INVALID_RECORD, "a record without a key in a compacted log")
+    stamped = config.timestamp_type == batch.LOG_APPEND_TIME
+    if sent.producer_id >= 0:
+        repeated = _check_producer(log, sent, guard, by_coordinator=by_coordinator)
+        if repeated is not None:
+            time = repeated.timestamp_ms if stamped else -1
+            return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
+    head = bytearray(records[: batch.HEADER_BYTES])
+    rest = memoryview(records)[batch.HEADER_BYTES :]
+    header = batch.patch(head, sent, log.end_offset, leader_epoch)
+    if stamped:
+        header = batch.stamp(head, rest, now_ms)
+
+    def write() -> None:
+        _write(log, [head, rest], [(0, header)], now_ms)
+
+    def remember() -> None:
+        if header.producer_id >= 0:
+            log.producers.fold(header, now_ms)
+
+    producers.remembered(write, remember)
+    return Appended(header.base_offset, header.last_offset, now_ms if stamped else -1)
+
+
+def _check_producer(
+    log: LogState, sent: BatchHeader, guard: int | None, *, by_coordinator: bool
+) -> BatchMetadata | None:
+    """Check a batch's epoch, sequence and transaction; return what the log has of a duplicate."""
+    entry = log.producers.entries.get(sent.producer_id)
+    if by_coordinator:
+        producers.check_epoch(entry, sent)
+    else:
+        repeated = producers.check_sequence(entry, sent)
+        if repeated is not None:
+            return repeated
+    if entry is not None:
+        producers.check_transactional(entry, sent)
+    if aborted_index.is_verified(log.config.verify_transactions):
+        log.producers.check_verified(sent, guard)
+    return None
+
+
+def append_marker(log: LogState, marker: Marker, *, leader_epoch: Epoch, now_ms: int) -> Appended:
+    """Append the marker of a transaction, as its coordinator decided it."""
+    log.refuse_offline()
+    _check_marker(log, marker)
+    data = bytearray(aborted_index.encode_marker(marker, now_ms))
+    header = batch.patch(data, batch.parse_header(data), log.end_offset, leader_epoch)
+    _write(log, [data], [(0, header)], now_ms)
+    _fold(log, header, data, now_ms)
+    return Appended(header.base_offset, header.last_offset, -1)
+
+
+def _check_marker(log: LogState, marker: Marker) -> None:
+    entry = log.producers.entries.get(marker.producer_id)
+    if entry is None:
+        return
+    error = aborted_index.marker_refusal(
+        marker.producer_epoch, entry.epoch, marker.coordinator_epoch, entry.coordinator_epoch
+    )
+    if error is not ErrorCode.NONE:
+        raise ApiError(error, f"{marker}, known: {entry.epoch}, {entry.coordinator_epoch}")
+
+
+def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Appended:
+    """Append batches with the leader's offsets; a torn last batch is left out."""
+    log.refuse_offline()
+    placed = validation.replicated_batches(records)
+    if not placed:
+        return Appended(log.end_offset, log.end_offset - 1, -1)
+    first, (last_at, last) = placed[0][1], placed[-1]
+    starts_within = may_start_within(log.start_offset, log.end_offset, first)
+    validation.continuous(placed, first.base_offset if starts_within else log.end_offset)
+    if starts_within:
+        start_offset = log.start_offset
+        truncation.truncate_fully_and_start_at(log, first.base_offset)
+        log.start_offset = start_offset
+    whole = memoryview(records)[: last_at + last.size]
+
+    def write() -> None:
+        _write(log, [whole], placed, now_ms)
+
+    def remember() -> None:
+        for at, header in placed:
+            if header.producer_id >= 0:
+                _fold(log, header, whole[at : at + header.size], now_ms)
+
+    producers.copied(log.producers, [header for _, header in placed], write, remember)
+    return Appended(first.base_offset, last.last_offset, -1)
+
+
+def _fold(log: LogState, header: BatchHeader, data: Buffer, now_ms: int) -> None:
+    """Add a producer's batch, now in the active segment, to the producer state."""
+    if not header.is_control:
+        log.producers.fold(header, now_ms)
+        return
+    with log.changing():
+        aborted = log.producers.fold(header, now_ms, loading.marker_in(data))
+        if aborted is not None:
+            log.segments[-1].aborted.append(aborted)
+
+
+def _write(
+    log: LogState, buffers: list[Buffer], placed: list[tuple[int, BatchHeader]], now_ms: int
+) -> None:
+    """Write valid batches; the caller updates the producer state."""
+    last = placed[-1][1]
+    try:
+        if last.partition_leader_epoch > log.epochs.latest:
+            _assign_epochs(log, placed)
+        _active_segment(log, placed, now_ms).append(buffers, placed, now_ms)
+        log.end_offset = last.next_offset
+        if log.unsynced_since_ms is None:
+            log.unsynced_since_ms = now_ms
+        if log.end_offset - log.recovery_point >= log.config.flush_messages:
+            flushing.flush_all(log)
+    except StorageError as error:
+        failure = append_failure.of_append(error)
+        if isinstance(failure, StorageError):
+            log.offline = failure
+        raise failure from None
+
+
+def _active_segment(log: LogState, placed: list[tuple[int, BatchHeader]], now_ms: int) -> Segment:
+    """The segment to append these batches to: a new one if they do not fit."""
+    last_at, last = placed[-1]
+    newest = max(header.max_timestamp for _, header in placed)
+    active = log.segments[-1]
+    if active.must_roll(last_at + last.size, last.last_offset, newest, now_ms, log.config):
+        return roll(log, now_ms)
+    return active
+
+
+def _assign_epochs(log: LogState, placed: list[tuple[int, BatchHeader]]) -> None:
+    """Store new epochs before their batches: an epoch without records does no harm."""
+    for _, header in placed:
+        if header.partition_leader_epoch > log.epochs.latest:
+            log.epochs.assign(header.partition_leader_epoch, header.base_offset)
+    loading.write_epochs(log.disk, log.directory, log.epochs)
+
+
+def roll(log: LogState, now_ms: int) -> Segment:
+    """Close the active segment, which is not empty (KAFKA-6388), and create the next.
+
+    Indexes below the recovery point are trusted, so they are synced if the batches are.
+    """
+    log.segments[-1].finish()
+    if log.recovery_point == log.end_offset:
+        log.segments[-1].fsync_indexes()
+    log.snapshots.take(log.end_offset, log.producers)
+    segment = loading.new_segment(log.disk, log.directory, log.end_offset, log.config, now_ms)
+    log.segments.append(segment)
+    return segment
+
+
+def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
+    """May an empty log begin in the middle of this batch, as its leader's log does?
+
+    It then appends the whole batch: a start offset applies to records, but batches are copied whole
+    (KAFKA-6975).
+    """
+    return start == end and header.base_offset < end <= header.last_offset

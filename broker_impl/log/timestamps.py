@@ -1,0 +1,91 @@
+"""Find records of a log by their timestamps."""
+
+from broker_impl.errors import ApiError, ErrorCode, WireError
+from broker_impl.log.indexes import NO_TIMESTAMP, TimestampAt
+from broker_impl.log.log_state import LogState
+from broker_impl.log.results import NO_LIMIT, TimestampOffset
+from broker_impl.log.segment import Segment
+from broker_impl.wire import batch
+from broker_impl.wire.batch import BatchHeader, Record
+from broker_impl.wire.types import Offset
+
+
+def offset_for_timestamp(
+    log: LogState, timestamp_ms: int, *, limit: Offset = NO_LIMIT
+) -> TimestampOffset | None:
+    """The first record below `limit` whose timestamp is `timestamp_ms` or later."""
+    for segment in log.segments:
+        if segment.base_offset >= limit:
+            break
+        if segment.largest.timestamp_ms >= timestamp_ms:
+            found = _first_in(log, segment, timestamp_ms, limit)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_in(
+    log: LogState, segment: Segment, timestamp_ms: int, limit: Offset
+) -> TimestampOffset | None:
+    older = segment.times.last_below(timestamp_ms)
+    position = 0 if older is None else segment.offsets.position_for(older)
+    for at, header in segment.headers(position):
+        if header.base_offset >= limit:
+            return None
+        if header.max_timestamp < timestamp_ms or header.last_offset < log.start_offset:
+            continue
+        for record in _records(log, segment, at, header, limit):
+            if record.timestamp_ms >= timestamp_ms:
+                return _found(record, header)
+    return None
+
+
+def offset_of_max_timestamp(log: LogState, *, limit: Offset = NO_LIMIT) -> TimestampOffset | None:
+    """The first record below `limit` that has the largest timestamp."""
+    largest = NO_TIMESTAMP
+    for segment in log.segments:
+        if segment.base_offset >= limit:
+            break
+        candidate = _largest_in(log, segment, limit)
+        if candidate.timestamp_ms > largest.timestamp_ms:
+            largest = candidate
+    if largest == NO_TIMESTAMP:
+        return None
+    segment = log.segments[log.segment_number(largest.offset)]
+    position = segment.locate(largest.offset)
+    _, header = next(segment.headers(position))
+    readable = _records(log, segment, position, header, limit)
+    newest = max(readable, key=lambda record: record.timestamp_ms, default=None)
+    return None if newest is None else _found(newest, header)
+
+
+def _largest_in(log: LogState, segment: Segment, limit: Offset) -> TimestampAt:
+    """The segment's largest timestamp among readable batches, by their headers."""
+    if segment.next_offset <= limit and segment.base_offset >= log.start_offset:
+        return segment.largest
+    largest = NO_TIMESTAMP
+    for at, header in segment.headers(segment.locate(log.start_offset)):
+        if header.base_offset >= limit:
+            break
+        newest = header.max_timestamp
+        if header.base_offset < log.start_offset or header.last_offset >= limit:
+            readable = _records(log, segment, at, header, limit)
+            newest = max((record.timestamp_ms for record in readable), default=-1)
+        if newest > largest.timestamp_ms:
+            largest = TimestampAt(newest, header.last_offset)
+    return largest
+
+
+def _records(
+    log: LogState, segment: Segment, position: int, header: BatchHeader, limit: Offset
+) -> list[Record]:
+    """The readable records of one batch."""
+    try:
+        records = batch.records(segment.file.pread(position, header.size))
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    return [record for record in records if log.start_offset <= record.offset < limit]
+
+
+def _found(record: Record, header: BatchHeader) -> TimestampOffset:
+    return TimestampOffset(record.timestamp_ms, record.offset, header.partition_leader_epoch)
