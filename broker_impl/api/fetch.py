@@ -41,8 +41,6 @@ from broker_impl.wire.messages.fetch_response import (
 from broker_impl.wire.types import BrokerId, Offset, TopicPartition
 
 _FOLLOWERS_SINCE = 11
-FINAL_EPOCH = -1
-"""Session epoch -1 ends a session or requests none; 0 requests a new one."""
 
 
 class _Reading:

@@ -205,7 +205,7 @@ def _fetch(
 ) -> tuple[ErrorCode, Found]:
     """Return the offsets by topic; ``topics`` None means all."""
     found = context.services.groups.find(name)
-    error = untold(found) if isinstance(found, ErrorCode) else ErrorCode.NONE
+    error = offset_fetch_error(found) if isinstance(found, ErrorCode) else ErrorCode.NONE
     if error is not ErrorCode.NONE:
         return error, []
     group = None if isinstance(found, ErrorCode) else found
@@ -220,7 +220,7 @@ def _fetch(
     ]
 
 
-def untold(office: ErrorCode) -> ErrorCode:
+def offset_fetch_error(office: ErrorCode) -> ErrorCode:
     """The error when a coordinator cannot look up a group: not the coordinator, or still loading.
 
     A group that is not found in such a state may still have committed offsets.

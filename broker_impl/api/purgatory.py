@@ -89,7 +89,7 @@ class Waiting:
         parked.answer.add_done_callback(lambda done: parked.end() if done.cancelled() else None)
         return parked.answer
 
-    def poke(self, *partitions: TopicPartition) -> None:
+    def notify(self, *partitions: TopicPartition) -> None:
         """Retry the requests that are parked at these changed partitions, each request once."""
         touched: dict[Parked, list[TopicPartition]] = {}
         for partition in partitions:

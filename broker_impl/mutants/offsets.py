@@ -61,14 +61,14 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
 
 @mutant(
     "serve-offsets-while-loading",
-    of="broker_impl.api.group_offsets:untold",
+    of="broker_impl.api.group_offsets:offset_fetch_error",
     source="F14, KAFKA-5600",
     kind="mutation",
     symptom="lost-commit",
     schedule="A coordinator dies, and a client fetches committed offsets while the next "
     "coordinator waits for its followers.",
 )
-def untold(office: ErrorCode) -> ErrorCode:
+def offset_fetch_error(office: ErrorCode) -> ErrorCode:
     """A coordinator answers while it still reads its log: it knows of no commits yet.
 
     A consumer that gets this answer starts from the beginning or the end of the log.

@@ -491,6 +491,53 @@ class Broker:
             producers=producers,
         )
 
+    # Effects of replicas.
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
+                self._poke_soon(tp)
+            case HighWatermarkLearnt(tp):
+                if tp in self._waiting:  # most followers have no readers
+                    self._poke_soon(tp)
+            case LogStartAdvanced(tp):
+                self._logs.write_starts()  # before any response reports it: it must not move back
+                self._poke_soon(tp)
+            case LeadershipTaken(tp, leader_epoch):
+                if tp.topic == transaction_records.TOPIC:
+                    self._transactions.led(tp, leader_epoch)
+                elif tp.topic == records.TOPIC:
+                    self._groups.taken(tp, leader_epoch)
+            case LeadershipLost(tp):
+                self._poke_soon(tp)
+                if tp.topic == transaction_records.TOPIC:
+                    self._transactions.lost(tp)
+                elif tp.topic == records.TOPIC:
+                    self._groups.lost(tp)
+            case WriteIsr():
+                self._isr_writer.write(effect)
+            case RefreshIsr():
+                self._isr_writer.refresh(effect)
+            case IsrChanged(tp):
+                self._isr_writer.announce(tp)
+                self._poke_soon(tp)
+            case StartFetching() | StopFetching():
+                self._fetchers.wake_soon()
+            case AppendDone():
+                pass
+            case _:
+                assert_never(effect)
+
+    def _poke_soon(self, tp: TopicPartition) -> None:
+        """Try parked requests again once the current event is handled."""
+        if not self._moved:
+            asyncio.get_running_loop().call_soon(self._poke)
+        self._moved[tp] = None
+
+    def _poke(self) -> None:
+        moved, self._moved = self._moved, {}
+        self._waiting.notify(*moved)
+
     # Periodic tasks.
 
     def _checkpoint(self) -> None:

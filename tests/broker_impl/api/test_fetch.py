@@ -57,10 +57,10 @@ async def test_a_watermark_alone_is_told_where_somebody_waits_for_it(selector: s
     parked = leader.ask()
     assert isinstance(parked, asyncio.Future)
     leader.result = FetchResult(high_watermark=7, news=True)
-    leader.waiting.poke(TP)
+    leader.waiting.notify(TP)
     assert parked.done() is bool(selector)
     leader.result = FetchResult(high_watermark=7, records=[memoryview(b"x")])
-    leader.waiting.poke(TP)
+    leader.waiting.notify(TP)
     [row] = (await parked).responses[0].partitions
     assert row.high_watermark == 7
     assert bool(row.records) is not bool(selector)
@@ -83,11 +83,11 @@ async def test_only_what_has_moved_is_read_again() -> None:
     assert leader.read == [(number, False) for number in range(4)]
     leader.read.clear()
     leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
-    leader.waiting.poke(TopicPartition("t", 2), TopicPartition("t", 0))
+    leader.waiting.notify(TopicPartition("t", 2), TopicPartition("t", 0))
     assert leader.read == [(2, True), (0, True)]
-    leader.waiting.poke(TopicPartition("t", 2))
+    leader.waiting.notify(TopicPartition("t", 2))
     assert not parked.done()
-    leader.waiting.poke(TopicPartition("t", 3))
+    leader.waiting.notify(TopicPartition("t", 3))
     rows = (await parked).responses[0].partitions
     assert [(row.partition_index, row.high_watermark) for row in rows] == [
         (0, 5), (1, -1), (2, 5), (3, 5),
@@ -118,10 +118,10 @@ async def test_what_can_no_longer_grow_is_answered() -> None:
     leader = Leader()
     leader.result = FetchResult(records=[memoryview(b"x")])
     parked = leader.ask(min_bytes=200)
-    leader.waiting.poke(TP)
+    leader.waiting.notify(TP)
     assert not parked.done()
     leader.result = FetchResult(records=[memoryview(b"x")], cannot_grow=True)
-    leader.waiting.poke(TP)
+    leader.waiting.notify(TP)
     [row] = (await parked).responses[0].partitions
     assert row.records == [b"x"]
 

@@ -9,15 +9,15 @@ from broker_impl.wire.types import TopicPartition
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
-async def test_a_poke_settles_what_is_ready() -> None:
+async def test_a_notification_settles_what_is_ready() -> None:
     """A request is answered by the first notification of a partition that makes it ready."""
     waiting = Waiting()
     ready: list[bool] = []
     answer = waiting.park([A, B], lambda expired: "done" if ready else None, 10)
-    waiting.poke(A)
+    waiting.notify(A)
     assert not answer.done()
     ready.append(True)
-    waiting.poke(B)
+    waiting.notify(B)
     assert await answer == "done"
     assert len(waiting) == 0
 
@@ -31,8 +31,8 @@ async def test_what_moves_together_is_tried_once() -> None:
     waiting = Waiting()
     told: list[object] = []
     waiting.park([A, B], lambda expired: told.append("attempt"), 10, told.append)
-    waiting.poke(B, TopicPartition("c", 0), A)
-    waiting.poke(A)
+    waiting.notify(B, TopicPartition("c", 0), A)
+    waiting.notify(A)
     assert told == [[B, A], "attempt", [A], "attempt"]
 
 
@@ -55,7 +55,7 @@ async def test_a_cancelled_answer_is_forgotten() -> None:
     answer = waiting.park([A], attempt, 10)
     answer.cancel()
     await asyncio.sleep(0)
-    waiting.poke(A)
+    waiting.notify(A)
     assert attempts == []
     assert len(waiting) == 0
 
@@ -71,21 +71,21 @@ async def test_requests_are_tried_in_the_order_they_came() -> None:
 
     waiting.park([A], lambda expired: attempt("first"), 10)
     waiting.park([A], lambda expired: attempt("second"), 10)
-    waiting.poke(A)
+    waiting.notify(A)
     assert order == ["first", "second"]
 
 
-async def test_a_poke_from_within_an_attempt_is_harmless() -> None:
+async def test_a_notification_from_within_an_attempt_is_harmless() -> None:
     """An attempt may notify its own partition: an answer may move the partition of another."""
     waiting = Waiting()
 
     def attempt(expired: bool) -> str:
-        waiting.poke(A)
+        waiting.notify(A)
         return "done"
 
     first = waiting.park([A], attempt, 10)
     second = waiting.park([A], lambda expired: "too", 10)
-    waiting.poke(A)
+    waiting.notify(A)
     assert (await first, await second) == ("done", "too")
 
 
@@ -97,7 +97,7 @@ async def test_an_attempt_that_fails_is_the_answer() -> None:
         raise StorageError("EIO")
 
     answers = [waiting.park([A], fail, 10), waiting.park([B], fail, 0.001)]
-    waiting.poke(A)
+    waiting.notify(A)
     for answer in answers:
         with pytest.raises(StorageError, match="EIO"):
             await answer

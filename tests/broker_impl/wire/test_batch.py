@@ -7,7 +7,7 @@ import cramjam
 import crc32c
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from broker_impl.errors import WireError
@@ -130,11 +130,21 @@ def test_any_damage_is_a_wire_error_or_a_batch(data: st.DataObject) -> None:
         batch.records(good)
 
 
-@given(st.binary(max_size=200))
-def test_noise_is_a_wire_error(noise: bytes) -> None:
-    """Bytes that are not a batch raise WireError, at any length."""
-    with contextlib.suppress(WireError):
-        list(batch.batches(noise))
+@given(st.binary(min_size=1, max_size=200), st.booleans())
+def test_noise_is_a_wire_error(noise: bytes, has_magic: bool) -> None:
+    """Bytes that are not a batch raise WireError at any length, even if they have its magic."""
+    data = bytearray(noise)
+    if has_magic and len(data) > 16:
+        data[16] = batch.MAGIC
+    length = (len(data) - 12).to_bytes(4, "big", signed=True)
+    assume(data[8:12] != length)  # otherwise the noise has the form of a batch
+    with pytest.raises(WireError):
+        list(batch.batches(data))
+
+
+def test_no_bytes_are_no_batches() -> None:
+    """An empty buffer is valid, and contains no batch."""
+    assert list(batch.batches(b"")) == []
 
 
 def test_batches_walks_and_finds_the_torn_tail() -> None:

@@ -1,5 +1,7 @@
 import copy
 import random
+import struct
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -326,14 +328,27 @@ def test_the_log_is_written_in_zookeepers_format() -> None:
     ]
 
 
-def test_a_snapshot_with_the_wrong_magic_is_none() -> None:
+def test_a_snapshot_that_is_cut_short_is_refused() -> None:
     """A snapshot that is cut short or empty is refused."""
     data = snapshot.encode(Database())
     assert same(snapshot.decode(data, 0), Database())
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="wrong checksum"):
         snapshot.decode(data[:-1], 0)
     with pytest.raises(StorageError):
         snapshot.decode(b"", 0)
+
+
+def test_a_snapshot_with_the_wrong_magic_is_refused() -> None:
+    """A file with another magic is no snapshot, even if its checksum is right."""
+    data = snapshot.encode(Database())
+
+    def with_magic(magic: bytes) -> bytes:
+        body = magic + data[4:-13]
+        return body + struct.pack(">qi", zlib.adler32(body), 1) + b"/"
+
+    assert with_magic(b"ZKSN") == data
+    with pytest.raises(StorageError, match="not a snapshot"):
+        snapshot.decode(with_magic(b"ZKLG"), 0)
 
 
 def test_closing_a_session_is_durable_too() -> None:

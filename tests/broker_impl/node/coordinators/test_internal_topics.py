@@ -57,7 +57,7 @@ class Here:
     def _effect(self, effect: Effect) -> None:
         match effect:
             case HighWatermarkAdvanced() | LogEndAdvanced() | LeadershipLost():
-                asyncio.get_running_loop().call_soon(self.waiting.poke, TP)
+                asyncio.get_running_loop().call_soon(self.waiting.notify, TP)
             case _:
                 pass
 

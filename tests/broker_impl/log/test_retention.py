@@ -1,0 +1,90 @@
+from broker_impl.log.config import LogConfig
+from broker_impl.wire import batch
+from broker_impl.wire.batch import Record
+from tests.broker_impl.log.one_log import append, new_disk, opened, read_all
+
+
+def test_segments_are_begun_by_time() -> None:
+    """`segment.ms` counts from the first batch's timestamp, or from its append if it has none."""
+    log = opened(new_disk(), LogConfig(segment_ms=100))
+    append(log, "a", timestamp_ms=1000)
+    append(log, "b", timestamp_ms=1100)
+    assert log.segment_offsets == [0]
+    append(log, "c", timestamp_ms=1101)
+    assert log.segment_offsets == [0, 2]
+    log = opened(new_disk(), LogConfig(segment_ms=100))
+    append(log, "a", timestamp_ms=-1, now_ms=0)
+    append(log, "b", timestamp_ms=-1, now_ms=101)
+    assert log.segment_offsets == [0, 1]
+
+
+def test_retention_by_size() -> None:
+    """Retention by size deletes the oldest segments while the others hold at least the limit."""
+    log = opened(new_disk(), LogConfig(segment_bytes=400, retention_bytes=700, retention_ms=-1))
+    for number in range(12):
+        append(log, f"v{number}" * 20)
+    before = log.segment_offsets
+    sizes = log.size_bytes
+    deleted = log.retain(0, log.end_offset)
+    assert deleted == [f"{offset:020d}.log" for offset in before[: len(deleted)]]
+    assert log.segment_offsets == before[len(deleted) :]
+    assert 700 <= log.size_bytes < sizes
+    assert log.start_offset == log.segment_offsets[0]
+    assert log.retain(0, log.end_offset) == []
+
+
+def test_retention_by_time() -> None:
+    """Retention by time deletes segments whose newest record is too old, even the active one."""
+    log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100, segment_ms=10**9))
+    append(log, "a" * 40, timestamp_ms=1000)
+    append(log, "b" * 40, timestamp_ms=1050)
+    assert log.retain(1100, 2) == []
+    assert log.retain(1101, 2) == [f"{0:020d}.log"]
+    assert read_all(log) == [(1, "b" * 40)]
+    assert log.retain(1151, 2) == [f"{1:020d}.log"]
+    assert (log.start_offset, log.end_offset) == (2, 2)
+    assert log.retain(10**9, 2) == []
+
+
+def test_retention_keeps_what_is_not_below_the_high_watermark() -> None:
+    """KAFKA-5634: retention deletes no segment at or above the high watermark."""
+    log = opened(new_disk(), LogConfig(segment_bytes=150, retention_ms=100))
+    for _ in range(3):
+        append(log, "a" * 40, timestamp_ms=1000)
+    assert log.segment_offsets == [0, 1, 2]
+    assert log.retain(10**6, 0) == []
+    assert log.retain(10**6, 1) == [f"{0:020d}.log"]
+    assert log.retain(10**6, 2) == [f"{1:020d}.log"]
+    assert log.retain(10**6, 2) == []
+
+
+def test_retention_deletes_nothing_of_a_compacted_log() -> None:
+    """Without `delete` in the cleanup policy, retention by age and size does not apply."""
+    log = opened(
+        new_disk(),
+        LogConfig(
+            segment_bytes=150, retention_ms=1, retention_bytes=1, cleanup_policy=("compact",)
+        ),
+    )
+    for _ in range(3):
+        sent = batch.encode_batch([Record(b"k", b"a" * 40, 1000)])
+        log.append_as_leader(sent, leader_epoch=0, now_ms=0)
+    assert log.retain(10**9, 3) == []
+
+
+def test_deleted_files_are_removed_after_their_delay() -> None:
+    """Deleted files are renamed first, and removed after a delay or at the next start."""
+    disk = new_disk()
+    log = opened(disk, LogConfig(segment_bytes=150, retention_ms=100, delete_delay_ms=10))
+    for _ in range(3):
+        append(log, "a" * 40, timestamp_ms=1000)
+    log.retain(2000, 1)
+    dead = [name for name in disk.list("t-0") if name.endswith(".deleted")]
+    assert dead == [f"{0:020d}.{suffix}.deleted" for suffix in ("index", "log", "timeindex")]
+    log.remove_deleted(2009)
+    assert disk.exists(f"t-0/{dead[0]}")
+    log.remove_deleted(2010)
+    log.retain(2000, 2)
+    log.close()
+    opened(disk)
+    assert not [name for name in disk.list("t-0") if name.endswith(".deleted")]
