@@ -13,6 +13,7 @@ offset.metadata.max.bytes; with require_stable, offsets whose transaction is ope
 Left out: offsets in ZooKeeper (OffsetCommit and OffsetFetch v0).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from broker_impl.api.registry import RequestContext, api
@@ -35,7 +36,12 @@ from broker_impl.wire.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from broker_impl.wire.messages.offset_fetch_request import OffsetFetchRequest
+from broker_impl.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from broker_impl.wire.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -130,78 +136,78 @@ def _committed(row: OffsetCommitRequestPartition, retention_ms: int, now_ms: int
     )
 
 
+Asked = list[tuple[str, list[int]]]
+"""Topics with partition numbers."""
+Row = tuple[int, Committed, ErrorCode]
+Found = list[tuple[str, list[Row]]]
+
+
 @api(9, range(1, 9))
 def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Return the committed offsets; -1 means that there is none, not that it is unknown here."""
-    stable = request.require_stable
     if context.version >= 8:
-        rows = []
-        for asked in request.groups:
-            topics = None
-            if asked.topics is not None:
-                topics = [(topic.name, topic.partition_indexes) for topic in asked.topics]
-            error, found = _fetch(context, asked.group_id, topics, stable)
-            rows.append(
-                OffsetFetchResponseGroup(
-                    group_id=asked.group_id,
-                    error_code=error,
-                    topics=[
-                        OffsetFetchResponseTopics(
-                            name=name,
-                            partitions=[
-                                OffsetFetchResponsePartitions(
-                                    partition_index=number,
-                                    committed_offset=kept.offset,
-                                    committed_leader_epoch=kept.leader_epoch,
-                                    metadata=kept.metadata,
-                                    error_code=code,
-                                )
-                                for number, kept, code in partitions
-                            ],
-                        )
-                        for name, partitions in found
-                    ],
-                )
-            )
-        return OffsetFetchResponse(groups=rows)
-    topics = None
-    if request.topics is not None:
-        topics = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    error, found = _fetch(context, request.group_id, topics, stable)
+        return OffsetFetchResponse(
+            groups=[_group_row(context, group, request.require_stable) for group in request.groups]
+        )
+    asked = _asked(request.topics)
+    error, found = _fetch(context, request.group_id, asked, request.require_stable)
     if error and context.version < 2:  # v1 has no other field for it
         found = [
             (name, [(number, _NOTHING, error) for number in numbers])
-            for name, numbers in topics or ()
+            for name, numbers in asked or ()
         ]
+        error = ErrorCode.NONE
     return OffsetFetchResponse(
-        error_code=error if context.version >= 2 else ErrorCode.NONE,
+        error_code=error,
         topics=[
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=number,
-                        committed_offset=kept.offset,
-                        committed_leader_epoch=kept.leader_epoch,
-                        metadata=kept.metadata,
-                        error_code=code,
-                    )
-                    for number, kept, code in partitions
-                ],
+                partitions=[OffsetFetchResponsePartition(**_fields(row)) for row in rows],
             )
-            for name, partitions in found
+            for name, rows in found
         ],
     )
 
 
-Found = list[tuple[str, list[tuple[int, Committed, ErrorCode]]]]
+def _group_row(
+    context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    error, found = _fetch(context, group.group_id, _asked(group.topics), require_stable)
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id,
+        error_code=error,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=name,
+                partitions=[OffsetFetchResponsePartitions(**_fields(row)) for row in rows],
+            )
+            for name, rows in found
+        ],
+    )
+
+
+def _asked(
+    topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
+) -> Asked | None:
+    if topics is None:
+        return None
+    return [(topic.name, topic.partition_indexes) for topic in topics]
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    """The fields of one partition, which have the same names in all versions."""
+    number, kept, error = row
+    return {
+        "partition_index": number,
+        "committed_offset": kept.offset,
+        "committed_leader_epoch": kept.leader_epoch,
+        "metadata": kept.metadata,
+        "error_code": error,
+    }
 
 
 def _fetch(
-    context: RequestContext,
-    name: str,
-    topics: list[tuple[str, list[int]]] | None,
-    require_stable: bool,
+    context: RequestContext, name: str, topics: Asked | None, require_stable: bool
 ) -> tuple[ErrorCode, Found]:
     """Return the offsets by topic; ``topics`` None means all."""
     found = context.services.groups.find(name)
@@ -210,14 +216,19 @@ def _fetch(
         return error, []
     group = None if isinstance(found, ErrorCode) else found
     if topics is None:
-        known: dict[str, list[int]] = {}
-        for tp in () if group is None else group.offsets:
-            known.setdefault(tp.topic, []).append(tp.partition)
-        topics = list(known.items())
+        topics = _all_topics(group)
     return ErrorCode.NONE, [
         (topic, [_kept(group, TopicPartition(topic, at), require_stable) for at in numbers])
         for topic, numbers in topics
     ]
+
+
+def _all_topics(group: Group | None) -> Asked:
+    """The partitions for which the group has committed offsets."""
+    known: dict[str, list[int]] = {}
+    for tp in () if group is None else group.offsets:
+        known.setdefault(tp.topic, []).append(tp.partition)
+    return list(known.items())
 
 
 def offset_fetch_error(office: ErrorCode) -> ErrorCode:
@@ -228,9 +239,7 @@ def offset_fetch_error(office: ErrorCode) -> ErrorCode:
     return office
 
 
-def _kept(
-    group: Group | None, tp: TopicPartition, require_stable: bool
-) -> tuple[int, Committed, ErrorCode]:
+def _kept(group: Group | None, tp: TopicPartition, require_stable: bool) -> Row:
     if group is None:
         return tp.partition, _NOTHING, ErrorCode.NONE
     if require_stable and group.offsets.is_unstable(tp):

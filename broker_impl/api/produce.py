@@ -17,6 +17,7 @@ its own transaction would begin a transaction that no producer ends. Later reque
 connection wait.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,22 +63,31 @@ def _produce(
     guards: Mapping[TopicPartition, int],
     refused: Mapping[TopicPartition, ErrorCode],
 ) -> Any:
-    results = _append(context, request, guards, refused)
+    results = _append_all(context, request, guards, refused)
     if request.acks == 0:
-        errors = [(tp, result.error) for tp, result in results.items() if result.error]
-        if errors:
-            # The client receives no response with the error, and must refresh its metadata
-            # (KAFKA-955).
-            tp, error = errors[0]
-            raise CloseConnection(
-                f"produce request with acks=0 failed for {len(errors)} partitions, {tp}: "
-                f"{error.name}"
-            )
+        _close_on_error(results)
         return None
     if request.acks != -1:
         return _response(results, {})
-    outcomes: dict[TopicPartition, ErrorCode] = {}
+    return _when_replicated(context, request, results)
 
+
+def _close_on_error(results: Results) -> None:
+    """Close the connection if an append failed: with acks=0 there is no response with the error.
+
+    The client must refresh its metadata (KAFKA-955).
+    """
+    errors = [(tp, result.error) for tp, result in results.items() if result.error]
+    if errors:
+        tp, error = errors[0]
+        raise CloseConnection(
+            f"produce with acks=0 failed for {len(errors)} partitions, {tp}: {error.name}"
+        )
+
+
+def _when_replicated(context: RequestContext, request: ProduceRequest, results: Results) -> Any:
+    """Answer at once if all appends are acknowledged, and park the request otherwise."""
+    outcomes: dict[TopicPartition, ErrorCode] = {}
     open_ends = {tp: result for tp, result in results.items() if not result.error}
 
     def attempt(expired: bool) -> ProduceResponse | None:
@@ -96,47 +106,54 @@ def _produce(
     return context.services.waiting.park(open_ends, attempt, request.timeout_ms / 1000)
 
 
-def _append(
+def _append_all(
     context: RequestContext,
     request: ProduceRequest,
     guards: Mapping[TopicPartition, int],
     refused: Mapping[TopicPartition, ErrorCode],
 ) -> Results:
-    refusal = ErrorCode.NONE
-    if request.acks not in (-1, 0, 1):
-        refusal = ErrorCode.INVALID_REQUIRED_ACKS
+    """Append each partition's batch, unless the request or that partition is refused."""
+    rows = [
+        (TopicPartition(topic.name, partition.index), partition.records)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    ]
+    counts = Counter(tp for tp, _ in rows)
     results: Results = {}
-    twice: dict[TopicPartition, bool] = {}
-    for topic in request.topic_data:
-        for partition in topic.partition_data:
-            tp = TopicPartition(topic.name, partition.index)
-            twice[tp] = tp in twice
-    for topic in request.topic_data:
-        for partition in topic.partition_data:
-            tp = TopicPartition(topic.name, partition.index)
-            if refusal:
-                results[tp] = AppendResult(error=refusal)
-            elif twice[tp]:
-                # A partition has one row in the response, which cannot report two appends.
-                results[tp] = AppendResult(error=ErrorCode.INVALID_REQUEST)
-            elif topic.name in topic_rules.INTERNAL:
-                # Only coordinators write to internal topics, and they do not use Produce.
-                results[tp] = AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
-            elif partition.records is None:
-                results[tp] = AppendResult(error=ErrorCode.INVALID_RECORD)
-            elif refused.get(tp):
-                results[tp] = AppendResult(error=refused[tp])
-            else:
-                assert isinstance(partition.records, memoryview), (
-                    "records are decoded as a memoryview"
-                )
-                result = context.services.replicas.append(
-                    tp, partition.records, acks=request.acks, guard=guards.get(tp)
-                )
-                if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    result = AppendResult(error=context.services.view.not_here(tp))
-                results[tp] = result
+    for tp, records in rows:
+        error = _refusal(request, tp, records, counts[tp]) or refused.get(tp, ErrorCode.NONE)
+        if error:
+            results[tp] = AppendResult(error=error)
+        else:
+            assert isinstance(records, memoryview), "records are decoded as a view"
+            results[tp] = _append(context, request, tp, records, guards.get(tp))
     return results
+
+
+def _refusal(request: ProduceRequest, tp: TopicPartition, records: object, count: int) -> ErrorCode:
+    """Why a partition's records are not appended; ``count``: how often the request names it."""
+    if request.acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if count > 1:
+        # A partition has one row in the response, which cannot report two appends.
+        return ErrorCode.INVALID_REQUEST
+    if tp.topic in topic_rules.INTERNAL:
+        # Only coordinators write to internal topics, and they do not use Produce.
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.INVALID_RECORD if records is None else ErrorCode.NONE
+
+
+def _append(
+    context: RequestContext,
+    request: ProduceRequest,
+    tp: TopicPartition,
+    records: memoryview,
+    guard: int | None,
+) -> AppendResult:
+    result = context.services.replicas.append(tp, records, acks=request.acks, guard=guard)
+    if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return AppendResult(error=context.services.view.not_here(tp))
+    return result
 
 
 def _response(results: Results, outcomes: dict[TopicPartition, ErrorCode]) -> ProduceResponse:
