@@ -81,7 +81,7 @@ def _close_on_error(results: Results) -> None:
     if errors:
         tp, error = errors[0]
         raise CloseConnection(
-            f"produce with acks=0 failed for {len(errors)} partitions, {tp}: {error.name}"
+            f"produce request with acks=0 failed for {len(errors)} partitions, {tp}: {error.name}"
         )
 
 

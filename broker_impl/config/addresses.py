@@ -21,7 +21,7 @@ def parse_endpoint(text: str) -> Endpoint:
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     if not (name and separator and colon and _is_port(port)):
-        raise ConfigError(f"{text}: a listener is written NAME://host:port")
+        raise ConfigError(f"{text}: a listener must be written as NAME://host:port")
     return Endpoint(name.upper(), host.strip("[]"), int(port))
 
 
@@ -41,7 +41,7 @@ def check_ensemble(connect: str) -> None:
         if not (host if colon else port) or (colon and not _is_port(port)):
             raise ConfigError(f"zookeeper.connect={connect}: must be host:port,host:port/chroot")
     if "" in chroot.rstrip("/").split("/") and chroot.strip("/"):
-        raise ConfigError(f"zookeeper.connect={connect}: the chroot has an empty part")
+        raise ConfigError(f"zookeeper.connect={connect}: the chroot must not have an empty part")
 
 
 def _is_port(text: str) -> bool:

@@ -98,7 +98,7 @@ class BrokerConfig(AllSettings):
             if setting is None:
                 raise unusable_setting(name)
             if not setting.is_dynamic:
-                raise ConfigError(f"{name} cannot change while a broker runs")
+                raise ConfigError(f"{name} cannot be changed while a broker runs")
             changed[setting.field] = setting.parse(text)
         return dataclasses.replace(
             self, **changed, static=self, dynamic=dict(own), dynamic_default=dict(default)

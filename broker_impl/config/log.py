@@ -11,12 +11,12 @@ class LogSettings:
     """Settings of the log of each partition."""
 
     log_segment_bytes: int = key(
-        "log.segment.bytes", 1024**3, "Size of a segment.", low=14, topic="segment.bytes"
+        "log.segment.bytes", 1024**3, "Maximum size of a segment.", low=14, topic="segment.bytes"
     )
     log_roll_ms: int = key(
         "log.roll.ms",
         7 * 24 * 3_600_000,
-        "Age of a segment.",
+        "Maximum age of a segment.",
         low=1,
         topic="segment.ms",
         kind=Kind.LONG,
@@ -31,7 +31,7 @@ class LogSettings:
     log_index_size_max_bytes: int = key(
         "log.index.size.max.bytes",
         10 * 1024 * 1024,
-        "Size of an index.",
+        "Maximum size of an index.",
         low=4,
         topic="segment.index.bytes",
     )
@@ -54,14 +54,14 @@ class LogSettings:
     log_retention_check_interval_ms: int = key(
         "log.retention.check.interval.ms",
         300_000,
-        "How often retention looks.",
+        "How often retention is checked.",
         low=1,
         kind=Kind.LONG,
     )
     log_cleanup_policy: tuple[str, ...] = key(
         "log.cleanup.policy",
         ("delete",),
-        "What happens to old segments.",
+        "Whether old segments are deleted, compacted or both.",
         one_of=("delete", "compact"),
         topic="cleanup.policy",
     )
@@ -69,21 +69,21 @@ class LogSettings:
     log_cleaner_backoff_ms: int = key(
         "log.cleaner.backoff.ms",
         15_000,
-        "How often logs to compact are looked for.",
+        "How often the cleaner looks for logs to compact.",
         low=1,
         kind=Kind.LONG,
     )
     log_cleaner_dedupe_buffer_size: int = key(
         "log.cleaner.dedupe.buffer.size",
         128 * 1024 * 1024,
-        "Room for keys, 24 bytes each.",
+        "Memory for the cleaner's map of keys, 24 bytes for each key.",
         low=24,
         kind=Kind.LONG,
     )
     log_cleaner_min_cleanable_ratio: float = key(
         "log.cleaner.min.cleanable.ratio",
         0.5,
-        "How much of a log is new when it is compacted.",
+        "Share of a log that must be new before it is compacted.",
         low=0,
         high=1,
         topic="min.cleanable.dirty.ratio",
@@ -91,7 +91,7 @@ class LogSettings:
     log_cleaner_delete_retention_ms: int = key(
         "log.cleaner.delete.retention.ms",
         86_400_000,
-        "How long tombstones and markers stay.",
+        "How long tombstones and transaction markers are kept.",
         low=0,
         topic="delete.retention.ms",
         kind=Kind.LONG,
@@ -99,7 +99,7 @@ class LogSettings:
     log_cleaner_min_compaction_lag_ms: int = key(
         "log.cleaner.min.compaction.lag.ms",
         0,
-        "Age below which nothing is compacted.",
+        "Minimum age of a record before it is compacted.",
         low=0,
         topic="min.compaction.lag.ms",
         kind=Kind.LONG,
@@ -107,7 +107,7 @@ class LogSettings:
     log_cleaner_max_compaction_lag_ms: int = key(
         "log.cleaner.max.compaction.lag.ms",
         INT64_MAX,
-        "Age at which a log is compacted in any case.",
+        "Age of a record at which its log is compacted in any case.",
         low=1,
         topic="max.compaction.lag.ms",
         kind=Kind.LONG,
@@ -115,7 +115,7 @@ class LogSettings:
     log_segment_delete_delay_ms: int = key(
         "log.segment.delete.delay.ms",
         60_000,
-        "Wait before a deleted file is removed.",
+        "Delay before a deleted segment is removed from the disk.",
         low=0,
         topic="file.delete.delay.ms",
         kind=Kind.LONG,
@@ -123,7 +123,7 @@ class LogSettings:
     log_flush_interval_messages: int = key(
         "log.flush.interval.messages",
         INT64_MAX,
-        "Records between two fsyncs.",
+        "Number of records between two fsyncs.",
         low=1,
         topic="flush.messages",
         kind=Kind.LONG,
@@ -139,19 +139,25 @@ class LogSettings:
     log_flush_scheduler_interval_ms: int = key(
         "log.flush.scheduler.interval.ms",
         1000,
-        "How often a due fsync is looked for.",
+        "How often the broker looks for logs whose fsync is due.",
         low=1,
         kind=Kind.LONG,
     )
     log_flush_offset_checkpoint_interval_ms: int = key(
-        "log.flush.offset.checkpoint.interval.ms", 60_000, "Between recovery points.", low=1
+        "log.flush.offset.checkpoint.interval.ms",
+        60_000,
+        "Time between two recovery point checkpoints.",
+        low=1,
     )
     producer_id_expiration_ms: int = key(
-        "producer.id.expiration.ms", 86_400_000, "Idle producers are forgotten after this.", low=1
+        "producer.id.expiration.ms",
+        86_400_000,
+        "The state of an idle producer expires after this.",
+        low=1,
     )
     producer_id_expiration_check_interval_ms: int = key(
         "producer.id.expiration.check.interval.ms",
         600_000,
-        "How often they are looked for.",
+        "How often producer states are checked for expiry.",
         low=1,
     )

@@ -32,8 +32,8 @@ def notes(settings: Mapping[str, str]) -> list[str]:
     lines = [f"unknown setting {name} is ignored{hint(name, _known_names())}" for name in unknown]
     if idle:
         lines.append(
-            "settings of Kafka on which this broker does not act"
-            f" (docs/broker-settings.md): {', '.join(idle)}"
+            "the broker does not act on these Kafka settings (docs/broker-settings.md): "
+            f"{', '.join(idle)}"
         )
     return lines
 

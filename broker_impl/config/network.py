@@ -13,23 +13,28 @@ class IdentitySettings:
     broker_id: int = key("broker.id", -1, "The id of this broker.", low=-1)
     broker_rack: str = key("broker.rack", "", "The rack that replicas are spread over.")
     listeners: tuple[str, ...] = key(
-        "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 takes any free one."
+        "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 selects a free port."
     )
     advertised_listeners: tuple[str, ...] = key(
-        "advertised.listeners", (), "What others are told to connect to; default: listeners."
+        "advertised.listeners",
+        (),
+        "The addresses that clients and brokers connect to; default: listeners.",
     )
     listener_security_protocol_map: tuple[str, ...] = key(
         "listener.security.protocol.map", ("PLAINTEXT:PLAINTEXT",), "NAME:PROTOCOL, …"
     )
     inter_broker_listener_name: str = key(
-        "inter.broker.listener.name", "", "The listener brokers use; default: the first one."
+        "inter.broker.listener.name", "", "The listener that brokers use; default: the first one."
     )
     log_dirs: str = key("log.dirs", "/tmp/kafka-logs", "The one data directory.")
     zookeeper_connect: str = key(
-        "zookeeper.connect", "", "host:port,host:port/chroot of the ensemble."
+        "zookeeper.connect", "", "The ZooKeeper servers: host:port,host:port/chroot."
     )
     zookeeper_session_timeout_ms: int = key(
-        "zookeeper.session.timeout.ms", 18_000, "Silence after which a broker is gone.", low=1
+        "zookeeper.session.timeout.ms",
+        18_000,
+        "The broker's ZooKeeper session expires after this silence.",
+        low=1,
     )
 
 
@@ -46,26 +51,32 @@ class ConnectionSettings:
     connections_max_idle_ms: int = key(
         "connections.max.idle.ms",
         600_000,
-        "Idle connections are closed after this; -1 never.",
+        "Idle connections are closed after this; -1: never.",
         low=-1,
         kind=Kind.LONG,
     )
     socket_request_max_bytes: int = key(
-        "socket.request.max.bytes", 100 * 1024 * 1024, "The largest request frame.", low=1
+        "socket.request.max.bytes", 100 * 1024 * 1024, "Maximum size of a request.", low=1
     )
     queued_max_request_bytes: int = key(
         "queued.max.request.bytes",
         -1,
-        "Bytes of requests under way before reading pauses.",
+        "Bytes of requests in progress at which the broker stops reading.",
         low=-1,
         kind=Kind.LONG,
     )
     queued_max_requests: int = key(
-        "queued.max.requests", 500, "Requests under way of one connection.", low=1
+        "queued.max.requests",
+        500,
+        "Maximum number of requests in progress on one connection.",
+        low=1,
     )
     request_timeout_ms: int = key(
-        "request.timeout.ms", 30_000, "How long one broker waits for another's answer.", low=1
+        "request.timeout.ms",
+        30_000,
+        "How long a broker waits for another broker's response.",
+        low=1,
     )
     fetch_max_bytes: int = key(
-        "fetch.max.bytes", 55 * 1024 * 1024, "The largest answer to one fetch.", low=1024
+        "fetch.max.bytes", 55 * 1024 * 1024, "Maximum size of a fetch response.", low=1024
     )

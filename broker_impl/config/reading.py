@@ -49,7 +49,7 @@ def check_active(name: str, text: str) -> None:
 def _peer_id(name: str) -> int:
     number = name.removeprefix(PEER_PREFIX)
     if not number.isdecimal():
-        raise ConfigError(f"{name}: must end in a broker id")
+        raise ConfigError(f"{name}: the name must end in a broker id")
     return int(number)
 
 
@@ -66,15 +66,15 @@ def _check(config: BrokerConfig) -> None:
     if not config.log_dirs:
         raise ConfigError("log.dirs: must be set")
     if "," in config.log_dirs:
-        raise ConfigError("log.dirs: one directory is supported")
+        raise ConfigError("log.dirs: only one directory is supported")
 
 
 def _check_listeners(config: BrokerConfig) -> None:
     names = [endpoint.name for endpoint in config.endpoints()]
     if not names:
-        raise ConfigError("listeners: at least one is needed")
+        raise ConfigError("listeners: at least one listener is needed")
     if len(set(names)) < len(names):
-        raise ConfigError("listeners: each name may occur once")
+        raise ConfigError("listeners: the name of a listener may occur only once")
     protocols = config.security_protocols()
     for name in names:
         if protocols.get(name) != "PLAINTEXT":
@@ -83,8 +83,9 @@ def _check_listeners(config: BrokerConfig) -> None:
             )
     for endpoint in config.advertised():
         if endpoint.name not in names:
-            raise ConfigError(f"advertised.listeners: {endpoint.name} is no listener")
+            raise ConfigError(f"advertised.listeners: {endpoint.name} is not one of the listeners")
     if config.inter_broker_listener() not in names:
         raise ConfigError(
-            f"inter.broker.listener.name={config.inter_broker_listener_name}: is no listener"
+            f"inter.broker.listener.name={config.inter_broker_listener_name}: this is not "
+            "one of the listeners"
         )

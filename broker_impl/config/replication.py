@@ -17,32 +17,41 @@ class ReplicationSettings:
     replica_lag_time_max_ms: int = key(
         "replica.lag.time.max.ms",
         30_000,
-        "Lag that costs a replica its place in the ISR.",
+        "A replica that lags for longer than this leaves the ISR.",
         low=1,
         kind=Kind.LONG,
     )
     replica_fetch_wait_max_ms: int = key(
-        "replica.fetch.wait.max.ms", 500, "How long a follower's fetch is parked.", low=0
+        "replica.fetch.wait.max.ms",
+        500,
+        "How long the leader holds a follower's fetch that finds no records.",
+        low=0,
     )
     replica_fetch_min_bytes: int = key(
-        "replica.fetch.min.bytes", 1, "Bytes that wake a follower's fetch.", low=0
+        "replica.fetch.min.bytes", 1, "Bytes at which the leader answers a follower's fetch.", low=0
     )
     replica_fetch_max_bytes: int = key(
-        "replica.fetch.max.bytes", 1024 * 1024, "Bytes of one partition in one fetch.", low=0
+        "replica.fetch.max.bytes",
+        1024 * 1024,
+        "Maximum bytes of one partition in a follower's fetch.",
+        low=0,
     )
     replica_fetch_response_max_bytes: int = key(
-        "replica.fetch.response.max.bytes", 10 * 1024 * 1024, "Bytes of one fetch.", low=0
+        "replica.fetch.response.max.bytes",
+        10 * 1024 * 1024,
+        "Maximum bytes of a follower's fetch.",
+        low=0,
     )
     replica_fetch_backoff_ms: int = key(
-        "replica.fetch.backoff.ms", 1000, "Wait after a failed fetch.", low=0
+        "replica.fetch.backoff.ms", 1000, "Delay after a failed fetch.", low=0
     )
     replica_socket_timeout_ms: int = key(
-        "replica.socket.timeout.ms", 30_000, "Silence that ends a fetch.", low=1
+        "replica.socket.timeout.ms", 30_000, "A follower's fetch fails after this silence.", low=1
     )
     replica_high_watermark_checkpoint_interval_ms: int = key(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
-        "Between two checkpoints.",
+        "Time between two high watermark checkpoints.",
         low=1,
         kind=Kind.LONG,
     )
@@ -50,7 +59,7 @@ class ReplicationSettings:
     replica_selector_class: str = key(
         "replica.selector.class",
         "",
-        "Are consumers sent to replicas of their own rack? By default to the leader.",
+        "Whether consumers fetch from replicas in their own rack; by default from the leader.",
         one_of=("", RACK_AWARE_SELECTOR, LEADER_SELECTOR),
     )
 
@@ -60,28 +69,38 @@ class ControllerSettings:
     """Settings of leader elections, and of the controller's requests."""
 
     controlled_shutdown_enable: bool = key(
-        "controlled.shutdown.enable", True, "Leaders are moved before a stop."
+        "controlled.shutdown.enable",
+        True,
+        "Leadership is moved to other brokers before this broker stops.",
     )
     controlled_shutdown_max_retries: int = key(
-        "controlled.shutdown.max.retries", 3, "Tries to move the leaders.", low=0
+        "controlled.shutdown.max.retries",
+        3,
+        "How often the broker tries to move its leaders.",
+        low=0,
     )
     controlled_shutdown_retry_backoff_ms: int = key(
         "controlled.shutdown.retry.backoff.ms",
         500,
-        "Wait between two tries.",
+        "Delay between two tries.",
         low=0,
         kind=Kind.LONG,
     )
     controller_socket_timeout_ms: int = key(
-        "controller.socket.timeout.ms", 30_000, "Silence that ends a controller's request.", low=1
+        "controller.socket.timeout.ms",
+        30_000,
+        "A controller's request fails after this silence.",
+        low=1,
     )
     auto_leader_rebalance_enable: bool = key(
-        "auto.leader.rebalance.enable", True, "Preferred leaders are restored by themselves."
+        "auto.leader.rebalance.enable",
+        True,
+        "Whether the controller restores preferred leaders automatically.",
     )
     leader_imbalance_check_interval_seconds: int = key(
         "leader.imbalance.check.interval.seconds",
         300,
-        "How often imbalance is looked for.",
+        "How often the controller looks for imbalance.",
         low=1,
         kind=Kind.LONG,
     )

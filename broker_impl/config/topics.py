@@ -12,46 +12,46 @@ class TopicSettings:
 
     num_partitions: int = key("num.partitions", 1, "Partitions of a created topic.", low=1)
     default_replication_factor: int = key(
-        "default.replication.factor", 1, "Replicas of a created topic.", low=1
+        "default.replication.factor", 1, "Replication factor of a created topic.", low=1
     )
     auto_create_topics_enable: bool = key(
-        "auto.create.topics.enable", True, "Asking for an unknown topic creates it."
+        "auto.create.topics.enable", True, "A metadata request for an unknown topic creates it."
     )
     delete_topic_enable: bool = key("delete.topic.enable", True, "Topics may be deleted.")
     min_insync_replicas: int = key(
         "min.insync.replicas",
         1,
-        "In-sync replicas that acks=all needs.",
+        "Number of in-sync replicas that acks=all requires.",
         low=1,
         topic="min.insync.replicas",
     )
     unclean_leader_election_enable: bool = key(
         "unclean.leader.election.enable",
         False,
-        "A replica outside the ISR may lead, losing records.",
+        "A replica outside of the ISR may become the leader, which loses records.",
         topic="unclean.leader.election.enable",
     )
     message_max_bytes: int = key(
-        "message.max.bytes", 1_048_588, "The largest batch.", low=0, topic="max.message.bytes"
+        "message.max.bytes", 1_048_588, "Maximum size of a batch.", low=0, topic="max.message.bytes"
     )
     compression_type: str = key(
         "compression.type",
         "producer",
-        "Batches are stored as producers compressed them.",
+        "`producer`: batches are stored as producers compressed them.",
         one_of=("producer",),
         topic="compression.type",
     )
     log_message_timestamp_type: str = key(
         "log.message.timestamp.type",
         "CreateTime",
-        "Whose clock a record's time is.",
+        "Whether a record's time is when it was created or appended.",
         one_of=("CreateTime", "LogAppendTime"),
         topic="message.timestamp.type",
     )
     log_message_timestamp_difference_max_ms: int = key(
         "log.message.timestamp.difference.max.ms",
         INT64_MAX,
-        "How far a producer's clock may be off.",
+        "Maximum difference between a record's timestamp and the broker's clock.",
         low=0,
         topic="message.timestamp.difference.max.ms",
         kind=Kind.LONG,

@@ -35,7 +35,7 @@ def append_as_leader(
     config = log.config
     sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
     if config.is_compacted and not by_coordinator and not validation.has_keys(records):
-        raise ApiError(ErrorCode.INVALID_RECORD, "a record without a key in a compacted log")
+        raise ApiError(ErrorCode.INVALID_RECORD, "a record of a compacted topic has no key")
     stamped = config.timestamp_type == batch.LOG_APPEND_TIME
     if sent.producer_id >= 0:
         repeated = _check_producer(log, sent, guard, by_coordinator=by_coordinator)
@@ -96,7 +96,11 @@ def _check_marker(log: LogState, marker: Marker) -> None:
         marker.producer_epoch, entry.epoch, marker.coordinator_epoch, entry.coordinator_epoch
     )
     if error is not ErrorCode.NONE:
-        raise ApiError(error, f"{marker}, known: {entry.epoch}, {entry.coordinator_epoch}")
+        raise ApiError(
+            error,
+            f"{marker}; known are producer epoch {entry.epoch} and coordinator epoch "
+            f"{entry.coordinator_epoch}",
+        )
 
 
 def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Appended:

@@ -38,21 +38,6 @@ from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
-from broker_impl.replica.events import (
-    AppendDone,
-    Effect,
-    HighWatermarkAdvanced,
-    HighWatermarkLearnt,
-    IsrChanged,
-    LeadershipLost,
-    LeadershipTaken,
-    LogEndAdvanced,
-    LogStartAdvanced,
-    RefreshIsr,
-    StartFetching,
-    StopFetching,
-    WriteIsr,
-)
 from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
@@ -490,53 +475,6 @@ class Broker:
             term=self._controller.controller_epoch if reigns else None,
             producers=producers,
         )
-
-    # Effects of replicas.
-
-    def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
-                self._poke_soon(tp)
-            case HighWatermarkLearnt(tp):
-                if tp in self._waiting:  # most followers have no readers
-                    self._poke_soon(tp)
-            case LogStartAdvanced(tp):
-                self._logs.write_starts()  # before any response reports it: it must not move back
-                self._poke_soon(tp)
-            case LeadershipTaken(tp, leader_epoch):
-                if tp.topic == transaction_records.TOPIC:
-                    self._transactions.led(tp, leader_epoch)
-                elif tp.topic == records.TOPIC:
-                    self._groups.taken(tp, leader_epoch)
-            case LeadershipLost(tp):
-                self._poke_soon(tp)
-                if tp.topic == transaction_records.TOPIC:
-                    self._transactions.lost(tp)
-                elif tp.topic == records.TOPIC:
-                    self._groups.lost(tp)
-            case WriteIsr():
-                self._isr_writer.write(effect)
-            case RefreshIsr():
-                self._isr_writer.refresh(effect)
-            case IsrChanged(tp):
-                self._isr_writer.announce(tp)
-                self._poke_soon(tp)
-            case StartFetching() | StopFetching():
-                self._fetchers.wake_soon()
-            case AppendDone():
-                pass
-            case _:
-                assert_never(effect)
-
-    def _poke_soon(self, tp: TopicPartition) -> None:
-        """Try parked requests again once the current event is handled."""
-        if not self._moved:
-            asyncio.get_running_loop().call_soon(self._poke)
-        self._moved[tp] = None
-
-    def _poke(self) -> None:
-        moved, self._moved = self._moved, {}
-        self._waiting.notify(*moved)
 
     # Periodic tasks.
 

@@ -95,4 +95,4 @@ class Effects:
 
     def _retry(self) -> None:
         moved, self._moved = self._moved, {}
-        self.waiting.poke(*moved)
+        self.waiting.notify(*moved)

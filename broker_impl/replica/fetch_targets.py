@@ -53,7 +53,9 @@ class FetchTargets:
         targets = []
         for tp, partition in self._following.get(leader, {}).items():
             if partition.retry_at <= now:
-                assert partition.stage is not Stage.NOTHING, f"{tp}: follows, and asks nothing"
+                assert partition.stage is not Stage.NOTHING, (
+                    f"{tp}: the follower has no next request"
+                )
                 log = partition.log
                 targets.append(
                     FetchTarget(

@@ -116,7 +116,7 @@ class ReplicaState:
     def apply_leader_state(self, state: PartitionState) -> None:
         """Take over the leader, the epochs and the replicas of a newer state of the partition."""
         stale = fencing.leader_and_isr(state.leader_epoch, self.leader_epoch)
-        assert not stale, f"{self.tp}: leader epochs only grow"
+        assert not stale, f"{self.tp}: the leader epoch does not increase"
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_epoch
         self.leader = state.leader if state.leader >= 0 else None
@@ -132,20 +132,27 @@ class ReplicaState:
         log = self.log
         assert log.start_offset <= self.high_watermark <= log.end_offset, (
             f"{self.tp}: log start {log.start_offset}, high watermark {self.high_watermark} and "
-            f"log end {log.end_offset} are out of order"
+            f"log end {log.end_offset} are not in this order"
         )
         if self.role is Role.LEADER:
             epoch, high_watermark = self.checked
-            assert self.leader == self.me, f"{self.tp}: leads in the name of {self.leader}"
-            assert self.me in self.isr, f"{self.tp}: a leader is in sync with itself"
-            assert self.isr <= self.maximal_isr, f"{self.tp}: the maximal ISR lacks a member"
+            assert self.leader == self.me, (
+                f"{self.tp}: this replica leads, but its leader is {self.leader}"
+            )
+            assert self.me in self.isr, f"{self.tp}: the leader is not in the ISR"
+            assert self.isr <= self.maximal_isr, (
+                f"{self.tp}: the maximal ISR lacks a member of the ISR"
+            )
             assert log.epochs.latest == self.leader_epoch, (
-                f"{self.tp}: leads in epoch {self.leader_epoch}, its log in {log.epochs.latest}"
+                f"{self.tp}: the leader's epoch is {self.leader_epoch}, but the last epoch "
+                f"of its log is {log.epochs.latest}"
             )
             assert self.leader_epoch > epoch or self.high_watermark >= high_watermark, (
                 f"{self.tp}: the high watermark went back within epoch {epoch}"
             )
-            assert self.exposed <= self.high_watermark, f"{self.tp}: showed more than is committed"
+            assert self.exposed <= self.high_watermark, (
+                f"{self.tp}: consumers were shown records above the high watermark"
+            )
             self.checked = (self.leader_epoch, self.high_watermark)
 
     @property

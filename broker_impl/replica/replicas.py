@@ -157,7 +157,7 @@ class Replicas(HostedReplicas):
         if partition is None:
             return AppendResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         done, *effects = partition.handle(event, self.clock())
-        assert isinstance(done, AppendDone), "an append is answered first"
+        assert isinstance(done, AppendDone), "the first effect of an append is its result"
         for effect in effects:
             self.on_effect(effect)
         return done.result

@@ -10,7 +10,7 @@ from broker_impl.errors import ErrorCode
 
 def answer_join(member: Member, error: ErrorCode, effects: list[Effect]) -> None:
     """Answer a member's parked join with an error."""
-    assert member.joining is not None, "a parked join is answered"
+    assert member.joining is not None, "a waiting JoinGroup request is answered"
     member_id = "" if error is ErrorCode.UNKNOWN_MEMBER_ID else member.id
     answer = JoinAnswer(error=error, member_id=member_id)
     effects.append(Answered(member.joining, answer))
@@ -19,7 +19,7 @@ def answer_join(member: Member, error: ErrorCode, effects: list[Effect]) -> None
 
 def answer_sync(member: Member, error: ErrorCode, effects: list[Effect]) -> None:
     """Answer a member's parked sync with an error."""
-    assert member.syncing is not None, "a parked sync is answered"
+    assert member.syncing is not None, "a waiting SyncGroup request is answered"
     effects.append(Answered(member.syncing, SyncAnswer(error=error)))
     member.syncing = None
 

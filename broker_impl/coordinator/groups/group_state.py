@@ -54,7 +54,7 @@ class GroupState:
     def become(self, state: State) -> None:
         """Change the state; only permitted transitions exist."""
         assert states.may_follow(state, self.state), (
-            f"{self.name}: {self.state.value} is not followed by {state.value}"
+            f"{self.name}: the group cannot change from {self.state.value} to {state.value}"
         )
         self.state = state
         self.state_since_ms = self.now_ms
@@ -71,19 +71,25 @@ class GroupState:
         """Check the invariants that hold between any two events."""
         state, members = self.state, self.members
         if state in (State.COMPLETING, State.STABLE):
-            assert members, f"{self.name}: {state.value} without members"
-            assert self.protocol is not None, f"{self.name}: {state.value} without a protocol"
-            assert self.leader in members, f"{self.name}: the leader is no member"
+            assert members, f"{self.name}: the group is {state.value} without members"
+            assert self.protocol is not None, (
+                f"{self.name}: the group is {state.value} without a protocol"
+            )
+            assert self.leader in members, f"{self.name}: the leader is not a member"
         if state is State.EMPTY:
-            assert not members, f"{self.name}: Empty with members"
+            assert not members, f"{self.name}: the group is Empty, but has members"
         joining = sum(member.joining is not None for member in members.values())
         syncing = sum(member.syncing is not None for member in members.values())
-        assert not joining or state is State.PREPARING, f"{self.name}: joins parked in {state}"
-        assert not syncing or state is State.COMPLETING, f"{self.name}: syncs parked in {state}"
+        assert not joining or state is State.PREPARING, (
+            f"{self.name}: JoinGroup requests wait while the group is {state}"
+        )
+        assert not syncing or state is State.COMPLETING, (
+            f"{self.name}: SyncGroup requests wait while the group is {state}"
+        )
         statics = {m.instance_id: m.id for m in members.values() if m.instance_id is not None}
         assert statics == self.static, f"{self.name}: static members out of step"
         assert (self.join_deadline < rules.NEVER) == (state is State.PREPARING), (
-            f"{self.name}: a rebalance ends, and ends once"
+            f"{self.name}: a rebalance has a deadline, and only a rebalance has one"
         )
 
     @property
