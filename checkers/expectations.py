@@ -1,24 +1,19 @@
-"""The contract: what a run's configuration promises, and so which findings break a promise.
+"""The contract: what a run's configuration promises.
 
 It follows from acks, idempotence, elections, isolation and the way of subscribing: a duplicate is a
 bug with ``enable.idempotence`` and expected without it. ``min.insync.replicas`` = 1 makes no
 difference here: with clean elections, only a lost disk could then lose an acknowledged record.
+:mod:`checkers.anomalies.legality` has the rules by which a contract permits findings.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from checkers.kernels.rows import SETTLED_NS, Found
+from checkers.kernels.rows import SETTLED_NS
 from model.plan import Plan
 
-INFORMATION = ("unseen-delayed", "unseen-unchecked", "G0", "G1c", "int-send-skip")
-"""Anomalies that no contract forbids: a late record is not lost, an unchecked one is not known to
-be, and Kafka never isolates writes. One finding stands for all others of its kind, which are folded
-into it."""
-
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
-
 
 PATIENCE_S = 30
 """Seconds for which a standstill is tolerated beyond the timeouts that may cause it."""
@@ -48,11 +43,6 @@ KNOWN = (
 misspelt name would go unnoticed. ``transaction.version`` is Kafka's feature (KIP-890) and not a
 broker setting here: the brokers of this project implement version 1, and are judged as if it were
 2."""
-
-_LATE = ("precommitted-read", "dirty-read", "wr-cycle", "lso-ahead")
-_LATE_OF_TXN = ("G1a", "lost-write", "torn-transaction")
-"""Anomalies of a late commit or abort that ends the producer's next transaction (KAFKA-17754).
-Those of ``_LATE_OF_TXN`` count only for transactions."""
 
 
 class BadSetting(ValueError):
@@ -146,75 +136,9 @@ class Contract:
         )
 
     @property
-    def _loses(self) -> bool:
+    def loses(self) -> bool:
         """Whether acknowledged records may be lost."""
         return self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
-
-    def _of_former_leader(self, found: Found) -> bool:
-        """Whether a replaced leader that has not heard of its successor may have given this
-        answer."""
-        return found.variant == "stale" and found.also[0] <= self.hears_s
-
-    def allows(self, found: Found) -> bool:
-        """Return whether the contract permits this finding."""
-        if found.anomaly in INFORMATION or (self.late_ends and _is_of_late_end(found)):
-            return True
-        if found.anomaly in ("phantom", "misrouted", "stuck", "G1c-process", "G1c-realtime"):
-            return False
-        if found.anomaly in ("stuck-lso", "stuck-producer", "stuck-group"):
-            of_group = found.anomaly == "stuck-group"
-            time_out_s = self.member_timeout_s if of_group else self.transaction_timeout_s
-            return found.also[0] <= PATIENCE_S + time_out_s
-        if found.anomaly == "G1a":
-            return found.variant == "txn" and not self.read_committed
-        if self.unclean_elections:
-            return True
-        match found.anomaly:
-            case "lost-write" | "torn-transaction":
-                # a record that was read was on all in-sync replicas
-                lost = self._loses and found.variant != "read"
-                if found.variant == "deleted":
-                    return lost or found.also[0] >= self.delete_retention_ms
-                # a read of uncommitted records does not prove that they were committed
-                return lost or (found.variant == "proven" and not self.read_committed)
-            case "stale-key":
-                return self._loses or (found.variant == "proven" and not self.read_committed)
-            case "resurrected-key":
-                return self._loses or found.also[0] >= self.delete_retention_ms
-            case "eos-mismatch":
-                # an output was read, but perhaps before it was committed
-                return found.variant == "proven" and not self.read_committed
-            case "precommitted-read" | "dirty-read" | "wr-cycle":
-                return not self.read_committed
-            case "duplicate":
-                return found.variant == "deleted" or not self.idempotent
-            case "inconsistent-offsets":
-                return found.variant == "ack" and self.acks != "all" and self.replication_factor > 1
-            case "nonmonotonic-send" | "int-nonmonotonic-send":
-                reordered = not self.idempotent and self.in_flight > 1
-                return self.acks == "0" or reordered or (self._loses and found.variant == "ack")
-            case "realtime-order":
-                return self.acks == "0" or (self._loses and found.variant == "ack")
-            case "poll-skip" | "nonmonotonic-poll":
-                return self.subscribes
-            case "commit-regression" | "lost-commit":
-                return self._of_former_leader(found)
-            case "hw-regress" | "lso-regress" | "log-start-regress":
-                return self._of_former_leader(found)
-            case "acked-above-end":  # a record that was read is on all in-sync replicas
-                is_lost = self._loses and found.variant != "read"
-                return is_lost or self._of_former_leader(found)
-            case "commit-ahead":
-                return found.variant == "alone"
-            case "resume-gap":
-                return found.variant == "start" and self.begins_at_end
-            case _:
-                return False
-
-
-def _is_of_late_end(found: Found) -> bool:
-    of_txn = found.anomaly in _LATE_OF_TXN and found.variant in ("txn", "proven")
-    return of_txn or found.anomaly in _LATE
 
 
 def _acks(values: Mapping[str, str]) -> str:

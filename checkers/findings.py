@@ -7,20 +7,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.expectations import INFORMATION, Contract
+from checkers import anomalies
+from checkers.anomalies import INVARIANT, Anomaly
+from checkers.expectations import Contract
+from checkers.invariants.table import STUCK, VIOLATIONS
 from checkers.kernels.rows import Found, at
 from checkers.tables import Tables
 from model.finding import Finding
-from model.violation import Violation
+from model.violation import BadRecord, Violation
 
 KILLED = -9
 """The status of SIGKILL, which comes from outside (the out-of-memory killer, a user) and says
 nothing about a node."""
 
-INVARIANT = "invariant:"
-"""Prefix of the anomalies of white-box checks, which no client need have noticed."""
-STUCK = "stuck"
-"""The one anomaly of white-box checks that has the name that the black-box checks use."""
+
+CRASH = "crash"
+"""The anomaly of a node of the cluster that exited by itself."""
 
 SCHEMA = pa.schema(
     [
@@ -52,14 +54,14 @@ def findings(
     results = [
         Finding(
             anomaly=f.anomaly,
-            legal=contract.allows(f),
+            legal=anomalies.is_legal(f, contract),
             key=f.key,
             group=f.group,
             partition=None if f.key is None else _partition(f.key),
             offset=f.offset,
             value=f.value,
             ops=f.ops,
-            faults=blamed(f.ops, tables),
+            faults=overlapping_faults(f.ops, tables),
             why=f.why,
             folded=f.folded,
         )
@@ -72,8 +74,8 @@ def findings(
     )
 
 
-def called(violation: Violation) -> str:
-    """Return the name of the anomaly that a violation is."""
+def anomaly_of(violation: Violation) -> str:
+    """Return the id of the anomaly that a violation is."""
     name = violation.invariant
     return name if name == STUCK else INVARIANT + name
 
@@ -81,9 +83,11 @@ def called(violation: Violation) -> str:
 def _of_violation(violation: Violation, tables: Tables) -> Finding:
     """Convert a violation. It is never legal: invariants that the run's settings excuse are not
     checked."""
+    if violation.invariant not in VIOLATIONS:
+        raise BadRecord(f"{violation.invariant!r} is no invariant of this version")
     time_ns = violation.time_ns
     return Finding(
-        anomaly=called(violation),
+        anomaly=anomaly_of(violation),
         legal=False,
         key=violation.key,
         partition=None if violation.key is None else _partition(violation.key),
@@ -98,12 +102,12 @@ def crashes(tables: Tables) -> list[Finding]:
     that."""
     return [
         Finding(
-            anomaly="crash",
+            anomaly=CRASH,
             legal=False,
             ops=(crash.op,),
-            faults=blamed((crash.op,), tables),
-            why=f"{crash.node} exited unexpectedly with {_status(crash.status)} at "
-            f"{at(crash.time_ns)}; its last line: {crash.last_line or 'none'}",
+            faults=overlapping_faults((crash.op,), tables),
+            why=f"{crash.node} ended by itself with {_status(crash.status)} at"
+            f" {at(crash.time_ns)}; its last line: {crash.last_line or 'none'}",
         )
         for crash in tables.crashes
         if crash.serves and crash.status != KILLED
@@ -114,7 +118,7 @@ def _status(status: int) -> str:
     return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def blamed(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
+def overlapping_faults(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
     """Return the faults that were active between the first and the last event of the evidence. An
     operation counts from its invocation, as its answer may have waited until a fault was healed."""
     if not ops:
@@ -133,25 +137,30 @@ def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:
 
 
 def counts(results: Iterable[Finding], *, legal: bool) -> dict[str, int]:
-    """Count the findings by anomaly: distinct (partition, value) or (partition, offset), and
-    distinct findings where no single partition is concerned."""
+    """Count the distinct findings by anomaly, and those that one finding stands for.
+
+    Raises :class:`~checkers.anomalies.UnknownAnomaly`.
+    """
     places: dict[str, set[tuple[str | int | None, ...]]] = {}
-    information: Counter[str] = Counter()
+    folded: Counter[str] = Counter()
     for f in results:
         if f.legal == legal:
-            if f.anomaly in INFORMATION:
-                information[f.anomaly] += f.folded  # others of the same kind
-            if f.key is None and f.ops:  # has no place in a log
-                places.setdefault(f.anomaly, set()).add(f.ops)
-                continue
-            by_offset = f.anomaly.startswith((INVARIANT, "inconsistent-offsets")) or (
-                f.anomaly.endswith(("poll-skip", "nonmonotonic-poll"))
-            )
-            if f.group is not None:  # each contradicts another commit, or another assignment
-                places.setdefault(f.anomaly, set()).add((f.group, f.key, *f.ops))
-                continue
-            places.setdefault(f.anomaly, set()).add((f.key, f.offset if by_offset else f.value))
-    return {anomaly: len(found) + information[anomaly] for anomaly, found in sorted(places.items())}
+            anomaly = anomalies.of(f.anomaly)
+            places.setdefault(f.anomaly, set()).add(_place(f, anomaly))
+            if anomaly.is_information:
+                folded[f.anomaly] += f.folded
+    return {anomaly: len(found) + folded[anomaly] for anomaly, found in sorted(places.items())}
+
+
+def _place(f: Finding, anomaly: Anomaly) -> tuple[str | int | None, ...]:
+    """Return what distinguishes a finding from others of the same anomaly."""
+    match anomaly.counted_by:
+        case "witnesses":
+            return f.group, f.key, *f.ops
+        case "offset":
+            return f.key, f.offset
+        case "value":
+            return f.key, f.value
 
 
 def write(path: Path, results: Sequence[Finding]) -> None:

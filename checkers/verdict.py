@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from checkers import findings, material, uniqueness
-from checkers.expectations import INFORMATION
+from checkers import anomalies, findings, material, uniqueness
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.checker_runs import Receipt
 from checkers.kernels.consumption import NOTHING, Consumption, merged
@@ -30,8 +29,6 @@ _CRASHED = "the checker "
 
 LATE_MS = 1000
 """A schedule that is late by less than this is not mentioned."""
-WATCHED = "simulated"
-"""The target whose runs white-box checks watch."""
 
 
 class CheckerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -139,6 +136,7 @@ def conclude(
     run: Plan | None,
     plan: Mapping[str, Any],
     watched: Record | None = None,
+    must_be_watched: bool = False,
     whole: Sequence[Receipt] = (),
 ) -> Verdict:
     """Combine reports and findings into the verdict of a history.
@@ -148,25 +146,20 @@ def conclude(
     every partition, so a partition without one was not read to its end; in a bare history
     (``None``), a partition counts as read to its end when every acknowledged record was read.
     ``plan`` is what the verdict says about the plan; ``watched`` is what white-box checks recorded,
-    where there were any.
+    where there were any. ``must_be_watched`` says that the run's target always records that.
     """
-    anomalies, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
+    illegal, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
     snapshots = 0 if watched is None or watched.end is None else watched.end.snapshots
     nodes = 0 if run is None else run.brokers + 1
-    seen = material.Seen(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
-    checkers = _checkers(reports, whole, results, seen)
+    material_ = material.Seen(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
     if run is not None and run.schedule:
         evidence["faults_late_ms"] = _late_ms(tables, run)
     if watched is not None:
         evidence["snapshots"] = snapshots
-        broken = any(f.anomaly.startswith(findings.INVARIANT) for f in results)
-        checkers["invariants"] = CheckerResult(
-            valid=not broken, seconds=0.0, judged=material.judged("invariants", seen)
-        )
     reasons = [
         *_crashes(reports, whole),
-        *_unwatched(run, watched),
+        *_unwatched(watched, must_be_watched=must_be_watched),
         *_doubts(tables),
         *uniqueness.reasons(tables.repeated, tables.keys),
         *_too_little(tables, evidence, late, allowed),
@@ -174,25 +167,23 @@ def conclude(
         *_unforeseen(tables),
     ]
     return Verdict(
-        valid=False if anomalies else "unknown" if reasons else True,
-        anomalies=anomalies,
+        valid=False if illegal else "unknown" if reasons else True,
+        anomalies=illegal,
         allowed=allowed,
         evidence=evidence,
         unknown_because=tuple(reasons),
         notes=tuple(_notes(tables)),
-        checkers=checkers,
+        checkers=_checkers(reports, whole, results, material_, is_watched=watched is not None),
         availability=_availability(reports.values()),
         consumption=merged(report.consumption for report in reports.values()),
         plan=dict(plan),
     )
 
 
-def _unwatched(run: Plan | None, watched: Record | None) -> list[str]:
-    """Return why a run was not fully watched. A simulated run is watched from beginning to end; on
-    other targets that is not possible."""
+def _unwatched(watched: Record | None, *, must_be_watched: bool) -> list[str]:
+    """Return why a run was not fully watched by white-box checks."""
     if watched is None:
-        is_missing = run is not None and run.target == WATCHED
-        return ["the brokers' state was not watched"] if is_missing else []
+        return ["the brokers' state was not watched"] if must_be_watched else []
     return [] if watched.end is not None else ["the brokers' state was not watched to the end"]
 
 
@@ -361,76 +352,28 @@ def _crashes(reports: Mapping[str, Report], whole: Iterable[Receipt]) -> list[st
     ]
 
 
-_CHECKER_OF = {
-    "lost-write": "loss",
-    "duplicate": "duplicates",
-    "inconsistent-offsets": "offsets",
-    "phantom": "phantom",
-    "misrouted": "misrouted",
-    "G1a": "phantom",
-    "G1c-process": "early",
-    "G1c-realtime": "early",
-    "nonmonotonic-send": "order",
-    "int-nonmonotonic-send": "order",
-    "realtime-order": "order",
-    "poll-skip": "polls",
-    "int-poll-skip": "polls",
-    "nonmonotonic-poll": "polls",
-    "int-nonmonotonic-poll": "polls",
-    "stuck": "availability",
-    "crash": "crashes",
-    "torn-transaction": "torn",
-    "precommitted-read": "precommitted",
-    "dirty-read": "transactions",
-    "zombie-write": "transactions",
-    "lso-ahead": "transactions",
-    "wr-cycle": "cycles",
-    "G1c": "cycles",
-    "G0": "cycles",
-    "lost-commit": "commits",
-    "commit-regression": "commits",
-    "commit-mismatch": "commits",
-    "commit-ahead": "deliveries",
-    "resume-gap": "deliveries",
-    "resume-overlap": "deliveries",
-    "double-owner": "owners",
-    "subscribed-deletion": "owners",
-    "hw-regress": "watermarks",
-    "lso-regress": "watermarks",
-    "log-start-regress": "watermarks",
-    "acked-above-end": "watermarks",
-    "stuck-lso": "watermarks",
-    "stuck-group": "progress",
-    "stuck-producer": "producers",
-    "eos-mismatch": "outputs",
-    "stale-key": "compacted",
-    "resurrected-key": "compacted",
-}
-
-
-ANOMALIES = (*_CHECKER_OF, *INFORMATION)
-"""The names of all anomalies except those of broken invariants
-(:data:`~checkers.findings.INVARIANT`)."""
-
-
 def _checkers(
     reports: Mapping[str, Report],
     whole: Iterable[Receipt],
     results: Sequence[Finding],
-    seen: material.Seen,
+    material_: material.Seen,
+    *,
+    is_watched: bool,
 ) -> dict[str, CheckerResult]:
     seconds: defaultdict[str, float] = defaultdict(float, {"crashes": 0.0})
+    if is_watched:
+        seconds["invariants"] = 0.0
     crashed = set()
     for receipt in chain(whole, *(report.receipts for report in reports.values())):
         seconds[receipt.checker] += receipt.seconds
         if receipt.crash is not None:
             crashed.add(receipt.checker)
-    convicted = {_CHECKER_OF.get(f.anomaly) for f in results if not f.legal}
+    convicted = {anomalies.of(f.anomaly).checker for f in results if not f.legal}
     return {
         name: CheckerResult(
             valid=False if name in convicted else "unknown" if name in crashed else True,
             seconds=round(spent, 3),
-            judged=material.judged(name, seen),
+            judged=material.judged(name, material_),
         )
         for name, spent in sorted(seconds.items())
     }

@@ -4,8 +4,8 @@ This one looks for holes. Offsets of a log without transactions and compaction a
 that appears nowhere in the history, between two that do, is therefore a record that no client sent
 or read.
 
-To add a checker to every verdict, call it in ``checkers/kernels/key.py``, define in
-``checkers/expectations.py`` when its anomaly is legal, and describe it in ``docs/anomalies.md``.
+To add a checker to every verdict, call it in ``checkers/kernels/key.py`` and add its anomaly to the
+table in ``checkers/anomalies/``, which says what it means and when it is legal.
 """
 
 import tempfile

@@ -1,14 +1,15 @@
 """The documents name what exists: their tables are compared with those of the code."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from broker_impl.api.table import APIS
-from checkers import expectations, invariants
+from checkers import anomalies
+from checkers.anomalies import Anomaly, page
 from harness.app import catalogue
-from harness.app.report.findings import MEANING
 
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"]
@@ -47,18 +48,28 @@ def test_readme_lists_all_names(option: str, names: list[str], repository: Path)
     assert set(re.findall(r"`([\w-]+)`", row)) == set(names)
 
 
-def test_every_anomaly_is_explained(repository: Path) -> None:
-    """Every anomaly has a row in docs/anomalies.md and a sentence in the report."""
+def test_anomalies_are_those_of_the_table(repository: Path) -> None:
+    """docs/anomalies.md has the tables that ``python -m checkers.anomalies.page`` prints."""
     text = (repository / "docs" / "anomalies.md").read_text()
-    explained = set(re.findall(r"^\| `([\w-]+)` \|", text, re.M))
-    kernels = Path(expectations.__file__).parent / "kernels"
-    sources = (*kernels.glob("*.py"), kernels.parent / "findings.py")
-    source = "".join(path.read_text() for path in sources)
-    reported = set(re.findall(r'anomaly="([\w-]+)"', source)) | {
-        prefix + name for name in ("poll-skip", "nonmonotonic-poll") for prefix in ("", "int-")
-    }
-    assert {"nonmonotonic-send", "G1a"} < explained
-    assert reported <= explained == set(MEANING)
+    tables = re.findall(r"^\| id \|.*\n(?:\|.*\n)+", text, re.M)
+    assert tables == [page.of_histories(), page.of_state()]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "selects"),
+    [
+        ("This\napplies to", r"\. The workloads", lambda a: a.excused_by_late_end is not None),
+        ("legal except", ": a config", lambda a: not a.is_excused_by_unclean_elections),
+    ],
+)
+def test_sentences_about_anomalies_name_those_of_the_table(
+    begin: str, end: str, selects: Callable[[Anomaly], bool], repository: Path
+) -> None:
+    """The anomalies that a setting makes legal, or does not, are the same in text and table."""
+    text = (repository / "docs" / "anomalies.md").read_text()
+    (sentence,) = re.findall(f"{begin}(.*?){end}", text, re.S)
+    named = re.findall(r"`([\w-]+)`", sentence)
+    assert sorted(named) == sorted(a.id for a in anomalies.OF_HISTORIES.values() if selects(a))
 
 
 def test_served_versions_are_those_of_the_table(repository: Path) -> None:
@@ -74,13 +85,3 @@ def test_served_versions_are_those_of_the_table(repository: Path) -> None:
         return f"v{first}" if first == last else f"v{first}–v{last}"  # noqa: RUF001 - as printed
 
     assert told == {key: spoken(api.served) for key, api in APIS.items()}
-
-
-def test_every_invariant_is_explained(repository: Path) -> None:
-    """Every invariant has a row in docs/anomalies.md and a sentence in the report."""
-    text = (repository / "docs" / "anomalies.md").read_text()
-    explained = set(re.findall(r"^\| `invariant:([\w-]+)` \|", text, re.M))
-    folder = Path(invariants.__file__).parent
-    source = "".join(path.read_text() for path in folder.glob("*.py") if path.stem != "__init__")
-    named = {name for name in invariants.MEANING if f'"{name}"' in source}
-    assert named == explained == set(invariants.MEANING)

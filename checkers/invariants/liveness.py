@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from checkers.invariants.step import Rules, Step
+from checkers.invariants.table import STUCK
 from model.snapshot import PartitionState
 from model.violation import Violation
 
@@ -43,7 +44,7 @@ class Liveness:
         self._judged = since
         for key, state, lacks in lacking:
             yield step.violation(
-                "stuck",
+                STUCK,
                 f"{self._bound_s:g} s after the last heal {lacks}",
                 key=key,
                 brokers=state.replicas,

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from checkers.invariants.table import VIOLATIONS
 from model.snapshot import BrokerState, ClusterState, PartitionState, ReplicaState
 from model.violation import Violation
 
@@ -84,7 +85,10 @@ class Step:
         brokers: tuple[int, ...] = (),
         epochs: tuple[int, ...] = (),
     ) -> Violation:
-        """Return a violation at the time of this snapshot."""
+        """Return a violation at the time of this snapshot. Raises :class:`ValueError` for a name
+        that the table of invariants does not have."""
+        if invariant not in VIOLATIONS:
+            raise ValueError(f"{invariant!r} is no invariant of checkers.invariants.table")
         return Violation(
             invariant=invariant,
             time_ns=self.now.time_ns,

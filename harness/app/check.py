@@ -17,12 +17,14 @@ from checkers import findings as findings_
 from checkers import inline as inline_
 from checkers import tables as tables_
 from checkers import verdict as verdict_
+from checkers.anomalies import INVARIANT
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels as whole_
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
 from harness.app import (
+    catalogue,
     command_line,
     files,
     judgements,
@@ -198,6 +200,7 @@ def _concluded(
         run=plan,
         plan=_named(plan),
         watched=watched,
+        must_be_watched=_must_be_watched(plan),
         whole=whole.receipts,
     )
     return Judged(verdict, results)
@@ -206,6 +209,13 @@ def _concluded(
 def _named(plan: Plan | None) -> dict[str, Any]:
     """Return the fields of the plan that a verdict repeats."""
     return {} if plan is None else {k: getattr(plan, k) for k in ("workload", "target", "seed")}
+
+
+def _must_be_watched(plan: Plan | None) -> bool:
+    """Return whether white-box checks watch every run of the plan's target from its beginning to
+    its end."""
+    target = None if plan is None else catalogue.TARGETS.get(plan.target)
+    return target is not None and target.is_virtual
 
 
 def _watched(folder: Path | None) -> Record | None:
@@ -351,7 +361,7 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
     """
     lines = []
     anomalies = verdict.anomalies
-    for anomaly in sorted(anomalies, key=lambda name: name.startswith(findings_.INVARIANT)):
+    for anomaly in sorted(anomalies, key=lambda name: name.startswith(INVARIANT)):
         count = anomalies[anomaly]
         first = next(f for f in findings if f.anomaly == anomaly and not f.legal)
         place = _place(first)

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.histories import PHANTOM_FROM, World
-from checkers import findings, inline
-from checkers.expectations import INFORMATION, Contract
+from checkers import anomalies, findings, inline
+from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from checkers.kernels.rows import Found
 from checkers.tables import Tables
@@ -44,7 +44,7 @@ def standing(tables: Tables) -> list[Found]:
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
     assert not [receipt for receipt in receipts if receipt.crash]
-    return [f for f in told.found if f.anomaly not in INFORMATION]
+    return [f for f in told.found if not anomalies.of(f.anomaly).is_information]
 
 
 def illegal(tables: Tables) -> dict[str, int]:
@@ -312,7 +312,7 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
         )
         assert one == other
         found = [f for report in one.values() for f in report.found]
-        assert len([f for f in found if f.anomaly not in INFORMATION]) == 3 * seed
+        assert len([f for f in found if not anomalies.of(f.anomaly).is_information]) == 3 * seed
 
 
 @pytest.mark.spark

@@ -344,14 +344,16 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("target", "reasons"),
-    [("simulated", ("the brokers' state was not watched",)), ("processes", ())],
+    ("must_be_watched", "reasons"),
+    [(True, ("the brokers' state was not watched",)), (False, ())],
 )
-def test_a_run_in_a_world_is_watched(histories: Any, target: Any, reasons: tuple[str, ...]) -> None:
-    """A simulated run without the records of white-box checks is unknown."""
+def test_a_run_that_must_be_watched_is_unknown_without_a_record(
+    histories: Any, must_be_watched: bool, reasons: tuple[str, ...]
+) -> None:
+    """A run on a target that always watches is unknown without the records of white-box checks."""
     tables = histories.tables("s:x=a@0 p:x=a@0 c:x@1")
     reports = inline.judge(tables, lambda done: None)
-    told = conclude(tables, reports, [], run=Plan(target=target), plan={})
+    told = conclude(tables, reports, [], run=Plan(), plan={}, must_be_watched=must_be_watched)
     assert told.unknown_because == reasons
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers import invariants
-from checkers.findings import INVARIANT
+from checkers import anomalies
+from checkers.anomalies import INVARIANT
 from harness.app.report.columns import INFO, NO_KEY, SEVERAL_KEYS, Columns, keys_of
 from harness.app.report.event_text import Record, described, shared_records, struck
 from harness.app.report.faults import Fault
@@ -29,55 +29,6 @@ AROUND = 3
 """The number of events of the same partition, and of faults, shown before and after a witness."""
 SEARCHED = 4000
 """How many events are searched for them."""
-
-MEANING = {
-    "lost-write": "An acknowledged record is missing from the log: a reader went past its offset.",
-    "duplicate": "One record is in the log at more than one offset.",
-    "inconsistent-offsets": "One offset of one partition holds different records.",
-    "unseen-delayed": "An acknowledged record was read late: a reader had been past it before.",
-    "unseen-unchecked": "No reader read as far as the offset of an acknowledged record.",
-    "phantom": "A record was read that no process had sent.",
-    "misrouted": "A record was read from another partition than it was sent to.",
-    "G1a": "A record was read whose send is known to have failed.",
-    "torn-transaction": "Some records of one transaction can be read, others of it are missing.",
-    "precommitted-read": "A transaction read its own record before it was committed.",
-    "dirty-read": "A record was read while the transaction that had sent it was still open.",
-    "zombie-write": "A transaction took effect after another producer had taken over its id.",
-    "lso-ahead": "A leader reported a last stable offset above a record of an open transaction.",
-    "wr-cycle": "Transactions read each other's records in a cycle: none can have been first.",
-    "G0": "Records of transactions are interleaved: each comes before the other.",
-    "G1c": "Transactions depend on each other in a cycle of reads and writes.",
-    "G1c-process": "A process read a record before it began to send it.",
-    "G1c-realtime": "A record was read before another process began to send it.",
-    "int-send-skip": "Between two records of one operation are records of other operations.",
-    "nonmonotonic-send": "One producer's later record got an earlier offset.",
-    "int-nonmonotonic-send": "Within one operation, a later record got an earlier offset.",
-    "nonmonotonic-poll": "A consumer read an earlier offset after a later one.",
-    "int-nonmonotonic-poll": "Within one poll, an earlier offset came after a later one.",
-    "poll-skip": "A consumer skipped a record that others could read.",
-    "int-poll-skip": "Within one poll, a consumer skipped a record that others could read.",
-    "realtime-order": "A record sent after another's acknowledgement got an earlier offset.",
-    "commit-regression": "A committed offset went back to an earlier value.",
-    "lost-commit": "A committed offset is gone.",
-    "commit-mismatch": "A committed offset has other metadata than it was committed with.",
-    "commit-ahead": "A committed offset is beyond all records that the group received.",
-    "resume-gap": "A member began after the committed offset, and skipped records.",
-    "resume-overlap": "A member began before the committed offset.",
-    "double-owner": "Two members of a group owned one partition.",
-    "subscribed-deletion": "A committed offset was deleted while a member owned the partition.",
-    "eos-mismatch": "An input became committed output more than once, or never.",
-    "stale-key": "A reader passed the last record of a record key, and got an older one or none.",
-    "resurrected-key": "A reader passed the tombstone of a record key, and kept its record.",
-    "hw-regress": "A high watermark went back.",
-    "lso-regress": "A last stable offset went back.",
-    "log-start-regress": "The start of a log went back.",
-    "acked-above-end": "A leader reported a log end below a record that had been acknowledged.",
-    "stuck-lso": "A transaction is never ended, and blocks the readers of its partition.",
-    "stuck-producer": "A transactional producer makes no progress, although all faults are healed.",
-    "stuck-group": "A group receives no records of a partition, although all faults are healed.",
-    "stuck": "A partition accepts no records, although all faults are healed.",
-    "crash": "A broker or ZooKeeper exited although nothing had asked it to.",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +153,7 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
                     lines=lines,
                 )
             )
-        meaning = _meaning(anomaly)
+        meaning = anomalies.summary(anomaly)
         found.append(Group(anomaly, meaning, legal, rows.num_rows, shown))
     return found
 
@@ -217,13 +168,9 @@ def headlines(table: pa.Table | None, faults: Sequence[Fault]) -> list[Headline]
         if not legal:
             first = _finding(rows.slice(0, 1).to_pylist()[0])
             blamed = [by_id[number] for number in sorted(first.faults) if number in by_id]
-            found.append(Headline(anomaly, _meaning(anomaly), rows.num_rows, first, blamed))
+            meaning = anomalies.summary(anomaly)
+            found.append(Headline(anomaly, meaning, rows.num_rows, first, blamed))
     return found
-
-
-def _meaning(anomaly: str) -> str:
-    name = anomaly.removeprefix(INVARIANT)
-    return MEANING.get(anomaly, "") if name == anomaly else invariants.MEANING.get(name, "")
 
 
 def _by_anomaly(table: pa.Table) -> list[tuple[str, bool, pa.Table]]:

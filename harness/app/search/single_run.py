@@ -84,7 +84,7 @@ def _seen_s(record: Path) -> dict[str, tuple[float, float]]:
     """Return, by anomaly, when an invariant check first saw it; a single snapshot witnesses it."""
     found: dict[str, tuple[float, float]] = {}
     for seen in violation.read(record).violations:
-        found.setdefault(findings_.called(seen), (seen.time_ns / 1e9, seen.time_ns / 1e9))
+        found.setdefault(findings_.anomaly_of(seen), (seen.time_ns / 1e9, seen.time_ns / 1e9))
     return found
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from checkers.findings import INVARIANT
-from checkers.verdict import ANOMALIES
+from checkers import anomalies
+from checkers.anomalies import INVARIANT
 from harness.app import judgements, plan_resolution, replay, runtime
 from harness.app.progress import Screen
 from harness.app.refused import Refused
@@ -213,7 +213,7 @@ def _refuse_unknown(origin: Path, wanted: str) -> None:
         if wanted not in found:
             raise Refused(f"--anomaly {wanted}: the run shows only {', '.join(sorted(found))}")
     elif not wanted.startswith(INVARIANT):
-        plan_resolution.known("--anomaly", wanted, ANOMALIES, "docs/anomalies.md")
+        plan_resolution.known("--anomaly", wanted, anomalies.OF_HISTORIES, "docs/anomalies.md")
 
 
 def severity(anomaly: str) -> tuple[bool, bool, str]:

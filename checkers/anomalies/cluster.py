@@ -1,0 +1,121 @@
+"""Anomalies of the cluster itself: ends of logs that go back, standstills and crashes."""
+
+from checkers.anomalies.anomaly import Anomaly
+from checkers.anomalies.legality import (
+    from_former_leader,
+    lost_or_from_former_leader,
+    member_timeout,
+    transaction_timeout,
+)
+
+ANOMALIES = (
+    Anomaly(
+        id="hw-regress",
+        checker="watermarks",
+        summary="A high watermark went back.",
+        definition=(
+            "a leader reported a smaller high watermark than had been reported before the request "
+            "began"
+        ),
+        allows=from_former_leader,
+        legal_when=(
+            "faults explain that a former leader answered from memory ([below](#former-leaders))"
+        ),
+    ),
+    Anomaly(
+        id="lso-regress",
+        checker="watermarks",
+        summary="A last stable offset went back.",
+        definition="`hw-regress` for the last stable offset",
+        allows=from_former_leader,
+        legal_when="as `hw-regress`",
+    ),
+    Anomaly(
+        id="log-start-regress",
+        checker="watermarks",
+        summary="The start of a log went back.",
+        definition=(
+            "`hw-regress` for the log start offset; where records are deleted, it is less than the "
+            "offset in the answer to a deletion. Or a reader that began after such an answer was "
+            "given a record from before the start"
+        ),
+        allows=from_former_leader,
+        legal_when="as `hw-regress`",
+    ),
+    Anomaly(
+        id="acked-above-end",
+        checker="watermarks",
+        summary="A leader reported a high watermark that excludes an acknowledged record.",
+        definition=(
+            "a leader reported a high watermark at or below a record that had been acknowledged, "
+            "or read, before the request began"
+        ),
+        allows=lost_or_from_former_leader,
+        legal_when=(
+            "as `hw-regress`; `acks=0`, or `acks=1` and more than one replica, if the record was "
+            "never read"
+        ),
+    ),
+    Anomaly(
+        id="stuck-lso",
+        checker="watermarks",
+        summary="A transaction is never ended, and blocks the readers of its partition.",
+        definition=(
+            "all faults are healed, and for longer than `transaction.timeout.ms` and 30 s more the "
+            "last stable offset does not change, below the high watermark: a transaction is never "
+            "ended"
+        ),
+        allows=transaction_timeout,
+        legal_when="it lasted less long",
+        is_excused_by_unclean_elections=False,
+    ),
+    Anomaly(
+        id="stuck-producer",
+        checker="producers",
+        summary="A transactional producer fails for long after all faults were healed.",
+        definition=(
+            "all faults are healed, and for longer than `transaction.timeout.ms` and 30 s more at "
+            "least three attempts to take over a transactional id, or to commit with it, fail, by "
+            "any process that holds the id"
+        ),
+        allows=transaction_timeout,
+        legal_when="it lasted less long",
+        counted_by="witnesses",
+        is_excused_by_unclean_elections=False,
+    ),
+    Anomaly(
+        id="stuck-group",
+        checker="progress",
+        summary="A group reads nothing of a partition for long after all faults were healed.",
+        definition=(
+            "all faults are healed, and for longer than `session.timeout.ms`, "
+            "`max.poll.interval.ms` and 30 s more, in which no member joined or left, members poll "
+            "and receive no records of a partition, although other readers have read some there"
+        ),
+        allows=member_timeout,
+        legal_when="it lasted less long",
+        counted_by="witnesses",
+        is_excused_by_unclean_elections=False,
+    ),
+    Anomaly(
+        id="stuck",
+        checker="availability",
+        summary="A partition accepts no records for long after all faults were healed.",
+        definition=(
+            "all faults are healed, producers send to a partition for 30 s more, and none of the "
+            "records is accepted"
+        ),
+        is_excused_by_unclean_elections=False,
+    ),
+    Anomaly(
+        id="crash",
+        checker="crashes",
+        summary="A broker or ZooKeeper exited although nothing had asked it to.",
+        definition=(
+            "a broker or ZooKeeper exited although nothing had asked it to; each exit counts"
+        ),
+        legal_when="never; SIGKILL from outside makes the verdict `unknown` instead",
+        counted_by="witnesses",
+        is_excused_by_unclean_elections=False,
+    ),
+)

@@ -1,0 +1,207 @@
+"""The invariants: what the brokers' state must satisfy, one entry each."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invariant:
+    """A property of every correct cluster, and when it is not checked."""
+
+    id: str
+    """The name of its violations."""
+    rules: str
+    """The rules of Kafka's protocol that it follows from, and the KIP or issue that names it."""
+    summary: str
+    """What a violation means, in one sentence, as the report says it."""
+    holds: str
+    """What holds, as docs/anomalies.md says it."""
+    suspended_under: str = "–"  # noqa: RUF001 - as printed
+    """The settings and events under which it is not checked, as docs/anomalies.md says it."""
+
+
+INVARIANTS = (
+    Invariant(
+        id="log-matching",
+        rules="R4",
+        summary="Below its watermark a replica's log is not what was committed.",
+        holds="below its own watermark a replica agrees with what leaders have committed",
+        suspended_under="unclean elections",
+    ),
+    Invariant(
+        id="leader-completeness",
+        rules="R1",
+        summary="A leader lacks, or has otherwise, what was committed before it.",
+        holds="a leader has, unchanged, everything that leaders up to its own epoch have committed",
+        suspended_under="unclean elections; power losses that left no complete member of the ISR",
+    ),
+    Invariant(
+        id="candidate-completeness",
+        rules="R2",
+        summary="A member of the ISR lacks committed records: it may be elected.",
+        holds=(
+            "the same holds for each running member of the ISR in ZooKeeper, also between two "
+            "snapshots if it truncated its log in between"
+        ),
+        suspended_under="as above; a member that lost power, until it has caught up",
+    ),
+    Invariant(
+        id="truncation-below-hw",
+        rules="E6",
+        summary="A replica truncated its log below what it knew to be committed.",
+        holds="no replica truncates its log below its own watermark",
+        suspended_under="unclean elections; power losses as above",
+    ),
+    Invariant(
+        id="one-log-per-epoch",
+        rules="E3",
+        summary="One offset of one leader epoch is two different batches.",
+        holds="an offset in a leader epoch is one batch, on all brokers and at all times",
+        suspended_under="epochs whose leader lost power",
+    ),
+    Invariant(
+        id="one-leader-per-epoch",
+        rules="E1",
+        summary="Two brokers led a partition in the same epoch.",
+        holds="no two brokers ever lead in one epoch",
+    ),
+    Invariant(
+        id="leader-as-elected",
+        rules="E2",
+        summary="A broker leads that ZooKeeper does not name.",
+        holds=(
+            "no broker leads in an epoch later than ZooKeeper's, and in ZooKeeper's epoch only the "
+            "broker that ZooKeeper names"
+        ),
+    ),
+    Invariant(
+        id="leader-hw-monotone",
+        rules="R7",
+        summary="A leader's high watermark went back within its epoch.",
+        holds=(
+            "in one epoch, and without a restart of the broker, a leader's watermark never goes "
+            "back"
+        ),
+    ),
+    Invariant(
+        id="hw-below-min-isr",
+        rules="R9, KIP-966",
+        summary="The high watermark moved with too few replicas in sync.",
+        holds="the watermark does not move while fewer than `min.insync.replicas` are in sync",
+        suspended_under="brokers that do not promise it (Kafka before 3.7)",
+    ),
+    Invariant(
+        id="isr-superset",
+        rules="R3, KIP-497",
+        summary="A leader counts fewer replicas than the ISR in ZooKeeper has.",
+        holds="a leader in ZooKeeper's epoch counts at least the replicas of the ISR in ZooKeeper",
+    ),
+    Invariant(
+        id="exposed-end-monotone",
+        rules="R7, KIP-207",
+        summary="A leader reported an end of the log to clients that went back later.",
+        holds=(
+            "the end that ListOffsets reported in one epoch is not above one reported in a later "
+            "epoch"
+        ),
+        suspended_under="unclean elections",
+    ),
+    Invariant(
+        id="offsets-in-order",
+        rules="L1",
+        summary="Log start, high watermark and log end are out of order.",
+        holds="log start ≤ high watermark ≤ log end",
+    ),
+    Invariant(
+        id="log-in-order",
+        rules="L5",
+        summary="A log's offsets or leader epochs do not increase.",
+        holds=(
+            "along a log offsets increase and leader epochs never decrease; the last batch ends at "
+            "the log end"
+        ),
+    ),
+    Invariant(
+        id="epoch-cache",
+        rules="E4",
+        summary="A leader epoch cache does not agree with its log, or does not increase.",
+        holds=(
+            "the epoch cache increases strictly, ends within the log, and has the epoch of each "
+            "batch"
+        ),
+    ),
+    Invariant(
+        id="producer-state",
+        rules="P3",
+        summary="The producer state of a log does not agree with its batches.",
+        holds="the producer state equals what a replay of the log gives",
+        suspended_under=(
+            "a log without its beginning: only what the log still shows is compared, and that no "
+            "producer is forgotten whose records are deleted; producers that expired"
+        ),
+    ),
+    Invariant(
+        id="compaction-as-configured",
+        rules="KAFKA-12840",
+        summary="Segments were replaced of a log whose topic is not compacted.",
+        holds=(
+            "segments are replaced only where the `cleanup.policy` that the broker knows asks for "
+            "it"
+        ),
+    ),
+    Invariant(
+        id="state-version",
+        rules="R14",
+        summary="A partition's state changed in ZooKeeper without a conditional write.",
+        holds=(
+            "a partition's state changes by conditional writes: other content has another, later "
+            "version"
+        ),
+    ),
+    Invariant(
+        id="leader-epoch-monotone",
+        rules="E1",
+        summary="Leader epochs went back, or two leaders have the same epoch.",
+        holds=(
+            "leader epochs never go back, neither in ZooKeeper nor on a replica, and another "
+            "leader has another epoch"
+        ),
+    ),
+    Invariant(
+        id="isr-within-replicas",
+        rules="R14, KAFKA-5083",
+        summary="An ISR is empty, lacks the leader, or has a replica that is not assigned.",
+        holds="an ISR is not empty, contains the leader, and contains only assigned replicas",
+    ),
+    Invariant(
+        id="controller-epoch-monotone",
+        rules="E2",
+        summary="Controller epochs went back, or ZooKeeper never assigned one.",
+        holds=(
+            "controller epochs never go back, and no broker or state has one that ZooKeeper has "
+            "not assigned"
+        ),
+    ),
+    Invariant(
+        id="one-controller-per-epoch",
+        rules="E2, KAFKA-6082",
+        summary="Two brokers were the controller of the same epoch.",
+        holds="no two brokers are ever the controller of one epoch",
+    ),
+    Invariant(
+        id="metadata-epoch-monotone",
+        rules="E10, KAFKA-7738",
+        summary="A broker reported an earlier leader to clients than before.",
+        holds=(
+            "without a restart, a broker never reports an earlier leader epoch to clients than "
+            "before"
+        ),
+        suspended_under="topics that were ever deleted",
+    ),
+)
+"""In the order of docs/anomalies.md."""
+
+STUCK = "stuck"
+"""The one violation that the checks of histories find, too, and report under the same name."""
+
+VIOLATIONS = frozenset(invariant.id for invariant in INVARIANTS) | {STUCK}
+"""The names that a violation may have."""
