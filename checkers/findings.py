@@ -37,6 +37,7 @@ SCHEMA = pa.schema(
         pa.field("why", pa.string(), nullable=False),
         pa.field("folded", pa.int64(), nullable=False),
         pa.field("group", pa.string()),
+        pa.field("generation", pa.int64()),
     ]
 )
 
@@ -59,6 +60,7 @@ def findings(
             group=f.group,
             partition=None if f.key is None else _partition(f.key),
             offset=f.offset,
+            generation=f.generation,
             value=f.value,
             ops=f.ops,
             faults=overlapping_faults(f.ops, tables),
@@ -69,9 +71,11 @@ def findings(
     ]
     results += crashes(tables)
     results += [_of_violation(violation, tables) for violation in violations]
-    return sorted(
-        results, key=lambda f: (f.legal, f.anomaly, f.key or "", f.offset or 0, f.value or 0)
-    )
+    return sorted(results, key=_reading_order)
+
+
+def _reading_order(f: Finding) -> tuple[bool, str, str, int, int, int]:
+    return f.legal, f.anomaly, f.key or "", f.offset or 0, f.generation or 0, f.value or 0
 
 
 def anomaly_of(violation: Violation) -> str:

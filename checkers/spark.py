@@ -85,6 +85,7 @@ _FOUND = t.StructType(
         t.StructField("key", t.StringType()),
         t.StructField("group", t.StringType()),
         t.StructField("offset", _LONG),
+        t.StructField("generation", _LONG),
         t.StructField("value", _LONG),
         t.StructField("variant", t.StringType()),
         t.StructField("ops", t.ArrayType(_LONG)),

@@ -16,6 +16,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The consumer group, if the finding is about one."""
     partition: int | None = None
     offset: int | None = None
+    generation: int | None = None
+    """The generation of the group, if the finding is about one."""
     value: int | None = None
     ops: tuple[int, ...] = ()
     """Indices of the events that witness the finding, in the order of its argument."""

@@ -58,7 +58,7 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
                 anomaly="double-owner",
                 key=log.key,
                 group=register.group.name,
-                offset=int(given.generation[begin]),
+                generation=int(given.generation[begin]),
                 ops=(int(given.op[a]), int(given.op[b])),
                 why=f"generation {given.generation[begin]} of group {register.group.name} "
                 f"assigned {log.key} to {told}",

@@ -425,6 +425,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     """The consumer group that it is about, if it is about one."""
     offset: int | None = None
+    generation: int | None = None
+    """The generation of the group that it is about, if it is about one."""
     value: int | None = None
     variant: str = ""
     """A distinction that the contract may need: what shows it (``ack``, ``read``), ``txn`` …"""

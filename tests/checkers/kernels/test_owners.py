@@ -4,11 +4,16 @@ import msgspec
 import pytest
 
 from checkers.kernels.owners import kernel
+from checkers.kernels.rows import Found
 
 
 def told(histories: Any, text: Any) -> list[str]:
     found = kernel(histories.log(text, "x-0"))
-    return [f"{f.anomaly} {f.variant} {f.offset} {f.ops}".replace("  ", " ") for f in found]
+    return [f"{f.anomaly} {f.variant} {place(f)} {f.ops}".replace("  ", " ") for f in found]
+
+
+def place(f: Found) -> str:
+    return f"offset {f.offset}" if f.generation is None else f"generation {f.generation}"
 
 
 TWO = "m1:x m2:x p1:^x-0@0#1| "
@@ -18,25 +23,25 @@ TWO = "m1:x m2:x p1:^x-0@0#1| "
     ("text", "found"),
     [
         (TWO + "p2:^x-1@0#1|", []),
-        (TWO + "p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
+        (TWO + "p2:^x-0@0#1|", ["double-owner generation 1 (5, 7)"]),
         (TWO + "p2:^x-0@0#2|", []),  # the other has not heard of it
         (TWO + "p2:^x-0@0|", []),
-        (TWO + "p1:-x-0#1|^x-0@0#2| p2:^x-0@0#1|", ["double-owner 1 (5, 9)"]),
+        (TWO + "p1:-x-0#1|^x-0@0#2| p2:^x-0@0#1|", ["double-owner generation 1 (5, 9)"]),
         ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one static member, returned
-        ("m1:x#i m2:x#j p1:^x-0@0#1| p2:^x-0@0#1|", ["double-owner 1 (5, 7)"]),
+        ("m1:x#i m2:x#j p1:^x-0@0#1| p2:^x-0@0#1|", ["double-owner generation 1 (5, 7)"]),
         (TWO + "p1:^x-0@0#1|", []),  # reported twice
         # A group ends with its last offset, and the next one begins with generation 1.
         (TWO + "k:x-0 p2:^x-0@0#1|", []),
         (TWO + "k:x-1 p2:^x-0@0#1|", []),
         (TWO + "k?:x-0 p2:^x-0@0#1|", []),
         (TWO + ">k:x-0 p2:^x-0@0#1| <k:x-0", []),
-        (TWO + "k!:x-0 p2:^x-0@0#1|", ["double-owner 1 (5, 9)"]),
-        (TWO + "p2:^x-0@0#1| k:x-0", ["double-owner 1 (5, 7)"]),
-        ("k:x-0 " + TWO + "p2:^x-0@0#1|", ["double-owner 1 (7, 9)"]),
+        (TWO + "k!:x-0 p2:^x-0@0#1|", ["double-owner generation 1 (5, 9)"]),
+        (TWO + "p2:^x-0@0#1| k:x-0", ["double-owner generation 1 (5, 7)"]),
+        ("k:x-0 " + TWO + "p2:^x-0@0#1|", ["double-owner generation 1 (7, 9)"]),
         (TWO + "k:x-0 p2:^x-0@0#1| p1:^x-0@0#1|", []),  # p2 may have joined before the deletion
         (
             TWO + "k:x-0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|",
-            ["double-owner 1 (13, 15)"],
+            ["double-owner generation 1 (13, 15)"],
         ),
     ],
 )
@@ -53,8 +58,8 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (LATER + "k1:x-0@1 p1:-x-0#1|", ["double-owner commit 1 (5, 9, 11)"]),
-        (LATER + "k1:x-0@1 p1:~x-0|", ["double-owner commit 1 (5, 9, 11)"]),
+        (LATER + "k1:x-0@1 p1:-x-0#1|", ["double-owner commit offset 1 (5, 9, 11)"]),
+        (LATER + "k1:x-0@1 p1:~x-0|", ["double-owner commit offset 1 (5, 9, 11)"]),
         (LATER + "k1!:x-0@1 p1:-x-0#1|", []),  # correctly rejected
         (LATER + "k1?:x-0@1", []),
         (LATER + "k1:x-1@1 p1:-x-0#1|", []),
@@ -62,7 +67,7 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
         (LATER + "k1:x-0@1 p1:-x-0#1|^x-0@0#3|", []),  # it may have committed after this
         (
             LATER + "k1:x-0@1 p1:-x-0#1| p1:^x-0@0#3|",
-            ["double-owner commit 1 (5, 9, 11)"],
+            ["double-owner commit offset 1 (5, 9, 11)"],
         ),
         (LATER + "p1:-x-0#1|^x-0@0#3| k1:x-0@1 p1:-x-0#3|", []),
         (LATER + "t1:|!x-0@1 p1:-x-0#1|", []),  # a transaction may not say by which member
@@ -73,12 +78,12 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
         ("m1:x m2:x p2:^x-0@0#5| k:x-0 p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|", []),
         (
             "m1:x m2:x p2:^x-0@0#5| p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|",
-            ["double-owner commit 1 (7, 5, 9)"],
+            ["double-owner commit offset 1 (7, 5, 9)"],
         ),
         # generations that were not reported
         (
             "m1:x m2:x p1:^x-0@0| p2: p2:^x-0@0| k1:x-0@1 p1:-x-0|",
-            ["double-owner commit 1 (5, 9, 11)"],
+            ["double-owner commit offset 1 (5, 9, 11)"],
         ),
         ("m1:x m2:x p2: p1:^x-0@0| p2:^x-0@0| k1:x-0@1 p1:-x-0|", []),
         ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#2| k1:x-0@1 p1:-x-0#1|", []),
@@ -96,12 +101,15 @@ REVOKED = " p1: p1:-x-0#1|"
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (OWNED + "k:x-0 k1:x-0@1" + REVOKED, ["subscribed-deletion 1 (3, 5, 7)"]),
+        (OWNED + "k:x-0 k1:x-0@1" + REVOKED, ["subscribed-deletion offset 1 (3, 5, 7)"]),
         (
             OWNED + "k:x-0 k1:x-0@1 p1: p1:^x-1@0#2|",
             [],
         ),  # it still has it, or may have it again
-        (OWNED + "k:x-0 k1:x-0@1 k1:x-0@2 p1: p1:~x-0|", ["subscribed-deletion 1 (3, 5, 7)"]),
+        (
+            OWNED + "k:x-0 k1:x-0@1 k1:x-0@2 p1: p1:~x-0|",
+            ["subscribed-deletion offset 1 (3, 5, 7)"],
+        ),
         (OWNED + "k!:x-0 k1:x-0@1" + REVOKED, []),  # correctly rejected
         (OWNED + "k?:x-0 k1:x-0@1" + REVOKED, []),
         (OWNED + "k:x-1 k1:x-0@1" + REVOKED, []),
@@ -126,7 +134,7 @@ def test_nothing_is_deleted_that_somebody_owns(histories: Any, text: str, found:
 
 @pytest.mark.parametrize(
     ("frozen_ms", "found"),
-    [(0, []), (3000, []), (6000, ["double-owner commit 1 (5, 10, 13)"])],
+    [(0, []), (3000, []), (6000, ["double-owner commit offset 1 (5, 10, 13)"])],
 )
 def test_a_member_that_stood_still(histories: Any, frozen_ms: int, found: list[str]) -> None:
     """A frozen member commits only after it continues."""

@@ -15,8 +15,10 @@ from checkers import inline as inline_
 from checkers.expectations import BadSetting
 from checkers.kernels.key import Report
 from checkers.tables import Tables
+from checkers.verdict import Verdict
 from harness.app.check import describe, examine, judge, reasons
 from model import history, violation
+from model.finding import Finding
 from model.history import BadHistory
 from model.op import Op
 from model.plan import Plan
@@ -190,6 +192,13 @@ def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
         " process ever read 7\n"
         "         results/run/report.html     (repeat: faultline replay results/run)"
     )
+
+
+def test_the_terminal_names_a_generation() -> None:
+    """The place of a finding about a generation is the generation, and not an offset."""
+    verdict = Verdict(valid=False, anomalies={"double-owner": 1})
+    found = Finding(anomaly="double-owner", key="x-0", group="g", generation=3, why="both had it")
+    assert reasons(verdict, [found]) == ["double-owner 1 · key x-0, generation 3: both had it"]
 
 
 def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> None:

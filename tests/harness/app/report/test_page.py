@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from checkers import findings
 from harness.app import run_start
 from harness.app.report import page, raw, render, sheet
 from model import history
@@ -346,6 +347,26 @@ def test_a_finding_without_a_place_is_shown(tmp_path: Path) -> None:
     text = Parsed(render(tmp_path)).text
     assert "INVALID unavailable 1" in text
     assert "no record was taken for 30 s" in text
+
+
+def test_a_finding_of_a_generation_names_it(tmp_path: Path) -> None:
+    """The page calls a generation by its name, and not an offset."""
+    finding = Finding(anomaly="double-owner", key="x-0", group="g", generation=3, ops=(1, 2))
+    findings.write(tmp_path / "findings.parquet", [finding])
+    (tmp_path / "verdict.json").write_bytes(b'{"valid": false, "anomalies": {"double-owner": 1}}')
+    text = Parsed(render(tmp_path)).text
+    assert "key x-0 · generation 3" in text
+    assert "offset" not in text[text.index("INVALID") :][:200]
+
+
+def test_findings_of_earlier_versions_are_shown(tmp_path: Path) -> None:
+    """A ``findings.parquet`` without the column ``generation`` is still readable."""
+    finding = Finding(anomaly="double-owner", key="x-0", group="g", offset=3, ops=(1, 2))
+    findings.write(tmp_path / "findings.parquet", [finding])
+    old = pq.read_table(tmp_path / "findings.parquet").drop_columns(["generation"])
+    pq.write_table(old, tmp_path / "findings.parquet")
+    (tmp_path / "verdict.json").write_bytes(b'{"valid": false, "anomalies": {"double-owner": 1}}')
+    assert "key x-0 · offset 3" in Parsed(render(tmp_path)).text
 
 
 @pytest.mark.slow
