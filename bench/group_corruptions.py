@@ -26,7 +26,7 @@ import msgspec
 
 from bench.group_history import GroupHistory, read_events, read_logs
 from bench.group_kinds import KINDS, Plant, Source, Trial, Undecidable
-from checkers import findings, inline, tables
+from checkers import findings, history_file, inline, table_builder
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from model.plan import Plan
@@ -50,7 +50,7 @@ def illegal(events: Iterable[dict[str, Any]], plan: Plan | None, scratch: Path) 
     """Return the illegal anomalies of a history."""
     path = scratch / "history.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
-    made = tables.tables(tables.read(path, lambda done: None))
+    made = table_builder.of_history(history_file.read(path, lambda done: None))
     reports = inline.judge(made, lambda done: None)
     found = history_kernels.judge(
         made, [f for report in reports.values() for f in report.found]

@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import group_events, left_out, parse
+from checkers import group_events, left_out, micro_ops, pieces
 from checkers.kernels.arrays import BLOCK
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
 from model.op import NEMESIS
 
-INVOKE = parse.TYPES.index("invoke")
+INVOKE = pieces.TYPES.index("invoke")
 
 Rows = I32 | I64
 """Row numbers."""
@@ -28,7 +28,7 @@ class Columns:
         self.index, self.time_ns = ints(columns["index"]), ints(columns["time_ns"])
         self.process = only(history["process"]).to_numpy()
         codes, names = _codes(columns["type"])
-        known = [parse.TYPES.index(name) if name in parse.TYPES else -1 for name in names]
+        known = [pieces.TYPES.index(name) if name in pieces.TYPES else -1 for name in names]
         self.type = np.array(known, dtype=np.int8)[codes]
         self.f, self.f_names = _codes(columns["f"])
         self.error, self.error_names = _codes(columns["error"])
@@ -108,7 +108,7 @@ class Columns:
 
         ``last`` holds the rows of the operations' last events.
         """
-        codes = [code for code, name in enumerate(self.f_names) if name in parse.ONCE]
+        codes = [code for code, name in enumerate(self.f_names) if name in micro_ops.ONCE]
         found = []
         for operation in np.flatnonzero(np.isin(self.f[last], codes)).tolist():
             text = self.detail[int(last[operation])].as_py()

@@ -18,26 +18,26 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers import parse, vocabulary
+from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, Rows, spread
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, Bools
 from model.op import NEMESIS
 
-_OK = parse.TYPES.index("ok")
+_OK = pieces.TYPES.index("ok")
 
 _COMPARED = (
-    parse.SEND,
-    parse.POLL,
-    parse.CATCH_UP,
-    parse.COMMIT,
-    parse.COMMITTED,
-    parse.DELETE_RECORDS,
-    parse.DELETE_TOPIC,
-    parse.FREEZE,
-    parse.WATERMARK,
+    micro_ops.SEND,
+    micro_ops.POLL,
+    micro_ops.CATCH_UP,
+    micro_ops.COMMIT,
+    micro_ops.COMMITTED,
+    micro_ops.DELETE_RECORDS,
+    micro_ops.DELETE_TOPIC,
+    micro_ops.FREEZE,
+    micro_ops.WATERMARK,
     "create-topic",
-    parse.CREATE_COMPACTED,
+    micro_ops.CREATE_COMPACTED,
 )
 """Micro-operations that a completion repeats, with a result where there is one. Clients add others:
 the partitions that they were assigned or lost, and the commits of rebalance listeners."""
@@ -63,7 +63,7 @@ def misfits(columns: Columns) -> Iterator[Misfit]:
     first, last = _pairs(columns)
     yield from _once(columns, first, last)
     says = np.diff(columns.micro_op_end)[first] > 0
-    strange = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, parse.ASSIGN))
+    strange = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, micro_ops.ASSIGN))
     if len(strange):
         says &= ~np.isin(first, columns.event[strange])
     first, last = first[says], last[says]
@@ -88,9 +88,9 @@ def _compared(columns: Columns) -> Bools:
     """Return which micro-operations are compared. Commits are compared only in operations that ask
     for commits, because clients add commits to other operations."""
     compared = columns.is_op(*_COMPARED)
-    commits = np.flatnonzero(columns.is_op(parse.COMMIT))
+    commits = np.flatnonzero(columns.is_op(micro_ops.COMMIT))
     if len(commits):
-        asked = [code for code, name in enumerate(columns.f_names) if name == parse.COMMIT]
+        asked = [code for code, name in enumerate(columns.f_names) if name == micro_ops.COMMIT]
         compared[commits] = np.isin(columns.f[columns.event[commits]], asked)
     return compared
 
@@ -145,7 +145,7 @@ def _misfit(
     invocation = f"its invocation, event {columns.index[first]},"
     asks, tells = (Counter(mark for mark, _ in each) for each in (asked, told))
     row_of = dict(asked) | dict(told)
-    polls = {mark for mark, row in row_of.items() if _is_named(columns, row, parse.POLL)}
+    polls = {mark for mark, row in row_of.items() if _is_named(columns, row, micro_ops.POLL)}
     more = {mark: count for mark, count in (tells - asks).items() if mark not in polls & {*asks}}
     missing = asks - tells
     if more:
@@ -175,7 +175,7 @@ def _sends(
     send."""
     found: Counter[int] = Counter()
     for mark, count in marks.items():
-        if not _is_named(columns, row_of[mark], parse.SEND):
+        if not _is_named(columns, row_of[mark], micro_ops.SEND):
             return None
         found[int(columns.op_key[row_of[mark]])] += count
     return found
@@ -186,7 +186,7 @@ def _named(columns: Columns, row: int) -> str:
     name = columns.op_names[columns.op[row]]
     code = int(columns.op_key[row])
     key = columns.keys[code] if code >= 0 else ""
-    if name == parse.SEND:
+    if name == micro_ops.SEND:
         return f"the send of value {columns.op_value[row]} to {key}"
     group = int(columns.op_group[row])
     of = key or (columns.group_names[group] if group >= 0 else "")
@@ -197,16 +197,16 @@ def _marks(columns: Columns, rows: Rows) -> U64:
     """Return a hash of what each of these micro-operations asks for, without its result."""
     if not len(rows):
         return np.zeros(0, dtype=np.uint64)
-    is_send = _is(columns, rows, parse.SEND)
+    is_send = _is(columns, rows, micro_ops.SEND)
     marks = _mixed(columns.op[rows], columns.op_key[rows])
     marks = _mixed(marks, np.where(is_send, columns.op_value[rows], 0))
-    grouped = np.flatnonzero(_is(columns, rows, parse.COMMIT, parse.COMMITTED))
+    grouped = np.flatnonzero(_is(columns, rows, micro_ops.COMMIT, micro_ops.COMMITTED))
     if not len(grouped):
         return marks
     marks[grouped] = _mixed(marks[grouped], columns.op_group[rows[grouped]])
     of_groups = rows[grouped]
     records, place = spread(columns.record_end[of_groups], columns.record_end[of_groups + 1])
-    commits = _is(columns, of_groups, parse.COMMIT)[place]
+    commits = _is(columns, of_groups, micro_ops.COMMIT)[place]
     inner = _mixed(columns.record_key[records], np.zeros(len(records), dtype=np.int64))
     for numbers in (columns.record_offset, columns.record_value):
         inner = _mixed(inner, np.where(commits, numbers[records], 0))
@@ -231,7 +231,7 @@ def _mixed(first: Any, second: Any) -> U64:
 
 def _once(columns: Columns, first: I32, last: I32) -> Iterator[Misfit]:
     """Yield the first completion that does not fit a ``subscribe``, ``init`` or ``leave``."""
-    codes = [code for code, name in enumerate(columns.f_names) if name in parse.ONCE]
+    codes = [code for code, name in enumerate(columns.f_names) if name in micro_ops.ONCE]
     of_these = np.isin(columns.f[last], codes)
     for begin, end in zip(first[of_these].tolist(), last[of_these].tolist(), strict=True):
         asked, told = _what(columns, begin), _what(columns, end)
@@ -257,5 +257,7 @@ def _what(columns: Columns, row: int) -> list[list[Any]] | None:
         return None
     if not isinstance(value, list):
         return None
-    found = [each for each in value if isinstance(each, list) and each and each[0] in parse.ONCE]
+    found = [
+        each for each in value if isinstance(each, list) and each and each[0] in micro_ops.ONCE
+    ]
     return [each[: 3 if each[0] == "subscribe" else 2] for each in found] or None

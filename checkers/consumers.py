@@ -5,15 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers import group_events, parse
+from checkers import group_events, micro_ops, pieces
 from checkers.columns import INVOKE, Columns, spread
 from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
-from checkers.kernels.rows import I8, I64, NO_STEPS, OK, Bools, CatchUp, Group, Steps
+from checkers.kernels.rows import I8, I64, OK, Bools, CatchUp
+from checkers.kernels.steps import NO_STEPS, Group, Steps
 
 
 def polls(columns: Columns, operations: Operations) -> AllPolls:
     """Return one row per record that was delivered."""
-    rows, operation = columns.micro_ops(operations.last, columns.is_op(parse.POLL))
+    rows, operation = columns.micro_ops(operations.last, columns.is_op(micro_ops.POLL))
     begin, stop = columns.record_end[rows], columns.record_end[rows + 1]
     length = stop - begin
     # Records are in the order of their polls, and most histories have no other records.
@@ -36,9 +37,9 @@ def assignments(columns: Columns, last: I32) -> tuple[I32, tuple[I64, I64, I64]]
     """
     kinds = [code for code, name in enumerate(columns.f_names) if name in ("assign", "subscribe")]
     kind = columns.type[last]
-    done = (kind != INVOKE) & (kind != parse.TYPES.index("fail"))
+    done = (kind != INVOKE) & (kind != pieces.TYPES.index("fail"))
     events: I32 = last[done & np.isin(columns.f[last], kinds)]
-    rows, place = columns.micro_ops(events, columns.is_op(parse.ASSIGN))
+    rows, place = columns.micro_ops(events, columns.is_op(micro_ops.ASSIGN))
     at = events[place]
     process = columns.process[at].astype(np.int64)
     return events, (process, columns.index[at], columns.op_key[rows].astype(np.int64))
@@ -52,7 +53,7 @@ def catch_ups(
     An attempt succeeds at the high watermark. One that claims success at another position
     contradicts itself and does not count as successful.
     """
-    rows, operation = columns.micro_ops(last, columns.is_op(parse.CATCH_UP))
+    rows, operation = columns.micro_ops(last, columns.is_op(micro_ops.CATCH_UP))
     ends, position = last[operation], columns.op_offset[rows]
     reached = (outcome[operation] == OK) & (position == columns.op_value[rows])
     facts = (
@@ -87,7 +88,7 @@ class Told(NamedTuple):
 def told(columns: Columns, operations: Operations) -> Told | None:
     """Collect what operations report about groups and log ends; ``None`` if they report nothing."""
     first, last = operations.first, operations.last
-    wanted, is_poll = columns.is_op(*group_events.KINDS), columns.is_op(parse.POLL)
+    wanted, is_poll = columns.is_op(*group_events.KINDS), columns.is_op(micro_ops.POLL)
     if not columns.group_names and not wanted.any():
         return None
     polls, tells = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
@@ -95,7 +96,7 @@ def told(columns: Columns, operations: Operations) -> Told | None:
     polls[columns.micro_ops(first, is_poll)[1]] = True
     polls |= tells
     rows, operation = columns.micro_ops(last, wanted)
-    is_commit = columns.is_op(parse.COMMIT, parse.COMMIT_PLAINLY)
+    is_commit = columns.is_op(micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
     asked, asker = columns.micro_ops(first, is_commit)
     untold = ~np.isin(asker, operation[is_commit[rows]])
     is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(untold.sum(), np.bool_)))
@@ -141,7 +142,7 @@ def group_steps(
 
 def _frozen_ns(columns: Columns, last: I32) -> I64:
     """Return for how long each operation's process was frozen before it did anything."""
-    rows, operation = columns.micro_ops(last, columns.is_op(parse.FREEZE))
+    rows, operation = columns.micro_ops(last, columns.is_op(micro_ops.FREEZE))
     frozen = np.zeros(len(last), dtype=np.int64)
     frozen[operation] = columns.op_offset[rows] * 1_000_000
     return frozen

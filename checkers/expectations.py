@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from checkers.kernels.rows import SETTLED_NS
+from checkers.kernels.faults import SETTLED_NS
 from model.plan import Plan
 
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}

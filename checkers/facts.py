@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from checkers import parse, vocabulary
+from checkers import micro_ops, vocabulary
 from checkers.columns import INVOKE, Columns, Rows
 from model.op import CRASH, NEMESIS, RECOVER
 
@@ -112,7 +112,7 @@ def ignored(columns: Columns) -> dict[str, int]:
     for name, times in zip(columns.f_names, count, strict=True):
         if name not in vocabulary.OPERATIONS:
             found[name] += times
-    rows = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, parse.ASSIGN))
+    rows = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, micro_ops.ASSIGN))
     if len(rows):
         events = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
         for code in columns.op[rows[invoked[events]]].tolist():
@@ -122,12 +122,12 @@ def ignored(columns: Columns) -> dict[str, int]:
 
 def compacted(columns: Columns) -> frozenset[int]:
     """Return the partitions of compacted topics."""
-    return _of_topics(columns, np.flatnonzero(columns.is_op(parse.CREATE_COMPACTED)))
+    return _of_topics(columns, np.flatnonzero(columns.is_op(micro_ops.CREATE_COMPACTED)))
 
 
 def deleted(columns: Columns, events: Rows) -> frozenset[int]:
     """Return the partitions of topics that these events deleted, or may have deleted."""
-    return _of_topics(columns, columns.micro_ops(events, columns.is_op(parse.DELETE_TOPIC))[0])
+    return _of_topics(columns, columns.micro_ops(events, columns.is_op(micro_ops.DELETE_TOPIC))[0])
 
 
 def _of_topics(columns: Columns, rows: Rows) -> frozenset[int]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from checkers.facts import Fault
-from checkers.kernels.rows import Band
+from checkers.kernels.faults import Band
 
 ENDS_BROKERS = ("kill", "restart", "restart-rolling", "power-loss")
 """Faults that end a broker's process: it remembers nothing when it starts again."""

@@ -11,7 +11,7 @@ from checkers import anomalies
 from checkers.anomalies import INVARIANT, Anomaly
 from checkers.expectations import Contract
 from checkers.invariants.table import STUCK, VIOLATIONS
-from checkers.kernels.rows import Found, at
+from checkers.kernels.found import Found, at
 from checkers.tables import Tables
 from model.finding import Finding
 from model.violation import BadRecord, Violation

@@ -1,4 +1,4 @@
-"""Turns micro-operations of consumer groups into :class:`~checkers.kernels.rows.Steps`.
+"""Turns micro-operations of consumer groups into :class:`~checkers.kernels.steps.Steps`.
 
 A client library joins groups, fetches and loses partitions on its own, between and during
 operations, and the next poll reports it. So what a poll reports may have happened at any time since
@@ -14,37 +14,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checkers import parse
-from checkers.kernels.rows import (
+from checkers import micro_ops
+from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
+from checkers.kernels.steps import (
     ANY,
     ASSIGNED,
     COMMIT,
-    FAIL,
     FETCH,
     FOREVER,
-    I8,
-    I64,
-    INFO,
     LOST,
     NO_METADATA,
-    OK,
     REVOKED,
     START,
-    UNKNOWN,
-    Bools,
     Group,
     Steps,
 )
 
 _KINDS = {
-    parse.COMMIT: COMMIT,
-    parse.COMMIT_PLAINLY: COMMIT,
-    parse.COMMITTED: FETCH,
+    micro_ops.COMMIT: COMMIT,
+    micro_ops.COMMIT_PLAINLY: COMMIT,
+    micro_ops.COMMITTED: FETCH,
     "assigned": ASSIGNED,
     "revoked": REVOKED,
     "lost": LOST,
 }
-KINDS = (*_KINDS, parse.WATERMARK, parse.DELETE_RECORDS)
+KINDS = (*_KINDS, micro_ops.WATERMARK, micro_ops.DELETE_RECORDS)
 """The micro-operations that this module turns into rows."""
 
 
@@ -134,7 +128,7 @@ def steps(
     kind = column(code, COMMIT)
     operation = column(micro.operation[micro.place], of_untold[:, 0])
     is_told = np.arange(count + extra) < count
-    is_plain = np.array([kind == parse.COMMIT_PLAINLY for kind in micro.kind], dtype=np.bool_)
+    is_plain = np.array([kind == micro_ops.COMMIT_PLAINLY for kind in micro.kind], dtype=np.bool_)
     commits, txn = (
         kind == COMMIT,
         ops.txn[operation] & (column(is_plain[micro.place].astype(np.int64), 0) == 0),
@@ -182,7 +176,7 @@ def steps(
     found = found._replace(knows=_known(found, key, operation, automatic))
     knew, knew_ns = _known_before(found, operation)
     found = found._replace(knew=knew, knew_ns=knew_ns)
-    is_answer = np.isin(kind, (FETCH, *range(START, START + len(parse.WATERMARKS))))
+    is_answer = np.isin(kind, (FETCH, *range(START, START + len(micro_ops.WATERMARKS))))
     keep = np.flatnonzero((outcome == OK) | ~is_answer)
     keep = keep[np.argsort(operation[keep], kind="stable")]
     return found.where(keep), key[keep], told_groups
@@ -274,7 +268,7 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
         keys = micro.key[begin:end].tolist()
         begin = end
         member = members[int(ops.process[operation])]
-        if kind == parse.COMMIT:
+        if kind == micro_ops.COMMIT:
             if ops.polls[operation] and not ops.txn[operation]:
                 member.committed.append(row)
             elif not keys and _is_unknown(ops, micro, row):
@@ -393,7 +387,7 @@ def _groups(
             for kind, group, operation in zip(
                 micro.kind, micro.group.tolist(), micro.operation.tolist(), strict=True
             )
-            if group == code and kind in parse.REBALANCES
+            if group == code and kind in micro_ops.REBALANCES
         ]
         members: dict[int, str | None] = dict.fromkeys(ops.process[told].tolist())
         members |= {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
@@ -416,7 +410,9 @@ def _groups(
 def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], ...]:
     """Return when offsets of a group may have been deleted, in the form of
     :attr:`Group.deletions`."""
-    commits = np.isin(np.array(micro.kind, dtype=object), (parse.COMMIT, parse.COMMIT_PLAINLY))
+    commits = np.isin(
+        np.array(micro.kind, dtype=object), (micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
+    )
     place = micro.place[micro.offset == UNKNOWN]
     rows = np.unique(micro.operation[place[(commits & (micro.group == group))[place]]])
     rows = rows[ops.outcome[rows] != FAIL]

@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers import edn, left_out, parse, vocabulary
-from checkers.parse import Event, Progress
+from checkers import edn, events, left_out, pieces, vocabulary
+from checkers.events import Event
+from checkers.pieces import Progress
 from model.history import BadHistory
 from model.op import NEMESIS
 
@@ -41,15 +42,15 @@ def read(path: Path, progress: Progress) -> pa.Table:
         raise BadHistory(f"{path} is not text: {error}") from error
     in_transactions = _TXN.search(text) is not None
     maps = _Maps(text, progress)
-    events = _Events(in_transactions=in_transactions)
+    converter = _Events(in_transactions=in_transactions)
     try:
-        table = parse.table(events.event(op) for op in maps)
+        table = events.table(converter.event(op) for op in maps)
     except edn.BadEdn as error:
         raise BadHistory(f"{path}, line {error.line}: {error}") from error
     except (BadHistory, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise BadHistory(f"{path}, line {edn.line(text, maps.at)}: {why}") from error
-    return left_out.noted(table, maps.torn, events.unknown)
+    return left_out.noted(table, maps.torn, converter.unknown)
 
 
 def line_of(path: Path, row: int) -> int:
@@ -110,8 +111,8 @@ class _Events:
         self._count += 1
         self.unknown.update(str(name) for name in op if name not in _FIELDS)
         index, process, f = op.get("index", place), op.get("process"), op.get("f")
-        if op.get("type") not in parse.TYPES or process is None:
-            raise BadHistory(f"event {index} has no type or process, so it is not an operation")
+        if op.get("type") not in pieces.TYPES or process is None:
+            raise BadHistory(f"event {index} has no type or process: it is no operation")
         if not isinstance(f, str):
             raise BadHistory(f"event {index} has {str(f)[:80]!r} in :f, which is not a name")
         time_ns = op.get("time", place)

@@ -6,18 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels.compact import I32, AllPolls, AllSends
-from checkers.kernels.rows import (
-    I64,
-    Band,
-    Begins,
-    CatchUp,
-    Group,
-    Log,
-    Polls,
-    Resets,
-    Sends,
-    Steps,
-)
+from checkers.kernels.faults import Band
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, Begins, CatchUp, Polls, Resets, Sends
+from checkers.kernels.steps import Group, Steps
 
 
 class ByKey:

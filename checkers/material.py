@@ -14,19 +14,8 @@ import numpy as np
 from checkers.kernels.compact import AllSends
 from checkers.kernels.history import Attempts
 from checkers.kernels.key import Report
-from checkers.kernels.rows import (
-    ASSIGNED,
-    COMMIT,
-    FETCH,
-    HIGH,
-    INFO,
-    LOST,
-    REVOKED,
-    STABLE,
-    START,
-    UNKNOWN,
-    Bools,
-)
+from checkers.kernels.rows import INFO, UNKNOWN, Bools
+from checkers.kernels.steps import ASSIGNED, COMMIT, FETCH, HIGH, LOST, REVOKED, STABLE, START
 from checkers.tables import Tables
 
 

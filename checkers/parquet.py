@@ -1,4 +1,4 @@
-"""Reads histories from Parquet files: the table of :mod:`checkers.parse`, written by any tool.
+"""Reads histories from Parquet files: the table of :mod:`checkers.events`, written by any tool.
 
 Another writer may have other types, nulls where a history has none, and further columns. A
 JSON-lines file cannot hold such things, and what is read must not depend on the format.
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from checkers import left_out, vocabulary
 from checkers.columns import only
-from checkers.parse import SCHEMA, Progress
+from checkers.pieces import SCHEMA, Progress
 from model.history import BadHistory
 from model.op import NEMESIS
 

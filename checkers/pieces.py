@@ -7,7 +7,7 @@ place, and the table consists of these very columns: a history is in memory once
 
 import mmap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.kernels.rows import UNKNOWN
+
+Progress = Callable[[float], None]
+"""A callback that receives how much is read, from 0 to 1."""
 
 TYPES = ("invoke", "ok", "fail", "info")
 

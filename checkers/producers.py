@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from checkers import group_events, parse
+from checkers import group_events, micro_ops
 from checkers.columns import Columns
 from checkers.kernels.arrays import is_in
 from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
@@ -20,7 +20,7 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
     names were tried, too, and their outcome is unknown.
     """
     first, last, outcome = operations.first, operations.last, operations.outcome
-    is_send = columns.is_op(parse.SEND)
+    is_send = columns.is_op(micro_ops.SEND)
     partial = _told_in_part(columns, is_send, operations)
     rows, operation = columns.micro_ops(last, is_send)
     rest, their_operation = columns.micro_ops(first[partial], is_send)
@@ -77,9 +77,9 @@ def waits(columns: Columns, sends: AllSends, rows: I32) -> tuple[I64, I64] | Non
 
     They follow from the delays that the operation was to make. ``None`` where there are no delays.
     """
-    if parse.DELAY not in columns.op_names:
+    if micro_ops.DELAY not in columns.op_names:
         return None
-    delays = np.flatnonzero(columns.is_op(parse.DELAY))
+    delays = np.flatnonzero(columns.is_op(micro_ops.DELAY))
     waits = np.zeros(len(columns.op), dtype=np.int64)
     waits[delays] = np.maximum(columns.op_offset[delays], 0)
     waited = np.concatenate(([0], np.cumsum(waits))) * 1_000_000
@@ -99,8 +99,8 @@ def _aborted(columns: Columns, first: I32) -> Bools:
     """Return which operations were to end in an abort. Their records did not happen, even without
     an answer, because only their own producer could have had them committed."""
     aborted = np.zeros(len(first), dtype=np.bool_)
-    if parse.ABORT in columns.op_names:
-        aborted[columns.micro_ops(first, columns.is_op(parse.ABORT))[1]] = True
+    if micro_ops.ABORT in columns.op_names:
+        aborted[columns.micro_ops(first, columns.is_op(micro_ops.ABORT))[1]] = True
     return aborted
 
 
@@ -147,7 +147,7 @@ def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
         return NO_ATTEMPTS
     number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
     ids = {int(columns.process[last[row]]): number[name] for row, name in inits.items()}
-    _, sending = columns.micro_ops(first, columns.is_op(parse.SEND))
+    _, sending = columns.micro_ops(first, columns.is_op(micro_ops.SEND))
     asks = np.zeros(len(last), dtype=np.bool_)
     asks[sending] = True
     asks &= columns.is_txn(last)

@@ -18,19 +18,11 @@ from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.checker_runs import Receipt
 from checkers.kernels.consumption import Consumption, Lag, Unseen
+from checkers.kernels.faults import Band
+from checkers.kernels.found import Found
 from checkers.kernels.key import Report
-from checkers.kernels.rows import (
-    I64,
-    Band,
-    Begins,
-    CatchUp,
-    Found,
-    Group,
-    Polls,
-    Resets,
-    Sends,
-    Steps,
-)
+from checkers.kernels.rows import I64, Begins, CatchUp, Polls, Resets, Sends
+from checkers.kernels.steps import Group, Steps
 from checkers.logs import Key, Rows
 from checkers.tables import Tables
 

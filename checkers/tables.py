@@ -1,50 +1,20 @@
-"""The tables that checkers read: events, joined into operations and split by partition."""
+"""The tables that checkers read: a whole history, split by partition on demand."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from checkers import (
-    completions,
-    consumers,
-    facts,
-    jepsen,
-    logs,
-    memory,
-    parquet,
-    parse,
-    positions,
-    producers,
-    uniqueness,
-    wellformed,
-)
-from checkers import fault_intervals as bands_of
-from checkers.columns import INVOKE, Columns, Rows
+from checkers import fault_intervals, logs, positions
+from checkers.columns import Rows
 from checkers.facts import Crash, Fault
+from checkers.kernels.arrays import changes
 from checkers.kernels.compact import Operations
+from checkers.kernels.faults import Band
 from checkers.kernels.history import History
-from checkers.kernels.rows import (
-    ASSIGNED,
-    FAIL,
-    I64,
-    INFO,
-    LOST,
-    OK,
-    REVOKED,
-    Band,
-    CatchUp,
-    Log,
-    Resets,
-)
-from model.history import BadHistory
-from model.op import NEMESIS
-
-_OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
-"""Outcome by type of an operation's last event: one that has only an invocation is in doubt."""
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, CatchUp, Resets
+from checkers.kernels.steps import ASSIGNED, LOST, REVOKED
 
 
 @dataclass(frozen=True)
@@ -102,7 +72,7 @@ class Tables(History):
     @property
     def bands(self) -> tuple[Band, ...]:
         """When each fault was active, and what it may have misled."""
-        return tuple(bands_of.band(fault) for fault in self.faults)
+        return tuple(fault_intervals.band(fault) for fault in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
         """Return for each partition the last catch-up that was invoked after all acknowledgements.
@@ -169,9 +139,7 @@ class Tables(History):
     def _polling(self) -> positions.Polling:
         """Return the operations that delivered records of a partition, or caught up with it."""
         key, operation = self.polls.key, self.polls.operation
-        changes = np.ones(len(key), dtype=np.bool_)
-        changes[1:] = (key[1:] != key[:-1]) | (operation[1:] != operation[:-1])
-        first = np.flatnonzero(changes)
+        first = np.flatnonzero(changes(key) | changes(operation))
         operation = operation[first]
         ends = self.caught_up()
         end = np.array(
@@ -197,151 +165,3 @@ class Tables(History):
         rows = np.minimum(np.searchsorted(ended, events), len(ended) - 1)
         begun = self.operations.event_ns[self.operations.first[rows]]
         return np.where(ended[rows] == events, begun, self.when(events))
-
-
-def read(path: Path, progress: parse.Progress) -> pa.Table:
-    """Return the events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file. Raises
-    :class:`BadHistory` if it holds none."""
-    readers = {".parquet": parquet.read, ".edn": jepsen.read}
-    try:
-        history = readers.get(path.suffix, parse.read_jsonl)(path, progress)
-    except RecursionError as error:
-        raise BadHistory(f"{path} is nested too deeply") from error
-    except OSError as error:
-        raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
-    if not history.num_rows:
-        raise BadHistory(f"{path} has no events")
-    memory.release()
-    return history
-
-
-def columns(history: pa.Table, source: Path | None = None) -> Columns:
-    """Return the columns of a history that can be judged.
-
-    Raises :class:`BadHistory` when its events break a rule of :mod:`checkers.wellformed` or
-    :mod:`checkers.completions`, with the line in ``source``, the file that it was read from.
-    """
-    columns = Columns(history)
-    if (broken := wellformed.broken(history, columns)) is not None:
-        raise BadHistory(_place(columns, broken.row, source) + broken.why)
-    doubts = []
-    for misfit in completions.misfits(columns):
-        if not misfit.is_doubt:
-            raise BadHistory(_place(columns, misfit.row, source) + misfit.why)
-        doubts.append(_place(columns, misfit.row, None) + misfit.why)
-    columns.doubts = tuple(doubts)
-    return columns
-
-
-def tables(history: pa.Table, source: Path | None = None) -> Tables:
-    """Return the tables of a history. Raises :class:`BadHistory` as :func:`columns` does."""
-    return tables_of(columns(history, source))
-
-
-def tables_of(columns: Columns) -> Tables:
-    """Return the tables of a history, and drop its columns on the way.
-
-    Unless the caller keeps the history, each column is freed after its last use.
-    """
-    operations = _operations(columns)
-    memory.release()
-    first, last, outcome = operations.first, operations.last, operations.outcome
-    polls = consumers.polls(columns, operations)
-    compacted = facts.compacted(columns)
-    deleted = facts.deleted(columns, last[outcome != FAIL])
-    ignored = facts.ignored(columns)
-    assign_events, assigned = consumers.assignments(columns, last)
-    catch_ups = consumers.catch_ups(columns, first, last, outcome)
-    attempts = producers.attempts(columns, first, last, outcome)
-    told = consumers.told(columns, operations)
-    columns.forget_groups()
-    memory.release()
-    sends, sent_rows = producers.sends(columns, operations)
-    waits = producers.waits(columns, sends, sent_rows)
-    columns.forget_micro_ops()
-    repeated = uniqueness.repeated(sends, polls, compacted)
-    if repeated is not None:
-        sends, polls = sends.only(repeated.sends), polls.only(repeated.polls)
-        waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
-    sends = replace(sends, proven=producers.proven(sends, polls))
-    group_steps, step_key, groups = consumers.group_steps(
-        operations, told, sends, columns.group_names
-    )
-    faults = facts.faults(columns)
-    ends = [fault.to_ns for fault in faults]
-    tables = Tables(
-        keys=columns.keys,
-        operations=operations,
-        sends=sends,
-        polls=polls,
-        waits=waits,
-        inits=producers.inits(columns, first, last, outcome),
-        assigned=assigned,
-        assignments=(columns.process[assign_events].astype(np.int64), columns.index[assign_events]),
-        catch_ups=catch_ups,
-        faults=faults,
-        crashes=facts.crashes(columns),
-        compacted=compacted,
-        deleted=deleted,
-        recovered=facts.recovered(columns),
-        attempts=attempts,
-        steps=group_steps,
-        step_key=step_key,
-        groups=groups,
-        finished=frozenset(),
-        healed_ns=None if None in ends else max((end for end in ends if end), default=0),
-        repeated=() if repeated is None else repeated.values,
-        ignored=ignored,
-        unknown=columns.unknown,
-        torn=columns.torn,
-        doubts=columns.doubts,
-    )
-    tables = replace(tables, finished=frozenset(tables.caught_up()))
-    memory.release()
-    return tables
-
-
-def _place(columns: Columns, row: int, source: Path | None) -> str:
-    """Return where the event of a row is, as the beginning of a message."""
-    event = f"event {columns.index[row]}: "
-    if source is None:
-        return event
-    line = jepsen.line_of(source, row) if source.suffix == ".edn" else _line_of(source, row)
-    return f"{source}, line {line}: {event}" if line else f"{source}: {event}"
-
-
-def _line_of(path: Path, row: int) -> int | None:
-    """Return the line of an event, given its row from 0; ``None`` for a file without lines."""
-    if path.suffix == ".parquet":
-        return None
-    with path.open("rb") as lines:
-        events = (number for number, line in enumerate(lines, start=1) if line.strip())
-        return next(islice(events, row, None))
-
-
-def _operations(columns: Columns) -> Operations:
-    """Return the operations of clients, each with the rows of its first and its last event."""
-    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
-    order = clients[np.argsort(columns.process[clients], kind="stable")]
-    process, invokes = columns.process[order], columns.type[order] == INVOKE
-    same = np.append(process[1:] == process[:-1], False)
-    paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))
-    alone = np.ones(len(order), dtype=np.bool_)
-    alone[paired] = alone[paired + 1] = False
-    rows = np.flatnonzero(alone)
-    first = np.concatenate((order[paired], order[rows]))
-    last = np.concatenate((order[paired + 1], order[rows]))
-    by_last = np.argsort(last)
-    first, last = first[by_last], last[by_last]
-    return Operations(
-        event_index=columns.index,
-        event_ns=columns.time_ns,
-        first=first,
-        last=last,
-        process=columns.process[last],
-        f=columns.f_names,
-        f_code=columns.f[last],
-        outcome=_OUTCOMES[columns.type[last]],
-        completed=columns.type[last] != INVOKE,
-        txn=columns.is_txn(last),
-    )

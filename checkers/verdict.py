@@ -11,8 +11,10 @@ from checkers import anomalies, findings, material, uniqueness
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.checker_runs import Receipt
 from checkers.kernels.consumption import NOTHING, Consumption, merged
+from checkers.kernels.found import at
 from checkers.kernels.key import Report
-from checkers.kernels.rows import COMMIT, FAIL, INFO, OK, at
+from checkers.kernels.rows import FAIL, INFO, OK
+from checkers.kernels.steps import COMMIT
 from checkers.tables import Tables
 from model.finding import Finding
 from model.plan import Plan

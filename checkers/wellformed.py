@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers import parse, vocabulary
+from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, only
 from checkers.kernels.rows import UNKNOWN, Bools
 from model.op import CRASH, NEMESIS, RECOVER
@@ -23,7 +23,7 @@ NO_OFFSET = (UNKNOWN, -1001)
 """What clients report in place of an unknown offset: the protocol's -1, and librdkafka's
 ``OFFSET_INVALID``. A polled record always has an offset, or null."""
 
-_OK, _INFO = (parse.TYPES.index(name) for name in ("ok", "info"))
+_OK, _INFO = (pieces.TYPES.index(name) for name in ("ok", "info"))
 
 
 class Broken(NamedTuple):
@@ -97,9 +97,7 @@ def _processes(events: _Events) -> Iterator[Broken]:
 
 
 def _types(events: _Events) -> Iterator[Broken]:
-    yield from _first(
-        events.type < 0, lambda row: f"the type must be one of {', '.join(parse.TYPES)}"
-    )
+    yield from _first(events.type < 0, lambda row: f"the type is none of {', '.join(pieces.TYPES)}")
 
 
 def _operations(events: _Events) -> Iterator[Broken]:
@@ -161,7 +159,7 @@ def _offsets(events: _Events) -> Iterator[Broken]:
     if not len(stated):
         return
     of = np.searchsorted(columns.record_end, stated, side="right") - 1
-    polled = columns.is_op(parse.POLL)[of]
+    polled = columns.is_op(micro_ops.POLL)[of]
     number = columns.record_offset[stated]
     offsets = events.micro_ops.field("records").values.field("offset")
     is_null = np.asarray(offsets.is_null())[stated]
@@ -173,7 +171,7 @@ def _offsets(events: _Events) -> Iterator[Broken]:
 def _catch_ups(events: _Events) -> Iterator[Broken]:
     """Check that a catch-up succeeds only at the high watermark."""
     columns = events.columns
-    rows = np.flatnonzero(columns.is_op(parse.CATCH_UP))
+    rows = np.flatnonzero(columns.is_op(micro_ops.CATCH_UP))
     rows = rows[columns.op_offset[rows] < columns.op_value[rows]]
     at = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
     for row, event in zip(rows.tolist(), at.tolist(), strict=True):
@@ -199,13 +197,13 @@ def _details(events: _Events) -> Iterator[Broken]:
             "the nemesis must not have micro-operations; the data of a fault belongs in its detail"
         ),
     )
-    once = [code for code, name in enumerate(events.f_names) if name in parse.ONCE]
+    once = [code for code, name in enumerate(events.f_names) if name in micro_ops.ONCE]
     has_none = (events.process != NEMESIS) & ~np.isin(events.f, once)
     yield from _first(
         has_none & np.asarray(detail.is_valid()),
         lambda row: (
-            f"{events.f_names[events.f[row]]} has a detail, which only the nemesis and "
-            f"{', '.join(parse.ONCE)} may have"
+            f"{events.f_names[events.f[row]]} has a detail, and only the nemesis,"
+            f" {', '.join(micro_ops.ONCE)} have one"
         ),
     )
     for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():
@@ -232,7 +230,7 @@ def _once(value: Any) -> str | None:
     """Return what is wrong with a ``subscribe``, ``init`` or ``leave``."""
     for micro_op in value if isinstance(value, list) else [value]:
         match micro_op:
-            case [str(name), *_] if name in parse.ONCE:
+            case [str(name), *_] if name in micro_ops.ONCE:
                 if not vocabulary.fits(micro_op):
                     return vocabulary.misfit(micro_op, TypeError())
             case str():

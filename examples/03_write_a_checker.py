@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from checkers import tables
-from checkers.kernels.rows import Found, Log
+from checkers import history_file, table_builder
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 from model import history
 from model.op import Op
 
@@ -50,6 +51,6 @@ EVENTS = [
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "history.jsonl"
     history.write(path, EVENTS)
-    for log in tables.tables(tables.read(path, lambda done: None)).logs():
+    for log in table_builder.of_history(history_file.read(path, lambda done: None)).logs():
         for found in holes(log):
             print(f"{found.anomaly} in {found.key} at offset {found.offset}: {found.why}")

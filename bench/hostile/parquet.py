@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from bench.hostile.case import ANY, READS, REFUSED, REFUSES, VALID, Case
 from bench.hostile.histories import LINES, TEXT, check
-from checkers import parse
+from checkers import jsonl, pieces
 
 PARQUET = "history.parquet"
 
@@ -23,7 +23,7 @@ def _written(change: Change, **options: Any) -> Callable[[Path], None]:
 
     def prepare(folder: Path) -> None:
         (folder / "lines.jsonl").write_bytes(TEXT)
-        table = parse.read_jsonl(folder / "lines.jsonl", lambda done: None)
+        table = jsonl.read(folder / "lines.jsonl", lambda done: None)
         (folder / "lines.jsonl").unlink()
         pq.write_table(change(table), folder / PARQUET, **options)
 
@@ -98,7 +98,7 @@ def parquet() -> Iterator[Case]:
         "node",
     )
     yield from _more()
-    for name in parse.SCHEMA.names:
+    for name in pieces.SCHEMA.names:
         yield _parquet(f"no {name}", lambda t, name=name: t.drop_columns([name]))
         yield _parquet(
             f"{name} with another name",
@@ -281,7 +281,7 @@ def _raw(name: str, content: bytes) -> Change:
 
 def _further(where: str) -> Change:
     def change(table: pa.Table) -> pa.Table:
-        kind = _plain(parse.SCHEMA.field("value").type.value_type)
+        kind = _plain(pieces.SCHEMA.field("value").type.value_type)
         fields = {field.name: field.type for field in kind}
         if where == "record":
             inner = [*fields["records"].value_type, pa.field("surprise", pa.int64())]
@@ -314,7 +314,7 @@ def _micro(name: str, kind: pa.DataType, value: Any = None) -> Change:
     """Change the type of a field of micro-operations."""
 
     def change(table: pa.Table) -> pa.Table:
-        old = parse.SCHEMA.field("value").type.value_type
+        old = pieces.SCHEMA.field("value").type.value_type
         plain = [pa.field(f.name, kind if f.name == name else _plain(f.type)) for f in old]
         values = table["value"].to_pylist()
         for op in (op for ops in values if ops for op in ops):
@@ -331,7 +331,7 @@ def _plain_record(name: str, value: Any) -> Change:
     def change(table: pa.Table) -> pa.Table:
         values = table["value"].to_pylist()
         values[13][-1]["records"][0][name] = value
-        old = parse.SCHEMA.field("value").type.value_type
+        old = pieces.SCHEMA.field("value").type.value_type
         return _with(table, "value", pa.array(values, pa.list_(_plain(old))))
 
     return change

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.hostile.case import INVALID, Answer, Case
-from checkers import tables
+from checkers import history_file
 from harness.app import check, cli
 
 LIMIT_S = 180
@@ -53,7 +53,7 @@ def _of_function(case: Case, folder: Path) -> Answer:
 
 def witnesses_exist(path: Path) -> bool:
     """Return whether all illegal findings about a history name events that exist in it."""
-    history = tables.read(path, lambda done: None)
+    history = history_file.read(path, lambda done: None)
     indices = set(history["index"].to_pylist())
     found = check.examine(path, inline=True).findings
     return all(set(f.ops) <= indices and f.ops for f in found if not f.legal)

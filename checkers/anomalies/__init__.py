@@ -10,7 +10,7 @@ from checkers.anomalies import cluster, groups, order, records, transactions
 from checkers.anomalies.anomaly import Anomaly as Anomaly
 from checkers.expectations import Contract
 from checkers.invariants.table import INVARIANTS
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 
 INVARIANT = "invariant:"
 """Prefix of the anomalies of white-box checks, which clients need not have noticed."""

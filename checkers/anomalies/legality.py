@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from checkers.expectations import PATIENCE_S, Contract
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 
 Rule = Callable[[Contract, Found], bool]
 

@@ -3,7 +3,9 @@
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import I64, OK, Found, Log, at
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK
 
 STUCK_NS = 30_000_000_000
 """A partition is stuck if it acknowledges no write for this long after the last heal."""

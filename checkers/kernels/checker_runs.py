@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import NamedTuple
 
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 
 
 class Receipt(NamedTuple):

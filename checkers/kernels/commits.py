@@ -18,25 +18,10 @@ import numpy as np
 
 from checkers.kernels import former
 from checkers.kernels.former import seconds
-from checkers.kernels.rows import (
-    ANY,
-    ASSIGNED,
-    COMMIT,
-    FAIL,
-    FETCH,
-    FOREVER,
-    I64,
-    INFO,
-    NO_METADATA,
-    OK,
-    UNKNOWN,
-    Bools,
-    Found,
-    Group,
-    Log,
-    Steps,
-    at,
-)
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import FAIL, I64, INFO, OK, UNKNOWN, Bools
+from checkers.kernels.steps import ANY, ASSIGNED, COMMIT, FETCH, FOREVER, NO_METADATA, Group, Steps
 
 
 class Choices(NamedTuple):

@@ -14,20 +14,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import (
-    FAIL,
-    FOREVER,
-    I64,
-    OK,
-    UNKNOWN,
-    Bools,
-    CatchUp,
-    Found,
-    Log,
-    Polls,
-    Sends,
-    at,
-)
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Bools, CatchUp, Polls, Sends
+from checkers.kernels.steps import FOREVER
 from model import record_keys
 
 

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from checkers.kernels.arrays import changes, first_rows, is_in
-from checkers.kernels.rows import I64, OK, Log
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK
 
 
 class Lag(msgspec.Struct, frozen=True):

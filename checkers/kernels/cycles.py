@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checkers.kernels.checker_runs import GaveUp
+from checkers.kernels.found import Found
 from checkers.kernels.history import History
-from checkers.kernels.rows import I64, UNKNOWN, Bools, Found, Rows, groups
+from checkers.kernels.rows import I64, UNKNOWN, Bools, Rows, groups
 
 EDGES_MAX = 10_000_000
 """With more edges than this, the graph would take more memory than there is: the result is

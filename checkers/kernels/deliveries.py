@@ -16,21 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels.commits import Register, committed, registers
-from checkers.kernels.rows import (
-    ASSIGNED,
-    COMMIT,
-    FOREVER,
-    I64,
-    LOST,
-    OK,
-    REVOKED,
-    START,
-    UNKNOWN,
-    Found,
-    Log,
-    Polls,
-    at,
-)
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, UNKNOWN, Polls
+from checkers.kernels.steps import ASSIGNED, COMMIT, FOREVER, LOST, REVOKED, START
 
 
 def kernel(log: Log) -> list[Found]:

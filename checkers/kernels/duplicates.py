@@ -1,6 +1,8 @@
 """Duplicates: one value at more than one offset. To read one offset twice is not a duplicate."""
 
-from checkers.kernels.rows import Found, Log, at, groups
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import groups
 
 
 def duplicates(log: Log) -> list[Found]:

@@ -6,7 +6,9 @@ process, or in real time. Elle and Jepsen name such a cycle ``G1c-process`` or `
 
 import numpy as np
 
-from checkers.kernels.rows import FAIL, UNKNOWN, Found, Log, Polls, Sends, at
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import FAIL, UNKNOWN, Polls, Sends
 
 
 def early_reads(log: Log) -> list[Found]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from checkers.kernels.rows import Found, Log
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 
 BASIC = (
     "lost-write",

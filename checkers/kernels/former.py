@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.kernels.rows import SETTLED_NS, Band
+from checkers.kernels.faults import SETTLED_NS, Band
 
 ANY_BROKER = ""
 """Stands for a broker that no fault names."""

@@ -8,7 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from checkers.kernels.compact import AllPolls, AllSends
-from checkers.kernels.rows import I64, Bools, Group, Rows, Steps
+from checkers.kernels.rows import I64, Bools, Rows
+from checkers.kernels.steps import Group, Steps
 
 
 class Records:

@@ -8,8 +8,8 @@ import msgspec
 
 from checkers.kernels import cycles, isolation, outputs, phantom, progress, torn, unproven
 from checkers.kernels.checker_runs import Asking, Receipt
+from checkers.kernels.found import Found
 from checkers.kernels.history import History
-from checkers.kernels.rows import Found
 
 Kernel = Callable[[History], Iterable[Found]]
 Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]

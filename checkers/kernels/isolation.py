@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels.checker_runs import GaveUp
+from checkers.kernels.found import Found, at
 from checkers.kernels.history import History, Init
-from checkers.kernels.rows import FAIL, I64, OK, STABLE, UNKNOWN, Found, Rows, at, groups
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Rows, groups
+from checkers.kernels.steps import STABLE
 
 _NEVER = 1 << 62
 """An event after every event."""

@@ -27,7 +27,8 @@ from checkers.kernels import (
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.checker_runs import Asking, Receipt
 from checkers.kernels.consumption import Consumption
-from checkers.kernels.rows import Found, Log
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 
 Kernel = Callable[[Log], Iterable[Found]]
 

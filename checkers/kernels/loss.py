@@ -10,7 +10,9 @@ import numpy as np
 
 from checkers.kernels import compacted
 from checkers.kernels.arrays import is_in
-from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Found, Log, Sends, at, groups
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Sends, groups
 
 DELAY_NS = 30_000_000_000
 """A record that is read for the first time later than this after its acknowledgement is late."""

@@ -1,6 +1,8 @@
 """Inconsistent offsets: two values claim one offset."""
 
-from checkers.kernels.rows import Found, Log, at, groups
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import groups
 
 
 def inconsistent_offsets(log: Log) -> list[Found]:

@@ -7,7 +7,10 @@ acknowledgement: where acknowledged records may be lost, that record may not be 
 import numpy as np
 
 from checkers.kernels.arrays import is_in
-from checkers.kernels.rows import FOREVER, I64, OK, Bools, Found, Log, Sends, at
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, Bools, Sends
+from checkers.kernels.steps import FOREVER
 
 
 def nonmonotonic_sends(log: Log) -> list[Found]:

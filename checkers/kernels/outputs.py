@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels.checker_runs import GaveUp
+from checkers.kernels.found import Found, at
 from checkers.kernels.history import History
-from checkers.kernels.rows import ANY, COMMIT, FAIL, FETCH, I64, OK, UNKNOWN, Found, at
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN
+from checkers.kernels.steps import ANY, COMMIT, FETCH
 from model import transform
 
 Record = tuple[int, int]

@@ -14,22 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from checkers.kernels.commits import Register, committed, registers
-from checkers.kernels.rows import (
-    ASSIGNED,
-    COMMIT,
-    I64,
-    LOST,
-    OK,
-    REVOKED,
-    UNKNOWN,
-    Bools,
-    Found,
-    Group,
-    Log,
-    Steps,
-    at,
-    groups,
-)
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, groups
+from checkers.kernels.steps import ASSIGNED, COMMIT, LOST, REVOKED, Group, Steps
 
 
 def kernel(log: Log) -> list[Found]:

@@ -6,9 +6,11 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from checkers.kernels.arrays import is_in
+from checkers.kernels.arrays import changes, is_in
+from checkers.kernels.found import Found, at
 from checkers.kernels.history import History
-from checkers.kernels.rows import FAIL, UNKNOWN, Found, Log, Polls, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import FAIL, UNKNOWN, Polls
 
 
 def phantoms(log: Log) -> list[Found]:
@@ -19,10 +21,8 @@ def phantoms(log: Log) -> list[Found]:
         return []
     order = np.lexsort((polls.offset, polls.value))  # stable: the first delivery comes first
     value, offset = polls.value[order], polls.offset[order]
-    is_new = np.ones(len(order), dtype=np.bool_)
-    is_new[1:] = (value[1:] != value[:-1]) | (offset[1:] != offset[:-1])
     places: dict[int, list[int]] = {}
-    for row in order[is_new].tolist():
+    for row in order[changes(value) | changes(offset)].tolist():
         places.setdefault(int(polls.value[row]), []).append(row)
     return [_phantom(log, value, polls.where(np.array(rows))) for value, rows in places.items()]
 

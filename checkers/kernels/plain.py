@@ -6,7 +6,8 @@ checkers of records can find anything in them.
 
 from checkers.kernels import loss
 from checkers.kernels.arrays import changes, is_in
-from checkers.kernels.rows import I64, Log
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64
 
 
 def is_plain(log: Log) -> bool:

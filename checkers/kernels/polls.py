@@ -10,18 +10,10 @@ follows from it.
 import numpy as np
 
 from checkers.kernels.arrays import is_in
-from checkers.kernels.rows import (
-    ASSIGNED,
-    I64,
-    LOST,
-    OK,
-    REVOKED,
-    Found,
-    Log,
-    Polls,
-    at,
-    groups,
-)
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, Polls, groups
+from checkers.kernels.steps import ASSIGNED, LOST, REVOKED
 
 
 def poll_order(log: Log) -> list[Found]:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from checkers.kernels.rows import Found, Log, at
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
 
 
 def precommitted_reads(log: Log) -> list[Found]:

@@ -9,8 +9,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from checkers.kernels.availability import STUCK_NS
+from checkers.kernels.found import Found, at
 from checkers.kernels.history import Attempts, History
-from checkers.kernels.rows import ASSIGNED, OK, Found, Group, Log, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import OK
+from checkers.kernels.steps import ASSIGNED, Group
 
 _SECOND_NS = 1_000_000_000
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from checkers.kernels.found import Found, at
 from checkers.kernels.history import History
-from checkers.kernels.rows import I64, Found, at
+from checkers.kernels.rows import I64
 
 
 def kernel(history: History, found: Sequence[Found]) -> list[Found]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from checkers.kernels.found import Found
 from checkers.kernels.history import History
-from checkers.kernels.rows import INFO, Found
+from checkers.kernels.rows import INFO
 
 
 def kernel(history: History, found: Sequence[Found]) -> list[Found]:

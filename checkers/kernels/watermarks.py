@@ -16,22 +16,11 @@ import numpy as np
 
 from checkers.kernels import former
 from checkers.kernels.availability import STUCK_NS
-from checkers.kernels.rows import (
-    DELETE,
-    HIGH,
-    I64,
-    OK,
-    STABLE,
-    START,
-    UNKNOWN,
-    Band,
-    Found,
-    Log,
-    Polls,
-    Sends,
-    Steps,
-    at,
-)
+from checkers.kernels.faults import Band
+from checkers.kernels.found import Found, at
+from checkers.kernels.log import Log
+from checkers.kernels.rows import I64, OK, UNKNOWN, Polls, Sends
+from checkers.kernels.steps import DELETE, HIGH, STABLE, START, Steps
 
 _ENDS = {
     START: ("log-start-regress", "log start"),

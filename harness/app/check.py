@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers import findings as findings_
+from checkers import history_file, table_builder
 from checkers import inline as inline_
-from checkers import tables as tables_
 from checkers import verdict as verdict_
 from checkers.anomalies import INVARIANT
 from checkers.expectations import Contract
@@ -114,12 +114,12 @@ def examined(
         executor: Executor = inline_.judge
         if not inline:
             executor = stack.enter_context(_on_spark(folder, file, session))
-        history = tables_.read(file, lambda done: progress("reading", done))
-        columns = tables_.columns(history, file)
+        history = history_file.read(file, lambda done: progress("reading", done))
+        columns = history_file.columns(history, file)
         if folder is not None and file.suffix != ".parquet":
             _keep_typed(history, folder)
         del history  # frees memory that the tables do not need
-        tables = tables_.tables_of(columns)
+        tables = table_builder.build(columns)
         if plan is None and tables.subscribes:
             contract = dataclasses.replace(contract, subscribes=True)
         try:
@@ -170,7 +170,7 @@ def examine_together(
 
     def tables_of(folder: Path) -> Tables:
         file = _located(folder)[1]
-        return tables_.tables(tables_.read(file, lambda done: None), file)
+        return table_builder.of_history(history_file.read(file, lambda done: None), file)
 
     reports = spark.judge_together(map(tables_of, folders), session, scratch)
     judged = []

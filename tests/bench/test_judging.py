@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench import judging
-from checkers import tables as tables_
+from checkers import history_file, table_builder
 from model import history
 
 
@@ -11,7 +11,7 @@ def test_the_history_of_many_keys_is_complete(tmp_path: Path) -> None:
     """Each partition is written, read by a process of its own, and read to its end."""
     path = tmp_path / "history.jsonl"
     history.write(path, judging.with_readers(5))
-    tables = tables_.tables(tables_.read(path, lambda done: None))
+    tables = table_builder.of_history(history_file.read(path, lambda done: None))
     assert len(tables.caught_up()) == len(tables.active_keys) == 5
     assert sorted(tables.polls.process.tolist()) == [1, 2, 3, 4, 5]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from checkers import tables as tables_
-from checkers.kernels.rows import Log
+from checkers import history_file, table_builder
+from checkers.kernels.log import Log
 from checkers.tables import Tables
 from model import history
 from model.op import MicroOp, Op
@@ -236,7 +236,7 @@ def tables_of(ops: list[Op], folder: Path) -> Tables:
     """Return the tables of these events, which are written to a file and read from it."""
     path = folder / "history.jsonl"
     history.write(path, ops)
-    return tables_.tables(tables_.read(path, lambda done: None))
+    return table_builder.of_history(history_file.read(path, lambda done: None))
 
 
 class Histories:

@@ -6,7 +6,7 @@ import pytest
 
 from checkers.facts import Fault
 from checkers.fault_intervals import band
-from checkers.kernels.rows import Band
+from checkers.kernels.faults import Band
 
 
 def of(fault: str, targets: Any, options: Any = None) -> Band:

@@ -17,7 +17,7 @@ from bench.histories import PHANTOM_FROM, World
 from checkers import anomalies, findings, inline
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 from checkers.tables import Tables
 from model.op import MicroOp, Op
 

@@ -5,22 +5,19 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import tables
-from checkers.kernels.rows import (
+from checkers import history_file, table_builder
+from checkers.kernels.rows import FAIL, INFO, OK, UNKNOWN
+from checkers.kernels.steps import (
     ANY,
     ASSIGNED,
     COMMIT,
-    FAIL,
     FETCH,
     FOREVER,
     HIGH,
-    INFO,
     LOST,
-    OK,
     REVOKED,
     STABLE,
     START,
-    UNKNOWN,
     Steps,
 )
 from model.op import Op, OpType
@@ -224,10 +221,10 @@ def test_parquet_holds_groups_too(histories: Any, tmp_path: Path) -> None:
     """The rows of groups are the same after a history was written to Parquet and read again."""
     ops = histories.events("i1:t@1.0 m1:x#i p1:^x-0@0#1| k1:x-0@1 f:x-0 w:x-0@0/1/1 l1:")
     histories.tables(ops)
-    table = tables.read(histories.file, lambda done: None)
+    table = history_file.read(histories.file, lambda done: None)
     pq.write_table(table, tmp_path / "history.parquet")
-    again = tables.read(tmp_path / "history.parquet", lambda done: None)
+    again = history_file.read(tmp_path / "history.parquet", lambda done: None)
     assert again.equals(table)
-    one, other = tables.tables(table), tables.tables(again)
+    one, other = table_builder.of_history(table), table_builder.of_history(again)
     assert [c.tolist() for c in one.steps] == [c.tolist() for c in other.steps]
     assert one.groups == other.groups

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from checkers import inline
-from checkers import tables as tables_
+from checkers import history_file, inline, table_builder
 from checkers.tables import Tables
 from harness.app import check, cli
 from model.history import BadHistory
@@ -33,7 +32,7 @@ def edn(folder: Path, text: str) -> Path:
 
 
 def read(folder: Path, text: str) -> Tables:
-    return tables_.tables(tables_.read(edn(folder, text), lambda done: None))
+    return table_builder.of_history(history_file.read(edn(folder, text), lambda done: None))
 
 
 def test_a_history_is_judged(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from checkers import left_out, parse
+from checkers import jsonl, left_out
 from harness.app import check
 from model.history import BadHistory
 from tests.checkers.test_wellformed import Event, added, base, event, write
@@ -90,7 +90,7 @@ def test_a_number_of_any_length_in_an_unknown_field(tmp_path: Path) -> None:
 
 def test_two_processes_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large file is read in halves."""
-    monkeypatch.setattr(parse, "SPLIT_BYTES", 1)
+    monkeypatch.setattr(jsonl, "SPLIT_BYTES", 1)
     events = [event | {"node": "n1"} for event in base()]
-    history = parse.read_jsonl(write(tmp_path, [*events]), lambda done: None)
+    history = jsonl.read(write(tmp_path, [*events]), lambda done: None)
     assert left_out.fields_of(history) == {"node": 8}

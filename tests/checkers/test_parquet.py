@@ -1,14 +1,18 @@
-"""Histories in Parquet files that other tools wrote."""
+"""Histories in Parquet files, of other tools or written by this project and read again."""
 
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import left_out, parquet, parse, tables
-from model.history import BadHistory
+from checkers import history_file, jsonl, left_out, parquet, table_builder
+from checkers.tables import Tables
+from model.history import BadHistory, encode
+from model.op import Op
 
 LINES = b"""\
 {"index":0,"time_ns":1,"process":1,"type":"invoke","f":"send","value":[["send","x-0",7]]}
@@ -21,7 +25,7 @@ LINES = b"""\
 def history(folder: Path) -> pa.Table:
     lines = folder / "lines.jsonl"
     lines.write_bytes(LINES)
-    return parse.read_jsonl(lines, lambda done: None)
+    return jsonl.read(lines, lambda done: None)
 
 
 def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
@@ -119,12 +123,104 @@ def test_a_detail_of_a_plain_operation_is_refused(tmp_path: Path, row: int) -> N
     table = history(tmp_path)
     details = pa.array(['[["init","z"]]' if n == row else None for n in range(4)], pa.string())
     with pytest.raises(BadHistory, match=f"event {row}: .* has a detail"):
-        tables.tables(read(tmp_path, replaced(table, "detail", details)))
+        table_builder.of_history(read(tmp_path, replaced(table, "detail", details)))
 
 
 def test_micro_operations_of_the_nemesis_are_refused(tmp_path: Path) -> None:
     """Micro-operations of the nemesis are rejected: what a fault reports is its detail."""
     table = history(tmp_path)
     processes = pa.array([1, 1, -1, -1], pa.int32())
-    with pytest.raises(BadHistory, match="event 2: the nemesis must not have micro-operations"):
-        tables.tables(read(tmp_path, replaced(table, "process", processes)))
+    with pytest.raises(BadHistory, match="event 2: the nemesis has micro-operations"):
+        table_builder.of_history(read(tmp_path, replaced(table, "process", processes)))
+
+
+def silent(done: float) -> None:
+    """A progress callback that does nothing."""
+
+
+def fault(index: int, kind: Any, id_: int, phase: str, **more: Any) -> Op:
+    value = {"id": id_, "phase": phase, "targets": ["broker-1"], **more}
+    return Op(index=index, time_ns=index * 10, process=-1, type=kind, f="pause", value=value)
+
+
+EVERYTHING = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 s2!:x=d p8?: c:x@2 >s3:x=e"
+
+
+def everything(histories: Any, tmp_path: Path) -> pa.Table:
+    path = tmp_path / "history.jsonl"
+    proof = {"effect": {"proved": True, "how": "state T"}}
+    ops = histories.events(EVERYTHING)
+    end = ops[-1].time_ns
+    for phase in (
+        fault(len(ops), "invoke", 1, "apply"),
+        fault(len(ops) + 1, "info", 1, "apply", **proof),
+    ):
+        ops.append(msgspec.structs.replace(phase, time_ns=end))
+    path.write_bytes(b"".join(map(encode, ops)))
+    return history_file.read(path, silent)
+
+
+def same(a: Tables, b: Tables) -> bool:
+    columns: list[tuple[Any, Any]] = [
+        *zip(a.sends.where(slice(None)), b.sends.where(slice(None)), strict=True),
+        *zip(a.polls.where(slice(None)), b.polls.where(slice(None)), strict=True),
+    ]
+    return all(np.array_equal(one, other) for one, other in columns) and (
+        a.faults,
+        a.catch_ups,
+        a.keys,
+    ) == (b.faults, b.catch_ups, b.keys)
+
+
+def test_parquet_holds_the_same_history(histories: Any, tmp_path: Path) -> None:
+    """The tables are the same after a history was written to Parquet and read again."""
+    table = everything(histories, tmp_path)
+    pq.write_table(table, tmp_path / "history.parquet")
+    again = history_file.read(tmp_path / "history.parquet", silent)
+    assert again.equals(table)
+    assert same(table_builder.of_history(again), table_builder.of_history(table))
+
+
+def test_parquet_has_a_column_for_every_field(histories: Any, tmp_path: Path) -> None:
+    """Parquet has a column for every field: micro-operations are structs, and other values are
+    JSON."""
+    rows = everything(histories, tmp_path).to_pylist()
+    assert rows[1]["value"][0] == {
+        "op": "assign",
+        "key": "x",
+        "offset": None,
+        "value": None,
+        "records": [],
+        "name": None,
+    }
+    assert rows[3]["value"] == [
+        {"op": "send", "key": "x", "offset": 0, "value": 1, "records": [], "name": None},
+        {"op": "send", "key": "x", "offset": None, "value": 2, "records": [], "name": None},
+    ]
+    assert rows[7]["value"][1]["records"] == [{"key": "y", "offset": 0, "value": 3}]
+    assert rows[-1]["detail"].startswith('{"id":1,"phase":"apply"')
+
+
+@pytest.mark.spark
+def test_other_tools_can_read_and_write_it(histories: Any, spark: Any, tmp_path: Path) -> None:
+    """Spark can read ``history.parquet``, and what it writes is the same history."""
+    table = everything(histories, tmp_path)
+    pq.write_table(table, tmp_path / "history.parquet")
+    frame = spark.read.parquet(str(tmp_path / "history.parquet"))
+    assert frame.filter("f = 'send' and type = 'ok'").select("value.value").collect() == [([1, 2],)]
+    frame.coalesce(1).write.parquet(str(tmp_path / "again"))
+    (part,) = (tmp_path / "again").glob("*.parquet")
+    assert same(
+        table_builder.of_history(history_file.read(part, silent)), table_builder.of_history(table)
+    )
+
+
+def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    """A Parquet file that is no history is rejected in one sentence."""
+    path = tmp_path / "history.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(BadHistory, match=r"history\.parquet is no history"):
+        history_file.read(path, silent)
+    path.write_bytes(b"nonsense")
+    with pytest.raises(BadHistory, match=r"history\.parquet is no history"):
+        history_file.read(path, silent)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkers import parse, pieces
-from checkers import tables as tables_
+from checkers import history_file, jsonl, pieces
 from model.history import encode
 
 TEXT = "a:x,y s:x=a@0,x=b s1?:y=c p:x=a@0,x=b@1|y=c@0 m2:x s2!:x=d p8?: c:x@2 >s3:x=e"
@@ -21,10 +20,10 @@ def test_pieces_of_any_size_make_the_same_table(
     together."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(b"".join(map(encode, histories.events(TEXT))))
-    whole = tables_.read(path, lambda done: None)
-    monkeypatch.setattr(parse, "PIECE_EVENTS", events)
-    monkeypatch.setattr(parse, "CHUNK_BYTES", 1)
-    again = tables_.read(path, lambda done: None)
+    whole = history_file.read(path, lambda done: None)
+    monkeypatch.setattr(jsonl, "PIECE_EVENTS", events)
+    monkeypatch.setattr(jsonl, "CHUNK_BYTES", 1)
+    again = history_file.read(path, lambda done: None)
     again.validate(full=True)
     assert again.to_pylist() == whole.to_pylist()
 

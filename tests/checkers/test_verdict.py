@@ -7,7 +7,8 @@ import pytest
 from checkers import findings, inline
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels, key
-from checkers.kernels.rows import Found, Log
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
 from model.op import Op
 from model.plan import Plan, ScheduledFault

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from checkers import tables
+from checkers import history_file, table_builder
 from harness.app import check
 from model.history import BadHistory
 from tests.checkers.test_wellformed import added, event, write
@@ -47,7 +47,7 @@ def test_a_micro_operation_has_its_shape(tmp_path: Path, case: str) -> None:
     """A known micro-operation with another shape is rejected."""
     lines = added(event(8, 9, "invoke", "txn", [SHAPES[case]]))
     with pytest.raises(BadHistory, match=r"line 9: .* does not have the shape"):
-        tables.read(write(tmp_path, lines), lambda done: None)
+        history_file.read(write(tmp_path, lines), lambda done: None)
 
 
 ONCE: dict[str, list[Any]] = {
@@ -68,7 +68,7 @@ def test_what_a_process_does_once_has_its_shape(tmp_path: Path, case: str) -> No
     lines = added(event(8, 9, "invoke", ONCE[case][0], [ONCE[case]]))
     path = write(tmp_path, lines)
     with pytest.raises(BadHistory, match=r"line 9: .* does not have the shape"):
-        tables.tables(tables.read(path, lambda done: None), path)
+        table_builder.of_history(history_file.read(path, lambda done: None), path)
 
 
 def test_a_subscription_may_have_null_for_options(tmp_path: Path) -> None:

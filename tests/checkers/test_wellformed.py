@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from checkers import tables
+from checkers import history_file, table_builder
 from harness.app import check
 from model.history import BadHistory
 
@@ -393,7 +393,7 @@ FINE: dict[str, list[Event | str]] = {
 @pytest.mark.parametrize("case", FINE)
 def test_a_near_miss_is_read(tmp_path: Path, case: str) -> None:
     """A near miss of a contradiction is read like any other history."""
-    tables.tables(tables.read(write(tmp_path, FINE[case]), lambda done: None))
+    table_builder.of_history(history_file.read(write(tmp_path, FINE[case]), lambda done: None))
 
 
 def test_an_acknowledgement_of_another_value_is_doubted(tmp_path: Path) -> None:

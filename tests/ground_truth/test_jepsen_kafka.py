@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import tables as tables_
+from checkers import history_file, table_builder
 from checkers.kernels import cycles, key
+from checkers.kernels.found import Found
 from checkers.kernels.loss import unseen
-from checkers.kernels.rows import Found, groups
+from checkers.kernels.rows import groups
 from checkers.tables import Tables
 from harness.app import check
 from model import history as history_
@@ -187,7 +188,7 @@ def test_as_published_in_edn(
     ops = ours(cases[case]["history"], Names())
     path = tmp_path / "history.edn"
     path.write_text("\n".join(printed(msgspec.to_builtins(op)) for op in ops))
-    told = found_in(tables_.tables(tables_.read(path, lambda done: None)))
+    told = found_in(table_builder.of_history(history_file.read(path, lambda done: None)))
     assert told == found_in(histories.tables(ops))
 
 

@@ -13,7 +13,7 @@ from checkers.anomalies import UnknownAnomaly
 from checkers.anomalies.legality import never
 from checkers.expectations import Contract
 from checkers.invariants.table import INVARIANTS, VIOLATIONS
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 from model.finding import Finding
 from model.violation import BadRecord, Violation
 from tests.checkers.anomalies.emitted import Emitted

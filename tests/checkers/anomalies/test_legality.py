@@ -4,7 +4,7 @@ import pytest
 
 from checkers.anomalies import is_legal
 from checkers.expectations import Contract
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 from model.plan import Plan
 
 ALL = (

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from checkers.kernels.availability import Outage, Recovery, longest_outage, recoveries, stuck
-from checkers.kernels.rows import Band, Log
+from checkers.kernels.faults import Band
+from checkers.kernels.log import Log
 
 SECOND = 1_000_000_000
 

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkers.kernels.commits import kernel
-from checkers.kernels.rows import Band, Found, Log
+from checkers.kernels.faults import Band
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 from model.op import Op
 
 SECOND = 1_000_000_000

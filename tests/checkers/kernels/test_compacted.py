@@ -12,9 +12,9 @@ import pytest
 
 from checkers.kernels.compacted import stale_keys
 from checkers.kernels.key import judge
+from checkers.kernels.log import Log
 from checkers.kernels.loss import lost_writes
 from checkers.kernels.polls import poll_order
-from checkers.kernels.rows import Log
 from model import record_keys
 
 _RECORD = re.compile(r"(?<==)([A-Za-z])(\d+)")

@@ -7,7 +7,7 @@ import pytest
 from checkers import inline
 from checkers.kernels import history_kernels
 from checkers.kernels.early import early_reads
-from checkers.kernels.rows import Found
+from checkers.kernels.found import Found
 
 
 def standing(histories: Any, text: str) -> list[Found]:

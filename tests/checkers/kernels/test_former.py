@@ -3,7 +3,7 @@
 import pytest
 
 from checkers.kernels import former
-from checkers.kernels.rows import Band
+from checkers.kernels.faults import Band
 
 SECOND = 1_000_000_000
 LATE = 100 * SECOND

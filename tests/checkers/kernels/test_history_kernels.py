@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from checkers.kernels import cycles, history_kernels, key
+from checkers.kernels.found import Found
 from checkers.kernels.history import History
-from checkers.kernels.rows import Found
 
 TORN = "t:+x=a@0,+y=b@0 s:y=c@1 p:x=a@0 p:y=c@1"
 

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from checkers.kernels import key
-from checkers.kernels.rows import Found, Log
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 
 
 def explode(log: Log) -> list[Found]:

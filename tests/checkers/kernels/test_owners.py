@@ -3,8 +3,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from checkers.kernels.found import Found
 from checkers.kernels.owners import kernel
-from checkers.kernels.rows import Found
 
 
 def told(histories: Any, text: Any) -> list[str]:

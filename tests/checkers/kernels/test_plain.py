@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from checkers.kernels import key, order
+from checkers.kernels.found import Found
+from checkers.kernels.log import Log
 from checkers.kernels.plain import is_plain
-from checkers.kernels.rows import Found, Log
 
 
 @pytest.mark.parametrize(

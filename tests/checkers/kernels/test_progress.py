@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from checkers.kernels.faults import Band
 from checkers.kernels.progress import stuck_groups, stuck_producers
-from checkers.kernels.rows import Band
 from model.op import Op
 
 SECOND = 1_000_000_000

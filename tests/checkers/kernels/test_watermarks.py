@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from checkers.kernels.rows import Band
+from checkers.kernels.faults import Band
 from checkers.kernels.watermarks import kernel
 
 SECOND = 1_000_000_000

@@ -1,4 +1,4 @@
-"""Reads a history file into one Arrow table: nested events become flat typed columns.
+"""Turns events into columns: nested micro-operations become flat typed rows.
 
 ``history.parquet`` is this table. An event's ``value`` is a list of micro-operations with the
 fields ``op, key, offset, value, records, name``, where ``key`` names a partition.
@@ -15,63 +15,38 @@ Other values (a fault's description), and what a process does once (``subscribe`
 ``leave``), are JSON in ``detail``.
 """
 
-import gc
-import pickle
-import subprocess
-import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Annotated, Any, Literal, Never
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Never
 
 import msgspec
 import pyarrow as pa
 
 from checkers import left_out, pieces, vocabulary
-from checkers.kernels.rows import NO_METADATA, UNKNOWN
-from checkers.pieces import SCHEMA as SCHEMA
-from checkers.pieces import TYPES as TYPES
-from model import json_fields
+from checkers.kernels.rows import UNKNOWN
+from checkers.kernels.steps import NO_METADATA
+from checkers.micro_ops import (
+    ASSIGN,
+    BEYOND,
+    COMMIT,
+    COMMIT_PLAINLY,
+    COMMITTED,
+    DELETE_RECORDS,
+    DELETED,
+    ONCE,
+    POLL,
+    REBALANCES,
+    SEND,
+    WATERMARK,
+    WATERMARKS,
+)
 from model.history import BadHistory
 from model.op import NEMESIS
 
-SEND, POLL, ASSIGN, CATCH_UP = "send", "poll", "assign", "catch-up"
-ABORT, DELAY = "abort", "delay"
-"""Further micro-operations of a transaction; a delay has its milliseconds in ``offset``."""
-FREEZE = "freeze"
-COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
-COMMIT_PLAINLY = "commit-plainly"
-"""A commit of offsets that is made during a transaction, but not as a part of it."""
-REBALANCES = ("assigned", "revoked", "lost")
-"""How a member's partitions change: they are assigned, revoked, or already lost."""
-WATERMARKS = ("start", "high", "stable")
-DELETE_RECORDS = "delete-records"
-DELETED = len(WATERMARKS)
-"""Stands for the offset before which a client asked for the deletion of all records."""
-BEYOND = (1 << 63) - 1
-"""Stands for a high watermark that is not known: no record is at or above it."""
-DELETE_TOPIC = "delete-topic"
-CREATE_COMPACTED = "create-compacted"
-"""Creates a compacted topic, in which only the last record of each record key need stay."""
-ONCE = ("subscribe", "init", "leave")
-"""What a process does once, kept whole as JSON."""
-
-_TYPE_CODES = {name: code for code, name in enumerate(TYPES)}
+_TYPE_CODES = {name: code for code, name in enumerate(pieces.TYPES)}
 _SEND = 0
 """The code of ``send`` among the names of micro-operations."""
-
-CHUNK_BYTES = 256 << 10
-"""Number of bytes that are decoded at once: the objects of these lines still fit into a core's
-cache."""
-PIECE_EVENTS = 1 << 15
-"""Number of events that are packed into narrow columns together."""
-SPLIT_BYTES = 64 << 20
-"""Size from which on two processes read a file."""
-
-Progress = Callable[[float], None]  # gets how much is done, from 0 to 1
 
 
 class Event(msgspec.Struct, gc=False):
@@ -86,23 +61,9 @@ class Event(msgspec.Struct, gc=False):
     error: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-FIELDS = frozenset(Event.__struct_fields__)
-"""The fields that an event of a file may have; other fields are ignored, and reported."""
-
-_EVENTS = msgspec.json.Decoder(list[Event])
-_EVENT = msgspec.json.Decoder(Event)
 _REQUIRED = 5  # fields of every event
-_SHAPE = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
+SHAPE_ERRORS = (TypeError, ValueError, LookupError, OverflowError, AttributeError, RecursionError)
 """What is raised for a value that does not have the shape of micro-operations."""
-_UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What is raised for a text that is not an event in JSON."""
-_UNREADABLE = (
-    *_UNDECODED,
-    pa.ArrowException,
-    EOFError,
-    pickle.PickleError,
-    *_SHAPE,
-)
 
 
 class _Codes(dict[str, int]):
@@ -119,7 +80,7 @@ def _column() -> "array[int]":
     return array("q")  # accepts integers of 64 bits, but also True and False
 
 
-class _Columns:
+class EventColumns:
     """The columns of a history while it is read, one event after another."""
 
     def __init__(self) -> None:
@@ -142,7 +103,7 @@ class _Columns:
         self.no_value = _column()  # rows of micro-operations without a number
 
     def add(self, events: list[Event]) -> None:
-        """Add events. Raises one of ``_SHAPE`` midway when a value has another shape."""
+        """Add events. Raises one of ``SHAPE_ERRORS`` midway when a value has another shape."""
         self.index.extend([event.index for event in events])
         self.time_ns.extend([event.time_ns for event in events])
         self.process.extend([event.process for event in events])
@@ -175,7 +136,7 @@ class _Columns:
                         else:
                             op_offset.append(UNKNOWN)
                         if type(sent) is not int:
-                            _refuse("the value of a record must be a whole number")
+                            refuse("a value of a record is a whole number")
                         op.append(_SEND)
                         op_key.append(keys[key])
                         op_value.append(sent)
@@ -186,7 +147,7 @@ class _Columns:
                 if event.process == NEMESIS:
                     self._add_detail(value)
                 elif event.f in vocabulary.WITH_MICRO_OPERATIONS:
-                    _refuse("a value must be a list of micro-operations")
+                    refuse("a value is a list of micro-operations")
                 else:
                     self.fields += _names(value)
             op_end.append(len(op))
@@ -208,7 +169,7 @@ class _Columns:
         self.fields += _names(micro_op)
         if type(micro_op) is str:
             if f not in vocabulary.NAMES_KEYS:
-                _refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} have keys without values")
+                refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} name keys alone")
             self._add_other(ASSIGN, micro_op)
         elif micro_op[0] not in vocabulary.MICRO_OPERATIONS:
             self._add_other(micro_op[0])
@@ -234,9 +195,9 @@ class _Columns:
             values = [value for _, value in records]
             # In a column of offsets, a negative one looks like one that was not stated.
             if min(offsets, default=0) < 0 and any(o is not None and o < 0 for o, _ in records):
-                _refuse("the offset of a record must not be negative")
+                refuse("a record has no offset below 0")
             if bool in map(type, values) or bool in map(type, offsets):
-                _refuse("true and false are not numbers")
+                refuse("true and false are no numbers")
             self.record_key.extend([self.keys[key]] * len(records))
             self.record_offset.extend(offsets)
             self.record_value.extend(values)
@@ -307,7 +268,8 @@ class _Columns:
         return part
 
 
-def _refuse(why: str) -> Never:
+def refuse(why: str) -> Never:
+    """Reject a value of another shape."""
     raise vocabulary.Misfit(why)
 
 
@@ -320,17 +282,17 @@ def _names(value: Any) -> int:
 def table(events: Iterable[Event]) -> pa.Table:
     """Return events as one table. Raises :class:`BadHistory` when a value does not have the shape
     of micro-operations."""
-    columns = _Columns()
+    columns = EventColumns()
     for event in events:
-        _add_one(columns, event)
-    return _table(columns.finish(pieces.Part()))
+        add_one(columns, event)
+    return assembled(columns.finish(pieces.Part()))
 
 
-def _add_one(columns: _Columns, event: Event) -> None:
+def add_one(columns: EventColumns, event: Event) -> None:
     """Add one event. Raises :class:`BadHistory` with what is wrong in its value."""
     try:
         columns.add([event])
-    except _SHAPE as error:
+    except SHAPE_ERRORS as error:
         value = event.value if isinstance(event.value, list) else []
         wrong = next((micro_op for micro_op in value if not _fits(event, micro_op)), event.value)
         raise BadHistory(f"event {event.index}: {vocabulary.misfit(wrong, error)}") from error
@@ -338,177 +300,13 @@ def _add_one(columns: _Columns, event: Event) -> None:
 
 def _fits(event: Event, micro_op: Any) -> bool:
     try:
-        _Columns().add([msgspec.structs.replace(event, value=[micro_op])])
-    except _SHAPE:
+        EventColumns().add([msgspec.structs.replace(event, value=[micro_op])])
+    except SHAPE_ERRORS:
         return False
     return True
 
 
-def read_jsonl(path: Path, progress: Progress) -> pa.Table:
-    """Return the events of a ``history.jsonl``.
-
-    A torn last line (its writer was killed) is left out. Raises :class:`BadHistory` for any other
-    line that is not an event. Another process reads half of a large file, since decoding is most of
-    the work of judging.
-    """
-    size = path.stat().st_size
-    try:
-        if size < SPLIT_BYTES:
-            return _table(_read_part(path, 0, size, progress))
-        return _table(*_read_halves(path, size, progress))
-    except _UNREADABLE:
-        return _read_carefully(path)
-
-
-def _table(*parts: pieces.Part, torn: str | None = None) -> pa.Table:
+def assembled(*parts: pieces.Part, torn: str | None = None) -> pa.Table:
+    """Return the table of all parts, with notes on what was left out."""
     fields = sum((part.unknown for part in parts), Counter[str]())
     return left_out.noted(pieces.table(*parts), torn, fields)
-
-
-def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part, pieces.Part]:
-    with path.open("rb") as file:
-        file.seek(size // 2)
-        file.readline()
-        middle = file.tell()
-    command = [sys.executable, "-m", "checkers.parse", str(path), str(middle), str(size)]
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other,
-        ThreadPoolExecutor(1, "pieces") as thread,
-    ):
-        try:
-            assert other.stdout is not None, "the pipe was requested"
-            second = thread.submit(_received, other.stdout)
-            return _read_part(path, 0, middle, progress), second.result()
-        except BaseException:
-            other.kill()
-            raise
-
-
-def _received(stream: IO[bytes]) -> pieces.Part:
-    """Receive the part that another process reads, while it reads."""
-    part = pieces.Part()
-    while not part.names:
-        sent: pieces.Piece | Counter[str] | pieces.Names = pickle.load(stream)
-        if isinstance(sent, pieces.Piece):
-            part.add(sent)
-        elif isinstance(sent, Counter):
-            part.unknown = sent
-        else:
-            part.names = sent
-    return part
-
-
-def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pieces.Part:
-    """Read the lines between two positions of a file, both at the beginning of a line."""
-    columns, part = _Columns(), pieces.Part()
-    for piece in _pieces(columns, path, (begin, end), progress):
-        part.add(piece)
-    return columns.finish(part)
-
-
-def _pieces(
-    columns: _Columns, path: Path, place: tuple[int, int], progress: Progress
-) -> Iterator[pieces.Piece]:
-    """Yield full pieces; the remaining events stay in the columns."""
-    begin, end = place
-    with path.open("rb") as file, _no_collections():
-        file.seek(begin)
-        while (left := end - file.tell()) > 0:
-            lines = file.read(min(CHUNK_BYTES, left))
-            if left > CHUNK_BYTES:
-                lines += file.readline()
-            _add_lines(columns, lines.strip())
-            if len(columns.index) >= PIECE_EVENTS:
-                yield columns.piece()
-            progress((file.tell() - begin) / (end - begin))
-
-
-def _add_lines(columns: _Columns, lines: bytes) -> None:
-    """Add events, one per line. Raises one of ``_UNREADABLE`` where the lines are not certain to be
-    that."""
-    events = _EVENTS.decode(b"[" + lines.replace(b"\n", b",") + b"]")
-    if not lines.count(b"\n") == lines.count(b"}\n{") == len(events) - 1:
-        _refuse("a line must have exactly one event")
-    before = columns.fields
-    columns.add(events)
-    # A decoder silently takes the last of two fields of one name. Fields are counted in the text,
-    # where that is easy; where the counts differ, each line is checked.
-    is_easy = not any(lines.count(rare) for rare in _RARE)
-    if not (is_easy and lines.count(b'":') == columns.fields - before):
-        for line in lines.split(b"\n"):
-            _check_fields(columns, line)
-
-
-_RARE = (b'\\":', b" :", b"\t:", b"\r:")
-"""If a text has any of these, a quotation mark before a colon may not end the name of a field, or a
-name may end otherwise."""
-
-
-def _check_fields(columns: _Columns, line: bytes) -> None:
-    """Count the fields of an event that are ignored. Raises :class:`ValueError` for a JSON object
-    that has a field twice."""
-    columns.unknown.update(name for name in json_fields.loads(line) if name not in FIELDS)
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Switch the cyclic garbage collector off: decoding makes millions of lists, none of them in a
-    cycle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _read_carefully(path: Path) -> pa.Table:
-    """Read line by line, for histories with blank or torn lines, and to say which line is wrong."""
-    columns, part = _Columns(), pieces.Part()
-    torn = None
-    with path.open("rb") as lines, _no_collections():
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                event = _EVENT.decode(line)
-                _check_fields(columns, line)
-            except (*_UNDECODED, json_fields.Doubled) as error:
-                is_doubled = isinstance(error, json_fields.Doubled)
-                is_torn = not line.endswith(b"\n") and not is_doubled
-                if is_torn and part.rows + len(columns.index):
-                    torn = f"line {number} is torn and was left out"
-                    break
-                raise BadHistory(f"{path}, line {number}: {_said(error)}") from error
-            try:
-                _add_one(columns, event)
-            except BadHistory as error:
-                raise BadHistory(f"{path}, line {number}: {error}") from error
-            if len(columns.index) >= PIECE_EVENTS:
-                part.add(columns.piece())
-    return _table(columns.finish(part), torn=torn)
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "the event is nested too deeply"
-    return str(error).replace(" - at `$`", "")
-
-
-def _main(path: str, begin: str, end: str) -> None:
-    """Read a part of a history, and write its pieces and then its names to the standard output."""
-    columns = _Columns()
-
-    def send(what: pieces.Piece | Counter[str] | pieces.Names) -> None:
-        pickle.dump(what, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
-
-    for piece in _pieces(columns, Path(path), (int(begin), int(end)), lambda done: None):
-        send(piece)
-    send(columns.piece())
-    send(columns.unknown)
-    send(columns.known())
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

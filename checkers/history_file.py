@@ -1,0 +1,63 @@
+"""Reads a history file of any format, and rejects histories that cannot be judged."""
+
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from checkers import completions, jepsen, jsonl, memory, parquet, wellformed
+from checkers.columns import Columns
+from checkers.pieces import Progress
+from model.history import BadHistory
+
+
+def read(path: Path, progress: Progress) -> pa.Table:
+    """Return the events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file. Raises
+    :class:`BadHistory` if it holds none."""
+    readers = {".parquet": parquet.read, ".edn": jepsen.read}
+    try:
+        history = readers.get(path.suffix, jsonl.read)(path, progress)
+    except RecursionError as error:
+        raise BadHistory(f"{path} is nested too deeply") from error
+    except OSError as error:
+        raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
+    if not history.num_rows:
+        raise BadHistory(f"{path} holds no events")
+    memory.release()
+    return history
+
+
+def columns(history: pa.Table, source: Path | None = None) -> Columns:
+    """Return the columns of a history that can be judged.
+
+    Raises :class:`BadHistory` when its events break a rule of :mod:`checkers.wellformed` or
+    :mod:`checkers.completions`, with the line in ``source``, the file that it was read from.
+    """
+    columns = Columns(history)
+    if (broken := wellformed.broken(history, columns)) is not None:
+        raise BadHistory(_place(columns, broken.row, source) + broken.why)
+    doubts = []
+    for misfit in completions.misfits(columns):
+        if not misfit.is_doubt:
+            raise BadHistory(_place(columns, misfit.row, source) + misfit.why)
+        doubts.append(_place(columns, misfit.row, None) + misfit.why)
+    columns.doubts = tuple(doubts)
+    return columns
+
+
+def _place(columns: Columns, row: int, source: Path | None) -> str:
+    """Return where the event of a row is, as the beginning of a message."""
+    event = f"event {columns.index[row]}: "
+    if source is None:
+        return event
+    line = jepsen.line_of(source, row) if source.suffix == ".edn" else _line_of(source, row)
+    return f"{source}, line {line}: {event}" if line else f"{source}: {event}"
+
+
+def _line_of(path: Path, row: int) -> int | None:
+    """Return the line of an event, given its row from 0; ``None`` for a file without lines."""
+    if path.suffix == ".parquet":
+        return None
+    with path.open("rb") as lines:
+        events = (number for number, line in enumerate(lines, start=1) if line.strip())
+        return next(islice(events, row, None))

@@ -1,0 +1,209 @@
+"""Reads ``history.jsonl``: one event per line, large files by two processes."""
+
+import gc
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import pyarrow as pa
+
+from checkers import pieces
+from checkers.events import SHAPE_ERRORS, Event, EventColumns, add_one, assembled, refuse
+from checkers.pieces import Progress
+from model import json_fields
+from model.history import BadHistory
+
+CHUNK_BYTES = 256 << 10
+"""Number of bytes that are decoded at once: the objects of these lines still fit into a core's
+cache."""
+PIECE_EVENTS = 1 << 15
+"""Number of events that are packed into narrow columns together."""
+SPLIT_BYTES = 64 << 20
+"""Size from which on two processes read a file."""
+
+FIELDS = frozenset(Event.__struct_fields__)
+"""The fields that an event of a file may have; other fields are ignored, and reported."""
+
+_EVENTS = msgspec.json.Decoder(list[Event])
+_EVENT = msgspec.json.Decoder(Event)
+_UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What is raised for a text that is not an event in JSON."""
+_UNREADABLE = (
+    *_UNDECODED,
+    pa.ArrowException,
+    EOFError,
+    pickle.PickleError,
+    *SHAPE_ERRORS,
+)
+
+
+def read(path: Path, progress: Progress) -> pa.Table:
+    """Return the events of a ``history.jsonl``.
+
+    A torn last line (its writer was killed) is left out. Raises :class:`BadHistory` for any other
+    line that is not an event. Another process reads half of a large file, since decoding is most of
+    the work of judging.
+    """
+    size = path.stat().st_size
+    try:
+        if size < SPLIT_BYTES:
+            return assembled(_read_part(path, 0, size, progress))
+        return assembled(*_read_halves(path, size, progress))
+    except _UNREADABLE:
+        return _read_carefully(path)
+
+
+def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part, pieces.Part]:
+    with path.open("rb") as file:
+        file.seek(size // 2)
+        file.readline()
+        middle = file.tell()
+    command = [sys.executable, "-m", "checkers.jsonl", str(path), str(middle), str(size)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other,
+        ThreadPoolExecutor(1, "pieces") as thread,
+    ):
+        try:
+            assert other.stdout is not None, "it was asked for"
+            second = thread.submit(_received, other.stdout)
+            return _read_part(path, 0, middle, progress), second.result()
+        except BaseException:
+            other.kill()
+            raise
+
+
+def _received(stream: IO[bytes]) -> pieces.Part:
+    """Receive the part that another process reads, while it reads."""
+    part = pieces.Part()
+    while not part.names:
+        sent: pieces.Piece | Counter[str] | pieces.Names = pickle.load(stream)
+        if isinstance(sent, pieces.Piece):
+            part.add(sent)
+        elif isinstance(sent, Counter):
+            part.unknown = sent
+        else:
+            part.names = sent
+    return part
+
+
+def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pieces.Part:
+    """Read the lines between two positions of a file, both at the beginning of a line."""
+    columns, part = EventColumns(), pieces.Part()
+    for piece in _pieces(columns, path, (begin, end), progress):
+        part.add(piece)
+    return columns.finish(part)
+
+
+def _pieces(
+    columns: EventColumns, path: Path, place: tuple[int, int], progress: Progress
+) -> Iterator[pieces.Piece]:
+    """Yield full pieces; the remaining events stay in the columns."""
+    begin, end = place
+    with path.open("rb") as file, _no_collections():
+        file.seek(begin)
+        while (left := end - file.tell()) > 0:
+            lines = file.read(min(CHUNK_BYTES, left))
+            if left > CHUNK_BYTES:
+                lines += file.readline()
+            _add_lines(columns, lines.strip())
+            if len(columns.index) >= PIECE_EVENTS:
+                yield columns.piece()
+            progress((file.tell() - begin) / (end - begin))
+
+
+def _add_lines(columns: EventColumns, lines: bytes) -> None:
+    """Add events, one per line. Raises one of ``_UNREADABLE`` where the lines are not certain to be
+    that."""
+    events = _EVENTS.decode(b"[" + lines.replace(b"\n", b",") + b"]")
+    if not lines.count(b"\n") == lines.count(b"}\n{") == len(events) - 1:
+        refuse("a line is not one event")
+    before = columns.fields
+    columns.add(events)
+    # A decoder silently takes the last of two fields of one name. Fields are counted in the text,
+    # where that is easy; where the counts differ, each line is checked.
+    is_easy = not any(lines.count(rare) for rare in _RARE)
+    if not (is_easy and lines.count(b'":') == columns.fields - before):
+        for line in lines.split(b"\n"):
+            _check_fields(columns, line)
+
+
+_RARE = (b'\\":', b" :", b"\t:", b"\r:")
+"""If a text has any of these, a quotation mark before a colon may not end the name of a field, or a
+name may end otherwise."""
+
+
+def _check_fields(columns: EventColumns, line: bytes) -> None:
+    """Count the fields of an event that are ignored. Raises :class:`ValueError` for a JSON object
+    that has a field twice."""
+    columns.unknown.update(name for name in json_fields.loads(line) if name not in FIELDS)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Switch the cyclic garbage collector off: decoding makes millions of lists, none of them in a
+    cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _read_carefully(path: Path) -> pa.Table:
+    """Read line by line, for histories with blank or torn lines, and to say which line is wrong."""
+    columns, part = EventColumns(), pieces.Part()
+    torn = None
+    with path.open("rb") as lines, _no_collections():
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                event = _EVENT.decode(line)
+                _check_fields(columns, line)
+            except (*_UNDECODED, json_fields.Doubled) as error:
+                is_doubled = isinstance(error, json_fields.Doubled)
+                is_torn = not line.endswith(b"\n") and not is_doubled
+                if is_torn and part.rows + len(columns.index):
+                    torn = f"line {number} is torn and was left out"
+                    break
+                raise BadHistory(f"{path}, line {number}: {_said(error)}") from error
+            try:
+                add_one(columns, event)
+            except BadHistory as error:
+                raise BadHistory(f"{path}, line {number}: {error}") from error
+            if len(columns.index) >= PIECE_EVENTS:
+                part.add(columns.piece())
+    return assembled(columns.finish(part), torn=torn)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the event is nested too deeply"
+    return str(error).replace(" - at `$`", "")
+
+
+def _main(path: str, begin: str, end: str) -> None:
+    """Read a part of a history, and write its pieces and then its names to the standard output."""
+    columns = EventColumns()
+
+    def send(what: pieces.Piece | Counter[str] | pieces.Names) -> None:
+        pickle.dump(what, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+
+    for piece in _pieces(columns, Path(path), (int(begin), int(end)), lambda done: None):
+        send(piece)
+    send(columns.piece())
+    send(columns.unknown)
+    send(columns.known())
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

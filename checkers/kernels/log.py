@@ -1,0 +1,179 @@
+"""The log of one partition, as sends and polls show it.
+
+A kernel is a function from a :class:`Log` to findings. Offsets need not be dense (a transaction's
+markers and aborted records take offsets too), so positions are compared by *rank* among the known
+offsets: a hole without a known record is no skip. ``key`` names a partition, as in histories.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.kernels.arrays import changes, first_rows, is_in
+from checkers.kernels.faults import Band
+from checkers.kernels.rows import (
+    FAIL,
+    I64,
+    NO_BEGINS,
+    OK,
+    UNKNOWN,
+    Begins,
+    Bools,
+    CatchUp,
+    Polls,
+    Resets,
+    Sends,
+)
+from checkers.kernels.steps import DELETE, NO_STEPS, Group, Steps
+
+
+class Known(NamedTuple):
+    """The distinct (offset, value) pairs that polls and accountable sends report, by offset.
+
+    ``op``, ``process`` and ``time_ns`` are of the first poll that showed a pair, else of its
+    acknowledgement.
+    """
+
+    offset: I64
+    value: I64
+    read: Bools
+    op: I64
+    process: I64
+    time_ns: I64
+    offsets: I64
+    """The distinct offsets, ascending: the rank of an offset is its index here."""
+    by_value: I64
+    """Row numbers of the pairs in the order of value, then offset."""
+
+    def rank(self, offset: I64) -> I64:
+        """Return the rank of offsets that are all known."""
+        ranks: I64 = np.searchsorted(self.offsets, offset)
+        return ranks
+
+    def offset_of(self, value: I64) -> I64:
+        """Return the one offset of each value; UNKNOWN where there is none or more than one."""
+        values = self.value[self.by_value]
+        first = np.searchsorted(values, value, side="left")
+        found = np.searchsorted(values, value, side="right") - first == 1
+        offset = np.full(len(value), UNKNOWN)
+        offset[found] = self.offset[self.by_value[first[found]]]
+        return offset
+
+
+@dataclass(frozen=True)
+class Log:
+    """Everything that a history shows of one partition."""
+
+    key: str
+    sends: Sends
+    polls: Polls
+    resets: Resets
+    caught_up: CatchUp | None = None
+    faults: tuple[Band, ...] = ()
+    steps: Steps = NO_STEPS
+    groups: tuple[Group, ...] = ()
+    begins: Begins = NO_BEGINS
+    is_deleted: bool = False
+    """Whether its topic was deleted, or may have been: then no record need be there."""
+    is_compacted: bool = False
+    """Whether a record may be gone once there is a later one of its record key
+    (``model.record_keys``)."""
+
+    @cached_property
+    def acked(self) -> Sends:
+        """The records that were acknowledged."""
+        return self.sends.where(self.sends.outcome == OK)
+
+    @cached_property
+    def first_reads(self) -> tuple[I64, I64]:
+        """The distinct values that were polled, ascending, and the row of ``polls`` that delivered
+        each of them first."""
+        return first_rows(self.polls.value)
+
+    @cached_property
+    def placed_polls(self) -> Polls:
+        """The polled records whose offset is known."""
+        return self.polls.where(self.polls.offset != UNKNOWN)
+
+    @cached_property
+    def deletions(self) -> Steps:
+        """Deletions that were made or may have been."""
+        return self.steps.where((self.steps.kind == DELETE) & (self.steps.outcome != FAIL))
+
+    def deleted_below(self, event: int) -> int:
+        """Return the offset below which records may have been deleted by an event; UNKNOWN if no
+        deletion was requested before it."""
+        asked = self.deletions.offset[self.deletions.invoked < event]
+        return int(asked.max(initial=UNKNOWN))
+
+    @cached_property
+    def firm(self) -> I64:
+        """The offsets, ascending, of records that were acknowledged and read: every reader that
+        reads on past one of them has received it."""
+        known = self.known
+        offsets: I64 = np.unique(known.offset[known.read & is_in(known.value, self.acked.value)])
+        return offsets
+
+    @cached_property
+    def known(self) -> Known:
+        polls = self.placed_polls
+        told = self.sends.where(self.sends.accountable & (self.sends.offset != UNKNOWN))
+        offset = np.concatenate((polls.offset, told.offset))
+        value = np.concatenate((polls.value, told.value))
+        order = np.lexsort((value, offset))  # stable: of equal pairs the first poll comes first
+        offset, value = offset[order], value[order]
+        first = np.flatnonzero(changes(offset) | changes(value))
+        chosen = order[first]
+        offset, value = offset[first], value[first]
+        return Known(
+            offset=offset,
+            value=value,
+            read=chosen < len(polls.offset),
+            op=np.concatenate((polls.op, told.op))[chosen],
+            process=np.concatenate((polls.process, told.process))[chosen],
+            time_ns=np.concatenate((polls.end_ns, told.end_ns))[chosen],
+            offsets=offset[changes(offset)],
+            by_value=np.lexsort((offset, value)),
+        )
+
+    @cached_property
+    def placed_sends(self) -> Sends:
+        """The records whose place in the log is known, from an acknowledgement or from a read."""
+        sends = self.sends.where(self.sends.outcome != FAIL)
+        told = sends.accountable & (sends.offset != UNKNOWN)
+        if told.all():
+            return sends
+        offset = np.where(told, sends.offset, self.known.offset_of(sends.value))
+        return sends._replace(offset=offset).where(offset != UNKNOWN)
+
+    @cached_property
+    def _by_value(self) -> tuple[I64, I64]:
+        order = np.argsort(self.sends.value, kind="stable")
+        return order, self.sends.value[order]
+
+    def senders(self, value: int) -> list[int]:
+        """Return the operations that tried to write a value: one, since values are unique per
+        partition."""
+        order, values = self._by_value
+        begin, end = np.searchsorted(values, (value, value + 1))
+        ops: list[int] = self.sends.op[order[begin:end]].tolist()
+        return ops
+
+    def without(self, offsets: Iterable[int], values: Iterable[int]) -> "Log":
+        """Return this log without the sends and the reads of these offsets and values.
+
+        A reader that received such a value in the place of another is still known to have been at
+        that place.
+        """
+        gone_offsets, gone_values = (np.array(sorted(x), dtype=np.int64) for x in (offsets, values))
+
+        def stays(rows: Sends | Polls) -> Bools:
+            return ~(np.isin(rows.offset, gone_offsets) | np.isin(rows.value, gone_values))
+
+        sends, polls = self.sends.where(stays(self.sends)), self.polls
+        stay = stays(polls)
+        places = np.concatenate((polls.offset[stay], sends.offset[sends.accountable]))
+        return replace(self, sends=sends, polls=polls.where(stay | np.isin(polls.offset, places)))

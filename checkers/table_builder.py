@@ -1,0 +1,116 @@
+"""Builds the tables of a history: events are joined into operations and interpreted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from checkers import consumers, facts, history_file, memory, producers, uniqueness
+from checkers.columns import INVOKE, Columns
+from checkers.kernels.compact import Operations
+from checkers.kernels.rows import FAIL, INFO, OK
+from checkers.tables import Tables
+from model.op import NEMESIS
+
+_OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
+"""Outcome by type of an operation's last event: one that has only an invocation is in doubt."""
+
+
+def of_history(history: pa.Table, source: Path | None = None) -> Tables:
+    """Return the tables of a history.
+
+    Raises :class:`~model.history.BadHistory` as :func:`checkers.history_file.columns` does.
+    """
+    return build(history_file.columns(history, source))
+
+
+def build(columns: Columns) -> Tables:
+    """Return the tables of a history, and drop its columns on the way.
+
+    Unless the caller keeps the history, each column is freed after its last use.
+    """
+    operations = _operations(columns)
+    memory.release()
+    first, last, outcome = operations.first, operations.last, operations.outcome
+    polls = consumers.polls(columns, operations)
+    compacted = facts.compacted(columns)
+    deleted = facts.deleted(columns, last[outcome != FAIL])
+    ignored = facts.ignored(columns)
+    assign_events, assigned = consumers.assignments(columns, last)
+    catch_ups = consumers.catch_ups(columns, first, last, outcome)
+    attempts = producers.attempts(columns, first, last, outcome)
+    told = consumers.told(columns, operations)
+    columns.forget_groups()
+    memory.release()
+    sends, sent_rows = producers.sends(columns, operations)
+    waits = producers.waits(columns, sends, sent_rows)
+    columns.forget_micro_ops()
+    repeated = uniqueness.repeated(sends, polls, compacted)
+    if repeated is not None:
+        sends, polls = sends.only(repeated.sends), polls.only(repeated.polls)
+        waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
+    sends = replace(sends, proven=producers.proven(sends, polls))
+    group_steps, step_key, groups = consumers.group_steps(
+        operations, told, sends, columns.group_names
+    )
+    faults = facts.faults(columns)
+    ends = [fault.to_ns for fault in faults]
+    tables = Tables(
+        keys=columns.keys,
+        operations=operations,
+        sends=sends,
+        polls=polls,
+        waits=waits,
+        inits=producers.inits(columns, first, last, outcome),
+        assigned=assigned,
+        assignments=(columns.process[assign_events].astype(np.int64), columns.index[assign_events]),
+        catch_ups=catch_ups,
+        faults=faults,
+        crashes=facts.crashes(columns),
+        compacted=compacted,
+        deleted=deleted,
+        recovered=facts.recovered(columns),
+        attempts=attempts,
+        steps=group_steps,
+        step_key=step_key,
+        groups=groups,
+        finished=frozenset(),
+        healed_ns=None if None in ends else max((end for end in ends if end), default=0),
+        repeated=() if repeated is None else repeated.values,
+        ignored=ignored,
+        unknown=columns.unknown,
+        torn=columns.torn,
+        doubts=columns.doubts,
+    )
+    tables = replace(tables, finished=frozenset(tables.caught_up()))
+    memory.release()
+    return tables
+
+
+def _operations(columns: Columns) -> Operations:
+    """Return the operations of clients, each with the rows of its first and its last event."""
+    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
+    order = clients[np.argsort(columns.process[clients], kind="stable")]
+    process, invokes = columns.process[order], columns.type[order] == INVOKE
+    same = np.append(process[1:] == process[:-1], False)
+    paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))
+    alone = np.ones(len(order), dtype=np.bool_)
+    alone[paired] = alone[paired + 1] = False
+    rows = np.flatnonzero(alone)
+    first = np.concatenate((order[paired], order[rows]))
+    last = np.concatenate((order[paired + 1], order[rows]))
+    by_last = np.argsort(last)
+    first, last = first[by_last], last[by_last]
+    return Operations(
+        event_index=columns.index,
+        event_ns=columns.time_ns,
+        first=first,
+        last=last,
+        process=columns.process[last],
+        f=columns.f_names,
+        f_code=columns.f[last],
+        outcome=_OUTCOMES[columns.type[last]],
+        completed=columns.type[last] != INVOKE,
+        txn=columns.is_txn(last),
+    )
