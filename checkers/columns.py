@@ -103,18 +103,18 @@ class Columns:
         self.__dict__.pop("event", None)
         del self.op, self.op_key, self.op_offset, self.op_value, self.micro_op_end
 
-    def once(self, last: Rows) -> list[group_events.Once]:
+    def setup(self, last: Rows) -> list[group_events.SetupEvent]:
         """Return the ``subscribe``, ``init`` and ``leave`` micro-operations of operations.
 
         ``last`` holds the rows of the operations' last events.
         """
-        codes = [code for code, name in enumerate(self.f_names) if name in micro_ops.ONCE]
+        codes = [code for code, name in enumerate(self.f_names) if name in micro_ops.SETUP]
         found = []
         for operation in np.flatnonzero(np.isin(self.f[last], codes)).tolist():
             text = self.detail[int(last[operation])].as_py()
             value = msgspec.json.decode(text) if text else []
             found += [
-                group_events.Once(operation, what) for what in value if isinstance(what, list)
+                group_events.SetupEvent(operation, what) for what in value if isinstance(what, list)
             ]
         return found
 

@@ -90,30 +90,37 @@ def _compared(columns: Columns) -> Bools:
     compared = columns.is_op(*_COMPARED)
     commits = np.flatnonzero(columns.is_op(micro_ops.COMMIT))
     if len(commits):
-        asked = [code for code, name in enumerate(columns.f_names) if name == micro_ops.COMMIT]
-        compared[commits] = np.isin(columns.f[columns.event[commits]], asked)
+        codes = [code for code, name in enumerate(columns.f_names) if name == micro_ops.COMMIT]
+        compared[commits] = np.isin(columns.f[columns.event[commits]], codes)
     return compared
 
 
 def _of_block(columns: Columns, compared: Bools, first: I32, last: I32) -> Iterator[Misfit]:
     """Yield the completions of one block that do not fit, up to the first that is rejected."""
-    (asked, asker), (told, teller) = (_rows(columns, compared, each) for each in (first, last))
-    asks, tells = _marks(columns, asked), _marks(columns, told)
-    if np.array_equal(asker, teller):
-        different = np.unique(asker[asks != tells])
+    (requested, requester), (reported, reporter) = (
+        _rows(columns, compared, each) for each in (first, last)
+    )
+    requested_marks, reported_marks = _marks(columns, requested), _marks(columns, reported)
+    if np.array_equal(requester, reporter):
+        different = np.unique(requester[requested_marks != reported_marks])
     else:
-        count, counted = (np.bincount(place, minlength=len(last)) for place in (asker, teller))
+        count, counted = (
+            np.bincount(place, minlength=len(last)) for place in (requester, reporter)
+        )
         unequal = count != counted
-        same = asks[~unequal[asker]] != tells[~unequal[teller]]
-        unequal[asker[~unequal[asker]][same]] = True
+        same = requested_marks[~unequal[requester]] != reported_marks[~unequal[reporter]]
+        unequal[requester[~unequal[requester]][same]] = True
         different = np.flatnonzero(unequal & ((columns.type[last] == _OK) | (counted > 0)))
     for place in different.tolist():
         mine, theirs = (
-            slice(*np.searchsorted(places, (place, place + 1))) for places in (asker, teller)
+            slice(*np.searchsorted(places, (place, place + 1))) for places in (requester, reporter)
         )
         events = int(first[place]), int(last[place])
         found = _misfit(
-            columns, *events, _by_mark(asks, asked, mine), _by_mark(tells, told, theirs)
+            columns,
+            *events,
+            _by_mark(requested_marks, requested, mine),
+            _by_mark(reported_marks, reported, theirs),
         )
         if found is not None:
             yield found
@@ -137,17 +144,23 @@ def _misfit(
     columns: Columns,
     first: int,
     last: int,
-    asked: list[tuple[int, int]],
-    told: list[tuple[int, int]],
+    requested: list[tuple[int, int]],
+    reported: list[tuple[int, int]],
 ) -> Misfit | None:
     """Return what is wrong with one completion, given the (mark, row) pairs of both events."""
     who = f"process {columns.process[last]}"
     invocation = f"its invocation, event {columns.index[first]},"
-    asks, tells = (Counter(mark for mark, _ in each) for each in (asked, told))
-    row_of = dict(asked) | dict(told)
+    requested_marks, reported_marks = (
+        Counter(mark for mark, _ in each) for each in (requested, reported)
+    )
+    row_of = dict(requested) | dict(reported)
     polls = {mark for mark, row in row_of.items() if _is_named(columns, row, micro_ops.POLL)}
-    more = {mark: count for mark, count in (tells - asks).items() if mark not in polls & {*asks}}
-    missing = asks - tells
+    more = {
+        mark: count
+        for mark, count in (reported_marks - requested_marks).items()
+        if mark not in polls & {*requested_marks}
+    }
+    missing = requested_marks - reported_marks
     if more:
         is_doubt = (
             columns.type[last] == _OK
@@ -231,16 +244,20 @@ def _mixed(first: Any, second: Any) -> U64:
 
 def _once(columns: Columns, first: I32, last: I32) -> Iterator[Misfit]:
     """Yield the first completion that does not fit a ``subscribe``, ``init`` or ``leave``."""
-    codes = [code for code, name in enumerate(columns.f_names) if name in micro_ops.ONCE]
+    codes = [code for code, name in enumerate(columns.f_names) if name in micro_ops.SETUP]
     of_these = np.isin(columns.f[last], codes)
     for begin, end in zip(first[of_these].tolist(), last[of_these].tolist(), strict=True):
-        asked, told = _what(columns, begin), _what(columns, end)
+        requested, reported = _what(columns, begin), _what(columns, end)
         is_keys = bool(columns.micro_op_end[begin] < columns.micro_op_end[begin + 1])
-        if asked == told or not (asked or is_keys) or (told is None and columns.type[end] != _OK):
+        if (
+            requested == reported
+            or not (requested or is_keys)
+            or (reported is None and columns.type[end] != _OK)
+        ):
             continue
         name = columns.f_names[columns.f[end]]
         does = f"completes another {name} than"
-        if told is None:
+        if reported is None:
             does = f"succeeds without the {name} that"
         invocation = f"its invocation, event {columns.index[begin]}, asks for"
         yield Misfit(end, f"process {columns.process[end]} {does} {invocation}")
@@ -258,6 +275,6 @@ def _what(columns: Columns, row: int) -> list[list[Any]] | None:
     if not isinstance(value, list):
         return None
     found = [
-        each for each in value if isinstance(each, list) and each and each[0] in micro_ops.ONCE
+        each for each in value if isinstance(each, list) and each and each[0] in micro_ops.SETUP
     ]
     return [each[: 3 if each[0] == "subscribe" else 2] for each in found] or None

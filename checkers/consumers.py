@@ -73,35 +73,35 @@ def catch_ups(
     )
 
 
-class Told(NamedTuple):
+class GroupReports(NamedTuple):
     """What operations report about groups and about log ends."""
 
     micro: group_events.MicroOps
-    once: list[group_events.Once]
+    setup: list[group_events.SetupEvent]
     polls: Bools
     """Whether each operation asks for records, or reports what was polled."""
-    tells: Bools
+    reports_polls: Bools
     """Whether each operation reports what was polled."""
     frozen_ns: I64
 
 
-def told(columns: Columns, operations: Operations) -> Told | None:
+def group_reports(columns: Columns, operations: Operations) -> GroupReports | None:
     """Collect what operations report about groups and log ends; ``None`` if they report nothing."""
     first, last = operations.first, operations.last
     wanted, is_poll = columns.is_op(*group_events.KINDS), columns.is_op(micro_ops.POLL)
     if not columns.group_names and not wanted.any():
         return None
-    polls, tells = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
-    tells[columns.micro_ops(last, is_poll)[1]] = True
+    polls, reports_polls = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
+    reports_polls[columns.micro_ops(last, is_poll)[1]] = True
     polls[columns.micro_ops(first, is_poll)[1]] = True
-    polls |= tells
+    polls |= reports_polls
     rows, operation = columns.micro_ops(last, wanted)
     is_commit = columns.is_op(micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
     asked, asker = columns.micro_ops(first, is_commit)
-    untold = ~np.isin(asker, operation[is_commit[rows]])
-    is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(untold.sum(), np.bool_)))
-    rows = np.concatenate((rows, asked[untold]))
-    operation = np.concatenate((operation, asker[untold]))
+    unreported = ~np.isin(asker, operation[is_commit[rows]])
+    is_asked = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(unreported.sum(), np.bool_)))
+    rows = np.concatenate((rows, asked[unreported]))
+    operation = np.concatenate((operation, asker[unreported]))
     order = np.argsort(operation, kind="stable")
     rows, operation, is_asked = rows[order], operation[order], is_asked[order]
     records, place = spread(columns.record_end[rows], columns.record_end[rows + 1])
@@ -116,14 +116,14 @@ def told(columns: Columns, operations: Operations) -> Told | None:
         offset=columns.record_offset[records],
         value=columns.record_value[records],
     )
-    return Told(micro, columns.once(last), polls, tells, _frozen_ns(columns, last))
+    return GroupReports(micro, columns.setup(last), polls, reports_polls, _frozen_ns(columns, last))
 
 
 def group_steps(
-    operations: Operations, told: Told | None, sends: AllSends, groups: Sequence[str]
+    operations: Operations, reports: GroupReports | None, sends: AllSends, groups: Sequence[str]
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
     """Return the events of groups and log ends, the partition of each row, and the groups."""
-    if told is None:
+    if reports is None:
         return NO_STEPS, np.zeros(0, dtype=np.int64), ()
     ops = group_events.Ops(
         op=operations.op,
@@ -131,13 +131,13 @@ def group_steps(
         process=operations.process.astype(np.int64),
         outcome=operations.outcome,
         txn=operations.txn,
-        polls=told.polls,
-        tells=told.tells,
+        polls=reports.polls,
+        reports_polls=reports.reports_polls,
         start_ns=operations.start_ns,
         end_ns=operations.end_ns,
-        frozen_ns=told.frozen_ns,
+        frozen_ns=reports.frozen_ns,
     )
-    return group_events.steps(ops, told.micro, told.once, groups, sends.op[sends.proven])
+    return group_events.steps(ops, reports.micro, reports.setup, groups, sends.op[sends.proven])
 
 
 def _frozen_ns(columns: Columns, last: I32) -> I64:

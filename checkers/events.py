@@ -34,10 +34,10 @@ from checkers.micro_ops import (
     COMMITTED,
     DELETE_RECORDS,
     DELETED,
-    ONCE,
     POLL,
     REBALANCES,
     SEND,
+    SETUP,
     WATERMARK,
     WATERMARKS,
 )
@@ -122,7 +122,7 @@ class EventColumns:
         for event in events:
             value = event.value
             if type(value) is list and event.process != NEMESIS and event.f in known:
-                if event.f in ONCE and value and type(value[0]) is list:
+                if event.f in SETUP and value and type(value[0]) is list:
                     self._add_detail(value)
                     value = ()
                 for micro_op in value:
@@ -218,11 +218,11 @@ class EventColumns:
         self.op_group.append(self.groups[group])
         self._add_other(kind, None, None, generation)
 
-    def _add_watermarks(self, kind: str, key: str, told: dict[str, Any] | None = None) -> None:
-        self.unknown.update(name for name in told or () if name not in WATERMARKS)
+    def _add_watermarks(self, kind: str, key: str, ends: dict[str, Any] | None = None) -> None:
+        self.unknown.update(name for name in ends or () if name not in WATERMARKS)
         for place, name in enumerate(WATERMARKS):
-            if told and told.get(name) is not None:
-                self._add_place(key, told[name], place)
+            if ends and ends.get(name) is not None:
+                self._add_place(key, ends[name], place)
         self._add_other(kind, key)
 
     def _add_deletion(self, kind: str, key: str, asked: int, start: int | None = None) -> None:

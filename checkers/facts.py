@@ -65,10 +65,10 @@ def faults(columns: Columns) -> tuple[Fault, ...]:
         effect = value.get("effect")
         if value.get("phase") == "heal":
             if done:
-                told = effect if isinstance(effect, dict) else {"proved": True}
-                healed = told.get("proved") is True
+                result = effect if isinstance(effect, dict) else {"proved": True}
+                healed = result.get("proved") is True
                 fault["to_ns"] = time_ns if healed else None
-                fault["unhealed"] = None if healed else str(told.get("how", ""))
+                fault["unhealed"] = None if healed else str(result.get("how", ""))
         elif done and isinstance(effect, dict):
             fault["to_ns"] = fault["unhealed"] = None  # it may be another try
             fault["proved"] = effect.get("proved") is True
@@ -96,12 +96,12 @@ def crashes(columns: Columns) -> tuple[Crash, ...]:
 def recovered(columns: Columns) -> bool | None:
     """Return whether the cluster was whole before the final reads; ``None`` if the history does not
     say."""
-    told = [
+    flags = [
         value.get("recovered") is True
         for row, value in columns.of_nemesis()
         if columns.f_names[columns.f[row]] == RECOVER
     ]
-    return told[-1] if told else None
+    return flags[-1] if flags else None
 
 
 def ignored(columns: Columns) -> dict[str, int]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from checkers.facts import Fault
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 
 ENDS_BROKERS = ("kill", "restart", "restart-rolling", "power-loss")
 """Faults that end a broker's process: it remembers nothing when it starts again."""
@@ -47,7 +47,7 @@ KEEP_CONNECTIONS = (
 ZOOKEEPER = "zookeeper"
 
 
-def band(fault: Fault) -> Band:
+def interval(fault: Fault) -> FaultInterval:
     """Return when a fault was active, and whose former leaders it may leave answering."""
     options: Mapping[str, Any] = fault.options if isinstance(fault.options, dict) else {}
     ends = fault.fault in ENDS_BROKERS
@@ -64,7 +64,7 @@ def band(fault: Fault) -> Band:
             keys = frozenset()
         elif isinstance(named, list):
             keys = frozenset(map(str, named))
-    return Band(
+    return FaultInterval(
         fault.id,
         fault.from_ns,
         fault.to_ns,

@@ -52,7 +52,7 @@ class Ops(NamedTuple):
     txn: Bools
     polls: Bools
     """Whether it asks for records, or its last event reports what was polled."""
-    tells: Bools
+    reports_polls: Bools
     """Whether its last event reports what was polled."""
     start_ns: I64
     end_ns: I64
@@ -81,7 +81,7 @@ class MicroOps(NamedTuple):
     value: I64
 
 
-class Once(NamedTuple):
+class SetupEvent(NamedTuple):
     """A ``subscribe``, ``init`` or ``leave`` of a process."""
 
     operation: int
@@ -89,7 +89,7 @@ class Once(NamedTuple):
     """The micro-operation."""
 
 
-class _Untold(NamedTuple):
+class _UnreportedCommit(NamedTuple):
     """A commit of an unknown offset that may have happened, though no completion reports it."""
 
     operation: int
@@ -110,44 +110,44 @@ class _Member:
 
 
 def steps(
-    ops: Ops, micro: MicroOps, once: Sequence[Once], groups: Sequence[str], proven: I64
+    ops: Ops, micro: MicroOps, setup: Sequence[SetupEvent], groups: Sequence[str], proven: I64
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
     """Return the rows, the partition of each, and the groups.
 
     ``proven`` are the operations of which a record was read.
     """
-    after, untold = _followed(ops, micro, once)
-    count, extra = len(micro.place), len(untold)
+    after, unreported = _followed(ops, micro, setup)
+    count, extra = len(micro.place), len(unreported)
     code = np.array([_KINDS.get(kind, START) for kind in micro.kind], dtype=np.int64)[micro.place]
     code[code == START] += micro.value[code == START]
-    of_untold = np.array(untold, dtype=np.int64).reshape(extra, 3)
+    of_unreported = np.array(unreported, dtype=np.int64).reshape(extra, 3)
 
-    def column(told: I64, else_: int | I64) -> I64:
-        return np.concatenate((told, np.broadcast_to(else_, extra))).astype(np.int64)
+    def column(reported: I64, else_: int | I64) -> I64:
+        return np.concatenate((reported, np.broadcast_to(else_, extra))).astype(np.int64)
 
     kind = column(code, COMMIT)
-    operation = column(micro.operation[micro.place], of_untold[:, 0])
-    is_told = np.arange(count + extra) < count
+    operation = column(micro.operation[micro.place], of_unreported[:, 0])
+    is_reported = np.arange(count + extra) < count
     is_plain = np.array([kind == micro_ops.COMMIT_PLAINLY for kind in micro.kind], dtype=np.bool_)
     commits, txn = (
         kind == COMMIT,
         ops.txn[operation] & (column(is_plain[micro.place].astype(np.int64), 0) == 0),
     )
-    listens = commits & ops.polls[operation] & ~ops.txn[operation] & is_told
+    listens = commits & ops.polls[operation] & ~ops.txn[operation] & is_reported
     doubtful = column(micro.is_asked[micro.place].astype(np.int64), 1) > 0
     outcome = ops.outcome[operation]
     outcome = np.where(listens & (outcome != INFO), OK, outcome)
-    outcome = np.where(commits & doubtful & (~is_told | (outcome == OK)), INFO, outcome)
-    since = _told_before(ops)[operation]
+    outcome = np.where(commits & doubtful & (~is_reported | (outcome == OK)), INFO, outcome)
+    since = _reported_before(ops)[operation]
     until = np.where(outcome == INFO, FOREVER, ops.op[operation])
-    until[commits & txn] = _ended(ops, once, operation[commits & txn])[operation[commits & txn]]
+    until[commits & txn] = _ended(ops, setup, operation[commits & txn])[operation[commits & txn]]
     overwritten = _overwritten(micro, is_plain, ops.outcome)
     until[:count][overwritten] = ops.invoked[operation[:count][overwritten]] - 1
     until[kind == ASSIGNED] = _ends_badly(ops)[operation[kind == ASSIGNED]]
     generation = column(micro.generation[micro.place], UNKNOWN)
     found = Steps(
         kind=kind.astype(np.int8),
-        group=column(micro.group[micro.place], of_untold[:, 1]),
+        group=column(micro.group[micro.place], of_unreported[:, 1]),
         generation=np.where(np.isin(kind, (ASSIGNED, REVOKED, LOST)), generation, UNKNOWN),
         offset=column(np.maximum(micro.offset, UNKNOWN), ANY),
         metadata=np.where(
@@ -156,7 +156,7 @@ def steps(
             NO_METADATA,
         ),
         op=ops.op[operation],
-        invoked=np.where((listens | ~is_told) & ~txn, since, _begun(ops)[operation]),
+        invoked=np.where((listens | ~is_reported) & ~txn, since, _begun(ops)[operation]),
         since=since,
         until=until,
         after=column(after[micro.place], UNKNOWN),
@@ -170,16 +170,16 @@ def steps(
         knew=np.full(count + extra, UNKNOWN),
         knew_ns=np.full(count + extra, UNKNOWN),
     )
-    key = column(micro.key, of_untold[:, 2])
-    told_groups = tuple(_groups(ops, micro, once, groups))
-    automatic = [code for code, group in enumerate(told_groups) if group.commits_alone]
+    key = column(micro.key, of_unreported[:, 2])
+    all_groups = tuple(_groups(ops, micro, setup, groups))
+    automatic = [code for code, group in enumerate(all_groups) if group.commits_alone]
     found = found._replace(knows=_known(found, key, operation, automatic))
     knew, knew_ns = _known_before(found, operation)
     found = found._replace(knew=knew, knew_ns=knew_ns)
     is_answer = np.isin(kind, (FETCH, *range(START, START + len(micro_ops.WATERMARKS))))
     keep = np.flatnonzero((outcome == OK) | ~is_answer)
     keep = keep[np.argsort(operation[keep], kind="stable")]
-    return found.where(keep), key[keep], told_groups
+    return found.where(keep), key[keep], all_groups
 
 
 def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> I64:
@@ -250,7 +250,9 @@ def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
     return found
 
 
-def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Sequence[_Untold]]:
+def _followed(
+    ops: Ops, micro: MicroOps, setup: Sequence[SetupEvent]
+) -> tuple[I64, Sequence[_UnreportedCommit]]:
     """Follow the members of groups through their operations.
 
     Returns, for each commit by a rebalance listener, the generation that its member joined then;
@@ -259,7 +261,7 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
     """
     after = np.full(len(micro.kind), UNKNOWN)
     ends = np.cumsum(np.bincount(micro.place, minlength=len(micro.kind)))
-    untold: list[_Untold] = []
+    unreported: list[_UnreportedCommit] = []
     members: defaultdict[int, _Member] = defaultdict(_Member)
     begin = 0
     for row, (kind, operation, end) in enumerate(
@@ -272,7 +274,7 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
             if ops.polls[operation] and not ops.txn[operation]:
                 member.committed.append(row)
             elif not keys and _is_unknown(ops, micro, row):
-                untold += [_Untold(operation, *owned) for owned in _owned(member)]
+                unreported += [_UnreportedCommit(operation, *owned) for owned in _owned(member)]
         elif kind == "assigned":
             generation = int(micro.generation[row])
             if generation > member.generation:  # a static member may return into the same one
@@ -286,11 +288,13 @@ def _followed(ops: Ops, micro: MicroOps, once: Sequence[Once]) -> tuple[I64, Seq
             for key in keys:
                 member.owned.pop(key, None)
     last = {int(ops.process[row]): row for row in np.flatnonzero(ops.polls).tolist()}
-    listening = {int(ops.process[o.operation]) for o in _subscriptions(once) if _listens(o)}
+    listening = {int(ops.process[o.operation]) for o in _subscriptions(setup) if _listens(o)}
     for process in sorted(listening & last.keys()):
         if ops.outcome[last[process]] == INFO:
-            untold += [_Untold(last[process], *owned) for owned in _owned(members[process])]
-    return after, untold
+            unreported += [
+                _UnreportedCommit(last[process], *owned) for owned in _owned(members[process])
+            ]
+    return after, unreported
 
 
 def _is_unknown(ops: Ops, micro: MicroOps, row: int) -> bool:
@@ -299,7 +303,7 @@ def _is_unknown(ops: Ops, micro: MicroOps, row: int) -> bool:
     operation = micro.operation[row]
     if ops.outcome[operation] == INFO:
         return True
-    return bool(micro.is_asked[row] and not ops.tells[operation])
+    return bool(micro.is_asked[row] and not ops.reports_polls[operation])
 
 
 def _owned(member: _Member) -> list[tuple[int, int]]:
@@ -307,15 +311,15 @@ def _owned(member: _Member) -> list[tuple[int, int]]:
     return [(group, key) for key, group in sorted(member.owned.items())]
 
 
-def _told_before(ops: Ops) -> I64:
+def _reported_before(ops: Ops) -> I64:
     """Return when the process of each operation began its last operation before it that reports
     rebalances, or else its first operation."""
     order = np.argsort(ops.process, kind="stable")
-    process, invoked, tells = ops.process[order], ops.invoked[order], ops.polls[order]
+    process, invoked, reports_polls = ops.process[order], ops.invoked[order], ops.polls[order]
     number = np.arange(len(order))
     is_first = np.ones(len(order), dtype=np.bool_)
     is_first[1:] = process[1:] != process[:-1]
-    landmark = np.maximum.accumulate(np.where(is_first | tells, number, 0))
+    landmark = np.maximum.accumulate(np.where(is_first | reports_polls, number, 0))
     before = np.where(is_first, number, np.concatenate((landmark[:1], landmark[:-1])))
     since = np.empty_like(invoked)
     since[order] = invoked[before]
@@ -349,16 +353,16 @@ def _ends_badly(ops: Ops) -> I64:
     return found
 
 
-def _ended(ops: Ops, once: Sequence[Once], committing: I64) -> I64:
+def _ended(ops: Ops, setup: Sequence[SetupEvent], committing: I64) -> I64:
     """Return for each transaction the event from which on it has ended everywhere.
 
     By then an ``init`` has taken over its transactional id, or its process, which has no other id,
     has committed the next transaction. ``committing`` are transactions that commit offsets, and so
     send requests to their coordinator.
     """
-    ids = {int(ops.process[o.operation]): str(o.what[1]) for o in once if o.what[0] == "init"}
+    ids = {int(ops.process[o.operation]): str(o.what[1]) for o in setup if o.what[0] == "init"}
     found = np.full(len(ops.op), FOREVER)
-    inits = {o.operation for o in once if o.what[0] == "init" and ops.outcome[o.operation] == OK}
+    inits = {o.operation for o in setup if o.what[0] == "init" and ops.outcome[o.operation] == OK}
     asks = set(committing.tolist())
     taken: dict[str, int] = {}
     next_: dict[int, int] = {}
@@ -375,21 +379,21 @@ def _ended(ops: Ops, once: Sequence[Once], committing: I64) -> I64:
 
 
 def _groups(
-    ops: Ops, micro: MicroOps, once: Sequence[Once], names: Sequence[str]
+    ops: Ops, micro: MicroOps, setup: Sequence[SetupEvent], names: Sequence[str]
 ) -> Iterator[Group]:
     """Yield what is known of each group as a whole."""
     last = {process: row for row, process in enumerate(ops.process.tolist())}
-    leaves = {o.operation for o in once if o.what[0] == "leave"}
+    leaves = {o.operation for o in setup if o.what[0] == "leave"}
     for code, name in enumerate(names):
-        joined = [o for o in _subscriptions(once) if o.what[1] == name]
-        told = [
+        joined = [o for o in _subscriptions(setup) if o.what[1] == name]
+        reported = [
             operation
             for kind, group, operation in zip(
                 micro.kind, micro.group.tolist(), micro.operation.tolist(), strict=True
             )
             if group == code and kind in micro_ops.REBALANCES
         ]
-        members: dict[int, str | None] = dict.fromkeys(ops.process[told].tolist())
+        members: dict[int, str | None] = dict.fromkeys(ops.process[reported].tolist())
         members |= {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
         ends = [last[process] for process in members]
         changes = [row for row in ends if ops.outcome[row] == INFO or row in leaves]
@@ -422,28 +426,28 @@ def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], 
     return tuple(zip(ops.invoked[rows].tolist(), last.tolist(), strict=True))
 
 
-def _subscriptions(once: Sequence[Once]) -> list[Once]:
-    return [o for o in once if o.what[0] == "subscribe"]
+def _subscriptions(setup: Sequence[SetupEvent]) -> list[SetupEvent]:
+    return [o for o in setup if o.what[0] == "subscribe"]
 
 
-def _options(subscribe: Once) -> Mapping[str, Any]:
+def _options(subscribe: SetupEvent) -> Mapping[str, Any]:
     """Return the options of a subscription."""
     options: Mapping[str, Any] | None = subscribe.what[3] if len(subscribe.what) > 3 else None
     return options or {}
 
 
-def _listens(subscribe: Once) -> bool:
+def _listens(subscribe: SetupEvent) -> bool:
     """Return whether the member commits in its rebalance listener when partitions are revoked."""
     return bool(_how(subscribe) == "listener")
 
 
-def _begins_at_start(subscribe: Once) -> bool:
+def _begins_at_start(subscribe: SetupEvent) -> bool:
     """Return whether the member commits by recorded operations alone, and begins at the start of a
     log without a committed offset."""
-    is_told = _how(subscribe) in ("sync", "async", "listener")
-    return is_told and _options(subscribe).get("auto.offset.reset") != "latest"
+    is_reported = _how(subscribe) in ("sync", "async", "listener")
+    return is_reported and _options(subscribe).get("auto.offset.reset") != "latest"
 
 
-def _how(subscribe: Once) -> Any:
+def _how(subscribe: SetupEvent) -> Any:
     """Return how the member commits."""
     return _options(subscribe).get("commit")

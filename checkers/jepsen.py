@@ -138,7 +138,7 @@ class _Events:
             process=process if is_client else NEMESIS,
             type=op["type"],
             f=f,
-            value=value if is_client else _told(value),
+            value=value if is_client else _as_json(value),
             error=None if error is None else str(_name(error)),
         )
 
@@ -173,14 +173,14 @@ def _micro_op(given: Any, index: int) -> list[Any]:
 
 def _rebalances(log: Any) -> Iterator[list[Any]]:
     """Yield the rebalances that happened during an operation, as far as they name partitions."""
-    for told in log or ():
-        if not isinstance(told, dict) or not isinstance(told.get("keys") or [], list):
-            raise BadHistory(f"{told!r} is not an entry of a rebalance log")
-        keys = [str(key) for key in told.get("keys") or ()]
-        if told.get("type") == "assigned":
+    for change in log or ():
+        if not isinstance(change, dict) or not isinstance(change.get("keys") or [], list):
+            raise BadHistory(f"{change!r} is no entry of a rebalance log")
+        keys = [str(key) for key in change.get("keys") or ()]
+        if change.get("type") == "assigned":
             yield ["assigned", GROUP, None, dict.fromkeys(keys)]
         else:
-            yield ["lost" if told.get("type") == "lost" else "revoked", GROUP, None, keys]
+            yield ["lost" if change.get("type") == "lost" else "revoked", GROUP, None, keys]
 
 
 def _name(error: Any) -> Any:
@@ -188,10 +188,10 @@ def _name(error: Any) -> Any:
     return error[0] if isinstance(error, list) and error else error
 
 
-def _told(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Convert what the nemesis reports to values that JSON can hold."""
     if isinstance(value, dict):
-        return {str(key): _told(inner) for key, inner in value.items()}
+        return {str(key): _as_json(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_told(inner) for inner in value]
+        return [_as_json(inner) for inner in value]
     return value

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels.compact import I32, AllPolls, AllSends
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, Begins, CatchUp, Polls, Resets, Sends
 from checkers.kernels.steps import Group, Steps
@@ -43,7 +43,7 @@ class Key(NamedTuple):
     caught_up: CatchUp | None
     is_deleted: bool
     is_compacted: bool
-    faults: tuple[Band, ...]
+    faults: tuple[FaultInterval, ...]
     groups: tuple[Group, ...]
 
 

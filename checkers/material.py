@@ -20,7 +20,7 @@ from checkers.tables import Tables
 
 
 @dataclass(frozen=True)
-class Seen:
+class Input:
     """The input of all checkers of a history."""
 
     tables: Tables
@@ -74,64 +74,64 @@ class Material(NamedTuple):
 
     unit: str
     """Name of the unit, in the plural."""
-    count: Callable[[Seen], int]
+    count: Callable[[Input], int]
 
 
-_READ = Material("records read", lambda seen: seen.read)
-_TRANSACTIONS = Material("transactions", lambda seen: seen.transactions())
+_READ = Material("records read", lambda given: given.read)
+_TRANSACTIONS = Material("transactions", lambda given: given.transactions())
 
 MATERIAL: dict[str, Material] = {
     "availability": Material(
         "records sent after the last fault was healed",
-        lambda seen: seen.after_healing(seen.tables.sends),
+        lambda given: given.after_healing(given.tables.sends),
     ),
-    "commits": Material("committed offsets fetched", lambda seen: seen.steps(FETCH)),
-    "compacted": Material("records read of compacted topics", lambda seen: seen.of_compacted),
-    "crashes": Material("nodes watched", lambda seen: seen.nodes or len(seen.tables.crashes)),
+    "commits": Material("committed offsets asked for", lambda given: given.steps(FETCH)),
+    "compacted": Material("records read of compacted topics", lambda given: given.of_compacted),
+    "crashes": Material("nodes watched", lambda given: given.nodes or len(given.tables.crashes)),
     "cycles": _TRANSACTIONS,
-    "deliveries": Material("assignments and commits", lambda seen: seen.steps(ASSIGNED, COMMIT)),
+    "deliveries": Material("assignments and commits", lambda given: given.steps(ASSIGNED, COMMIT)),
     "duplicates": _READ,
     "early": _READ,
     "folding": Material(
-        "folded findings",
-        lambda seen: sum(1 + f.folded for report in seen.reports.values() for f in report.found),
+        "findings to fold",
+        lambda given: sum(1 + f.folded for report in given.reports.values() for f in report.found),
     ),
-    "invariants": Material("snapshots", lambda seen: seen.snapshots),
-    "loss": Material("acknowledged records", lambda seen: int(seen.acknowledged.sum())),
+    "invariants": Material("snapshots", lambda given: given.snapshots),
+    "loss": Material("acknowledged records", lambda given: int(given.acknowledged.sum())),
     "misrouted": _READ,
-    "offsets": Material("offsets acknowledged or read", lambda seen: seen.placed + seen.read),
-    "order": Material("acknowledged records with an offset", lambda seen: seen.placed),
+    "offsets": Material("offsets acknowledged or read", lambda given: given.placed + given.read),
+    "order": Material("acknowledged records with an offset", lambda given: given.placed),
     "outputs": Material(
         "offsets committed in transactions",
-        lambda seen: int(((seen.tables.steps.kind == COMMIT) & seen.tables.steps.txn).sum()),
+        lambda given: int(((given.tables.steps.kind == COMMIT) & given.tables.steps.txn).sum()),
     ),
     "owners": Material("assignments and revocations",
-                       lambda seen: seen.steps(ASSIGNED, REVOKED, LOST)),
+                       lambda given: given.steps(ASSIGNED, REVOKED, LOST)),
     "phantom": _READ,
     "polls": _READ,
     "precommitted": Material(
-        "records read in transactions", lambda seen: int(seen.tables.polls.txn.sum())
+        "records read in transactions", lambda given: int(given.tables.polls.txn.sum())
     ),
     "producers": Material(
         "transactions begun after the last fault was healed",
-        lambda seen: seen.after_healing(seen.tables.attempts),
+        lambda given: given.after_healing(given.tables.attempts),
     ),
     "progress": Material(
-        "groups with members", lambda seen: sum(bool(g.members) for g in seen.tables.groups)
+        "groups with members", lambda given: sum(bool(g.members) for g in given.tables.groups)
     ),
     "torn": _TRANSACTIONS,
     "transactions": _TRANSACTIONS,
     "unproven": Material(
         "transactions with unknown outcome",
-        lambda seen: seen.transactions(seen.tables.sends.outcome == INFO),
+        lambda given: given.transactions(given.tables.sends.outcome == INFO),
     ),
-    "watermarks": Material("log ends requested", lambda seen: seen.steps(START, HIGH, STABLE)),
+    "watermarks": Material("log ends asked for", lambda given: given.steps(START, HIGH, STABLE)),
 }  # fmt: skip
 """The material of each checker, by its name in ``verdict.json``."""
 
 
-def judged(checker: str, seen: Seen) -> int | None:
+def judged(checker: str, given: Input) -> int | None:
     """Return how much a checker had to judge; ``None`` for a checker that this table does not
     name."""
     material = MATERIAL.get(checker)
-    return None if material is None else material.count(seen)
+    return None if material is None else material.count(given)

@@ -18,5 +18,5 @@ BEYOND = (1 << 63) - 1
 DELETE_TOPIC = "delete-topic"
 CREATE_COMPACTED = "create-compacted"
 """Creates a compacted topic, in which only the last record of each record key need stay."""
-ONCE = ("subscribe", "init", "leave")
+SETUP = ("subscribe", "init", "leave")
 """What a process does once, kept whole as JSON."""

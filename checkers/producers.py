@@ -21,11 +21,11 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
     """
     first, last, outcome = operations.first, operations.last, operations.outcome
     is_send = columns.is_op(micro_ops.SEND)
-    partial = _told_in_part(columns, is_send, operations)
+    partial = _reported_in_part(columns, is_send, operations)
     rows, operation = columns.micro_ops(last, is_send)
     rest, their_operation = columns.micro_ops(first[partial], is_send)
     their_operation = partial[their_operation].astype(np.int32)
-    told = {
+    reported = {
         (at, key, value)
         for at, key, value in zip(
             *(
@@ -35,9 +35,9 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
             strict=True,
         )
     }
-    untold = np.array(
+    unreported = np.array(
         [
-            entry not in told
+            entry not in reported
             for entry in zip(
                 their_operation.tolist(),
                 columns.op_key[rest].tolist(),
@@ -47,9 +47,11 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
         ],
         dtype=np.bool_,
     )
-    in_doubt = np.concatenate((np.zeros(len(rows), np.bool_), np.ones(int(untold.sum()), np.bool_)))
-    rows = np.concatenate((rows, rest[untold]))
-    operation = np.concatenate((operation, their_operation[untold]))
+    in_doubt = np.concatenate(
+        (np.zeros(len(rows), np.bool_), np.ones(int(unreported.sum()), np.bool_))
+    )
+    rows = np.concatenate((rows, rest[unreported]))
+    operation = np.concatenate((operation, their_operation[unreported]))
     if len(in_doubt) and in_doubt.any():
         order = np.argsort(operation, kind="stable")
         rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
@@ -66,7 +68,7 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
     return sends, rows
 
 
-def _told_in_part(columns: Columns, is_send: Bools, operations: Operations) -> I64:
+def _reported_in_part(columns: Columns, is_send: Bools, operations: Operations) -> I64:
     """Return the operations whose last event has fewer records than the first one."""
     count = np.bincount(columns.event[is_send], minlength=len(columns.index)).astype(np.int32)
     return np.flatnonzero(count[operations.first] > count[operations.last])
@@ -129,20 +131,22 @@ def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, .
     """Return the takeovers of transactional ids that succeeded, in the order of events."""
     return tuple(
         Init(
-            transactional_id=once.what[1],
-            process=int(columns.process[last[once.operation]]),
-            invoked=int(columns.index[first[once.operation]]),
-            op=int(columns.index[last[once.operation]]),
-            end_ns=int(columns.time_ns[last[once.operation]]),
+            transactional_id=setup.what[1],
+            process=int(columns.process[last[setup.operation]]),
+            invoked=int(columns.index[first[setup.operation]]),
+            op=int(columns.index[last[setup.operation]]),
+            end_ns=int(columns.time_ns[last[setup.operation]]),
         )
-        for once in columns.once(last)
-        if _takes_id(once) and outcome[once.operation] == OK
+        for setup in columns.setup(last)
+        if _takes_id(setup) and outcome[setup.operation] == OK
     )
 
 
 def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     """Return the operations that needed a transactional id."""
-    inits = {once.operation: str(once.what[1]) for once in columns.once(last) if _takes_id(once)}
+    inits = {
+        setup.operation: str(setup.what[1]) for setup in columns.setup(last) if _takes_id(setup)
+    }
     if not inits and not columns.is_txn(last).any():
         return NO_ATTEMPTS
     number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
@@ -166,5 +170,5 @@ def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     )
 
 
-def _takes_id(once: group_events.Once) -> bool:
-    return bool(once.what[0] == "init")
+def _takes_id(setup: group_events.SetupEvent) -> bool:
+    return bool(setup.what[0] == "init")

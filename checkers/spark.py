@@ -16,9 +16,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from checkers import logs
 from checkers.kernels import key
 from checkers.kernels.availability import Outage, Recovery
-from checkers.kernels.checker_runs import Receipt
+from checkers.kernels.checker_runs import CheckerRun
 from checkers.kernels.consumption import Consumption, Lag, Unseen
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.found import Found
 from checkers.kernels.key import Report
 from checkers.kernels.rows import I64, Begins, CatchUp, Polls, Resets, Sends
@@ -57,7 +57,7 @@ def _schema(names: tuple[str, ...]) -> t.StructType:
 
 
 _KEY_FIELDS = ("history", "name", "is_deleted", "is_compacted")
-TOLD = _schema(
+EVENTS = _schema(
     (
         "part",
         *dict.fromkeys((*Sends._fields, *Steps._fields, *Resets._fields, *Begins._fields)),
@@ -86,7 +86,7 @@ _FOUND = t.StructType(
         t.StructField("folded", _LONG),
     ]
 )
-_RECEIPT = t.StructType(
+_CHECKER_RUN = t.StructType(
     [
         t.StructField("checker", t.StringType()),
         t.StructField("seconds", t.DoubleType()),
@@ -123,7 +123,7 @@ REPORT = t.StructType(
     [
         t.StructField("number", _LONG),
         t.StructField("found", t.ArrayType(_FOUND)),
-        t.StructField("receipts", t.ArrayType(_RECEIPT)),
+        t.StructField("checker_runs", t.ArrayType(_CHECKER_RUN)),
         t.StructField("acked", _LONG),
         t.StructField("read", _LONG),
         t.StructField("outage", _OUTAGE),
@@ -140,7 +140,7 @@ REPORT = t.StructType(
 class _Whole(NamedTuple):
     """What is the same for all partitions of a history."""
 
-    faults: tuple[Band, ...]
+    faults: tuple[FaultInterval, ...]
     groups: tuple[Group, ...]
 
 
@@ -163,7 +163,7 @@ def judge_together(
     names: list[tuple[int, str]] = []
     """History and name of each partition, in the order of their numbers."""
     with (
-        _Rows(folder / "told.parquet", TOLD) as told,
+        _Rows(folder / "rows.parquet", EVENTS) as events,
         _Rows(folder / "polls.parquet", POLLS) as polls,
     ):
         first = 0
@@ -172,14 +172,14 @@ def judge_together(
             buckets = max(GROUPS_MIN, len(rows.polls[1]) // GROUP_ROWS)
 
             for part, table in enumerate((rows.sends, rows.steps, rows.resets, rows.begins)):
-                told.write_table(table, first, buckets, part)
+                events.write_table(table, first, buckets, part)
             polls.write_table(rows.polls, first, buckets)
-            told.write(*_key_rows(keys, first, len(wholes)), buckets, KEYS)
+            events.write(*_key_rows(keys, first, len(wholes)), buckets, KEYS)
             names += [(len(wholes), key.name) for key in keys]
-            wholes.append(_Whole(tables.bands, tables.groups))
+            wholes.append(_Whole(tables.intervals, tables.groups))
             first += len(tables.keys)
     judged = (
-        told.frame(session)
+        events.frame(session)
         .groupBy("bucket")
         .cogroup(polls.frame(session).groupBy("bucket"))
         .applyInArrow(_by_bucket(wholes), REPORT)
@@ -263,9 +263,9 @@ class _Rows:
 def _by_bucket(
     wholes: Sequence[_Whole],
 ) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
-    def judge_keys(group: tuple[Any, ...], told: pa.Table, polls: pa.Table) -> pa.Table:
+    def judge_keys(group: tuple[Any, ...], events: pa.Table, polls: pa.Table) -> pa.Table:
         parts = {
-            part: told.filter(pc.equal(told["part"], part))
+            part: events.filter(pc.equal(events["part"], part))
             for part in (SENDS, STEPS, RESETS, BEGINS, KEYS)
         }
         numbers = np.sort(parts[KEYS]["key"].to_numpy())
@@ -311,7 +311,7 @@ def _row(number: int, report: Report) -> dict[str, Any]:
     return {
         "number": number,
         "found": [msgspec.structs.asdict(f) for f in report.found],
-        "receipts": [receipt._asdict() for receipt in report.receipts],
+        "checker_runs": [checker_run._asdict() for checker_run in report.checker_runs],
         "acked": report.acked,
         "read": report.read,
         "outage": None if report.outage is None else msgspec.structs.asdict(report.outage),
@@ -329,7 +329,7 @@ def _report(row: Mapping[str, Any]) -> Report:
         found=[
             Found(**(f | {"ops": tuple(f["ops"]), "also": tuple(f["also"])})) for f in row["found"]
         ],
-        receipts=[Receipt(**receipt) for receipt in row["receipts"]],
+        checker_runs=[CheckerRun(**checker_run) for checker_run in row["checker_runs"]],
         acked=row["acked"],
         read=row["read"],
         outage=None if outage is None else Outage(**outage),

@@ -40,7 +40,7 @@ def build(columns: Columns) -> Tables:
     assign_events, assigned = consumers.assignments(columns, last)
     catch_ups = consumers.catch_ups(columns, first, last, outcome)
     attempts = producers.attempts(columns, first, last, outcome)
-    told = consumers.told(columns, operations)
+    reports = consumers.group_reports(columns, operations)
     columns.forget_groups()
     memory.release()
     sends, sent_rows = producers.sends(columns, operations)
@@ -52,7 +52,7 @@ def build(columns: Columns) -> Tables:
         waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
     sends = replace(sends, proven=producers.proven(sends, polls))
     group_steps, step_key, groups = consumers.group_steps(
-        operations, told, sends, columns.group_names
+        operations, reports, sends, columns.group_names
     )
     faults = facts.faults(columns)
     ends = [fault.to_ns for fault in faults]

@@ -10,7 +10,7 @@ from checkers.columns import Rows
 from checkers.facts import Crash, Fault
 from checkers.kernels.arrays import changes
 from checkers.kernels.compact import Operations
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.history import History
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, CatchUp, Resets
@@ -70,9 +70,9 @@ class Tables(History):
         return bool(np.isin(operations.f_code, asked).any())
 
     @property
-    def bands(self) -> tuple[Band, ...]:
+    def intervals(self) -> tuple[FaultInterval, ...]:
         """When each fault was active, and what it may have misled."""
-        return tuple(fault_intervals.band(fault) for fault in self.faults)
+        return tuple(fault_intervals.interval(fault) for fault in self.faults)
 
     def caught_up(self) -> dict[int, CatchUp]:
         """Return for each partition the last catch-up that was invoked after all acknowledgements.
@@ -104,7 +104,7 @@ class Tables(History):
 
     def active(self) -> list[logs.Key]:
         """Return the active partitions, with what is known of each."""
-        caught_up, faults = self.caught_up(), self.bands
+        caught_up, faults = self.caught_up(), self.intervals
         return [
             logs.Key(
                 number=key,
@@ -127,13 +127,13 @@ class Tables(History):
         takes effect with the operation that reports it."""
         resets, key = positions.resets(self.assignments, self.assigned, self._polling())
         steps = self.steps
-        told = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
+        rebalances = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
         return (
             Resets(
-                np.concatenate((resets.process, steps.process[told])),
-                np.concatenate((resets.op, steps.invoked[told])),
+                np.concatenate((resets.process, steps.process[rebalances])),
+                np.concatenate((resets.op, steps.invoked[rebalances])),
             ),
-            np.concatenate((key, self.step_key[told])),
+            np.concatenate((key, self.step_key[rebalances])),
         )
 
     def _polling(self) -> positions.Polling:

@@ -9,7 +9,7 @@ import msgspec
 
 from checkers import anomalies, findings, material, uniqueness
 from checkers.kernels.availability import Outage, Recovery
-from checkers.kernels.checker_runs import Receipt
+from checkers.kernels.checker_runs import CheckerRun
 from checkers.kernels.consumption import NOTHING, Consumption, merged
 from checkers.kernels.found import at
 from checkers.kernels.key import Report
@@ -139,14 +139,15 @@ def conclude(
     plan: Mapping[str, Any],
     watched: Record | None = None,
     must_be_watched: bool = False,
-    whole: Sequence[Receipt] = (),
+    of_history: Sequence[CheckerRun] = (),
 ) -> Verdict:
     """Combine reports and findings into the verdict of a history.
 
-    ``results`` are the findings of the ``reports`` by partition and of the kernels for the
-    ``whole`` history. ``run`` is the plan that was to be carried out. A run ends with catch-ups of
-    every partition, so a partition without one was not read to its end; in a bare history
-    (``None``), a partition counts as read to its end when every acknowledged record was read.
+    ``results`` are the findings of the ``reports`` by partition and of the kernels for the whole
+    history, which ran as ``of_history``. ``run`` is the plan that the run carried out. A run ends
+    with catch-ups of every partition, so a partition without one was not read to its end; in a bare
+    history (``None``), a partition counts as read to its end when every acknowledged record was
+    read.
     ``plan`` is what the verdict says about the plan; ``watched`` is what white-box checks recorded,
     where there were any. ``must_be_watched`` says that the run's target always records that.
     """
@@ -154,13 +155,13 @@ def conclude(
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
     snapshots = 0 if watched is None or watched.end is None else watched.end.snapshots
     nodes = 0 if run is None else run.brokers + 1
-    material_ = material.Seen(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
+    given = material.Input(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
     if run is not None and run.schedule:
         evidence["faults_late_ms"] = _late_ms(tables, run)
     if watched is not None:
         evidence["snapshots"] = snapshots
     reasons = [
-        *_crashes(reports, whole),
+        *_crashes(reports, of_history),
         *_unwatched(watched, must_be_watched=must_be_watched),
         *_doubts(tables),
         *uniqueness.reasons(tables.repeated, tables.keys),
@@ -175,7 +176,7 @@ def conclude(
         evidence=evidence,
         unknown_because=tuple(reasons),
         notes=tuple(_notes(tables)),
-        checkers=_checkers(reports, whole, results, material_, is_watched=watched is not None),
+        checkers=_checkers(reports, of_history, results, given, is_watched=watched is not None),
         availability=_availability(reports.values()),
         consumption=merged(report.consumption for report in reports.values()),
         plan=dict(plan),
@@ -344,21 +345,21 @@ def _some(names: Sequence[str], count_max: int = 8) -> str:
     return ", ".join(names[:count_max]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _crashes(reports: Mapping[str, Report], whole: Iterable[Receipt]) -> list[str]:
-    asked = {key: report.receipts for key, report in reports.items()}
+def _crashes(reports: Mapping[str, Report], of_history: Iterable[CheckerRun]) -> list[str]:
+    of_keys = {key: report.checker_runs for key, report in reports.items()}
     return [
-        f"{_CRASHED}{receipt.checker} crashed on {what}: {receipt.crash}"
-        for what, receipts in {**asked, "the whole history": whole}.items()
-        for receipt in receipts
-        if receipt.crash is not None
+        f"{_CRASHED}{checker_run.checker} crashed on {what}: {checker_run.crash}"
+        for what, checker_runs in {**of_keys, "the whole history": of_history}.items()
+        for checker_run in checker_runs
+        if checker_run.crash is not None
     ]
 
 
 def _checkers(
     reports: Mapping[str, Report],
-    whole: Iterable[Receipt],
+    of_history: Iterable[CheckerRun],
     results: Sequence[Finding],
-    material_: material.Seen,
+    given: material.Input,
     *,
     is_watched: bool,
 ) -> dict[str, CheckerResult]:
@@ -366,16 +367,16 @@ def _checkers(
     if is_watched:
         seconds["invariants"] = 0.0
     crashed = set()
-    for receipt in chain(whole, *(report.receipts for report in reports.values())):
-        seconds[receipt.checker] += receipt.seconds
-        if receipt.crash is not None:
-            crashed.add(receipt.checker)
+    for checker_run in chain(of_history, *(report.checker_runs for report in reports.values())):
+        seconds[checker_run.checker] += checker_run.seconds
+        if checker_run.crash is not None:
+            crashed.add(checker_run.checker)
     convicted = {anomalies.of(f.anomaly).checker for f in results if not f.legal}
     return {
         name: CheckerResult(
             valid=False if name in convicted else "unknown" if name in crashed else True,
             seconds=round(spent, 3),
-            judged=material.judged(name, material_),
+            judged=material.judged(name, given),
         )
         for name, spent in sorted(seconds.items())
     }

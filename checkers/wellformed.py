@@ -197,13 +197,13 @@ def _details(events: _Events) -> Iterator[Broken]:
             "the nemesis must not have micro-operations; the data of a fault belongs in its detail"
         ),
     )
-    once = [code for code, name in enumerate(events.f_names) if name in micro_ops.ONCE]
-    has_none = (events.process != NEMESIS) & ~np.isin(events.f, once)
+    setup = [code for code, name in enumerate(events.f_names) if name in micro_ops.SETUP]
+    has_none = (events.process != NEMESIS) & ~np.isin(events.f, setup)
     yield from _first(
         has_none & np.asarray(detail.is_valid()),
         lambda row: (
             f"{events.f_names[events.f[row]]} has a detail, and only the nemesis,"
-            f" {', '.join(micro_ops.ONCE)} have one"
+            f" {', '.join(micro_ops.SETUP)} have one"
         ),
     )
     for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():
@@ -230,7 +230,7 @@ def _once(value: Any) -> str | None:
     """Return what is wrong with a ``subscribe``, ``init`` or ``leave``."""
     for micro_op in value if isinstance(value, list) else [value]:
         match micro_op:
-            case [str(name), *_] if name in micro_ops.ONCE:
+            case [str(name), *_] if name in micro_ops.SETUP:
                 if not vocabulary.fits(micro_op):
                     return vocabulary.misfit(micro_op, TypeError())
             case str():

@@ -123,8 +123,8 @@ class Committed:
         """Take the next snapshot in."""
         for number in step.damaged():
             self._doubt(step, number)
-        for seen in step.changed:
-            yield from self._cut(step, seen)
+        for change in step.changed:
+            yield from self._cut(step, change)
         for key in step.touched:
             line = self._line(key)
             if not line.is_lost:
@@ -145,46 +145,46 @@ class Committed:
             if all(member in line.doubted for member in state.isr):
                 line.is_lost = True
 
-    def _cut(self, step: Step, seen: Changed) -> Iterator[Violation]:
+    def _cut(self, step: Step, change: Changed) -> Iterator[Violation]:
         """Check whether too much was truncated since the last snapshot, even if it was fetched
         again."""
-        before, line = seen.before, self._line(seen.key)
-        if before is None or before.log_number != seen.now.log_number or line.is_lost:
+        before, line = change.before, self._line(change.key)
+        if before is None or before.log_number != change.now.log_number or line.is_lost:
             return
-        cuts = seen.now.cuts[len(before.cuts) :]
+        cuts = change.now.cuts[len(before.cuts) :]
         if not cuts:
             return
         cut = min(cuts)
         if cut < before.high_watermark and before.role not in ("untold", "offline"):
             yield step.violation(
                 "truncation-below-hw",
-                f"broker {seen.broker} had high watermark {before.high_watermark}, and then "
-                f"truncated its log to {cut}",
-                key=seen.key,
+                f"broker {change.broker} had watermark {before.high_watermark}, and then cut its"
+                f" log to {cut}",
+                key=change.key,
                 offset=cut,
-                brokers=(seen.broker,),
-                epochs=(before.leader_epoch, seen.now.leader_epoch),
+                brokers=(change.broker,),
+                epochs=(before.leader_epoch, change.now.leader_epoch),
             )
-        earlier = step.partition_before(seen.key)
-        state = step.partition(seen.key)
+        earlier = step.partition_before(change.key)
+        state = step.partition(change.key)
         if (
             earlier is not None
             and state is not None
-            and seen.broker in earlier.isr
-            and seen.broker in state.isr
+            and change.broker in earlier.isr
+            and change.broker in state.isr
             and state.version - earlier.version <= 1  # so it was in the ISR all the time
-            and seen.broker not in line.doubted
+            and change.broker not in line.doubted
             and cut < line.bound(earlier.leader_epoch)
         ):
             yield step.violation(
                 "candidate-completeness",
-                f"broker {seen.broker} was in the ISR when it truncated its log to {cut}; all "
-                f"records below {line.bound(earlier.leader_epoch)} were committed up to epoch "
-                f"{earlier.leader_epoch}",
-                key=seen.key,
+                f"broker {change.broker} was in the ISR when it cut its log to {cut};"
+                f" all below {line.bound(earlier.leader_epoch)} was committed up to epoch"
+                f" {earlier.leader_epoch}",
+                key=change.key,
                 offset=cut,
-                brokers=(seen.broker,),
-                epochs=(earlier.leader_epoch, seen.now.leader_epoch),
+                brokers=(change.broker,),
+                epochs=(earlier.leader_epoch, change.now.leader_epoch),
             )
 
     def _partition(self, step: Step, key: str, line: _Line) -> Iterator[Violation]:

@@ -30,47 +30,47 @@ class Leaders:
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
-        for seen in step.changed:
-            replica = seen.now
+        for change in step.changed:
+            replica = change.now
             epoch = replica.leader_epoch
-            if replica.role in _ORDERED and seen.before is not None:
-                yield from _went_back(step, seen, seen.before.leader_epoch)
+            if replica.role in _ORDERED and change.before is not None:
+                yield from _went_back(step, change, change.before.leader_epoch)
             if replica.role != "leader":
                 continue
-            leader = self._leader.setdefault((seen.key, epoch), seen.broker)
-            if leader != seen.broker:
+            leader = self._leader.setdefault((change.key, epoch), change.broker)
+            if leader != change.broker:
                 yield step.violation(
                     "one-leader-per-epoch",
-                    f"brokers {leader} and {seen.broker} both led in epoch {epoch}",
-                    key=seen.key,
-                    brokers=(leader, seen.broker),
+                    f"brokers {leader} and {change.broker} both led in epoch {epoch}",
+                    key=change.key,
+                    brokers=(leader, change.broker),
                     epochs=(epoch,),
                 )
-            state = step.partition(seen.key)
+            state = step.partition(change.key)
             if state is None:
                 continue
             if epoch > state.leader_epoch or (
-                epoch == state.leader_epoch and state.leader != seen.broker
+                epoch == state.leader_epoch and state.leader != change.broker
             ):
                 yield step.violation(
                     "leader-as-elected",
-                    f"broker {seen.broker} leads in epoch {epoch}; in ZooKeeper the leader is"
+                    f"broker {change.broker} leads in epoch {epoch}; in ZooKeeper the leader is"
                     f" {state.leader} in epoch {state.leader_epoch}",
-                    key=seen.key,
-                    brokers=(seen.broker, state.leader),
+                    key=change.key,
+                    brokers=(change.broker, state.leader),
                     epochs=(epoch, state.leader_epoch),
                 )
 
 
-def _went_back(step: Step, seen: Changed, before: int) -> Iterator[Violation]:
-    if seen.now.leader_epoch < before:
+def _went_back(step: Step, change: Changed, before: int) -> Iterator[Violation]:
+    if change.now.leader_epoch < before:
         yield step.violation(
             "leader-epoch-monotone",
-            f"broker {seen.broker} accepted a controller's request with leader epoch {before}, "
-            f"and then one with {seen.now.leader_epoch}",
-            key=seen.key,
-            brokers=(seen.broker,),
-            epochs=(before, seen.now.leader_epoch),
+            f"broker {change.broker} obeyed an order of leader epoch {before}, and then one of"
+            f" {change.now.leader_epoch}",
+            key=change.key,
+            brokers=(change.broker,),
+            epochs=(before, change.now.leader_epoch),
         )
 
 
@@ -97,22 +97,22 @@ class Watermarks:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._told: dict[str, dict[int, tuple[int, int]]] = {}
+        self._exposed_ends: dict[str, dict[int, tuple[int, int]]] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
-        for seen in step.changed:
-            if seen.now.role == "leader":
-                yield from self._mark(step, seen)
-                if seen.now.exposed and not self._rules.unclean_elections:
-                    yield from self._exposed(step, seen)
+        for change in step.changed:
+            if change.now.role == "leader":
+                yield from self._mark(step, change)
+                if change.now.exposed and not self._rules.unclean_elections:
+                    yield from self._exposed(step, change)
         for key in step.touched:
             yield from _superset(step, key)
 
-    def _mark(self, step: Step, seen: Changed) -> Iterator[Violation]:
-        before, now, isr_min = seen.before, seen.now, self._rules.isr_min
+    def _mark(self, step: Step, change: Changed) -> Iterator[Violation]:
+        before, now, isr_min = change.before, change.now, self._rules.isr_min
         if isr_min is not None:
-            isr_min = self._rules.isr_min_of.get(seen.key.rpartition("-")[0], isr_min)
+            isr_min = self._rules.isr_min_of.get(change.key.rpartition("-")[0], isr_min)
         if (
             before is None
             or before.role != "leader"
@@ -124,7 +124,7 @@ class Watermarks:
         if now.high_watermark < before.high_watermark:
             name, why = "leader-hw-monotone", "went back"
         elif isr_min is not None and now.state_version == before.state_version:
-            state = step.partition(seen.key)
+            state = step.partition(change.key)
             wanted = isr_min if state is None else min(isr_min, len(state.replicas))
             if len(now.isr) < wanted and now.isr == before.isr:
                 name = "hw-below-min-isr"
@@ -135,28 +135,27 @@ class Watermarks:
         if why is not None:
             yield step.violation(
                 name,
-                f"the high watermark of leader {seen.broker} {why}: {before.high_watermark}, "
-                f"then {now.high_watermark}",
-                key=seen.key,
+                f"the watermark of leader {change.broker} {why}: {before.high_watermark}, then"
+                f" {now.high_watermark}",
+                key=change.key,
                 offset=now.high_watermark,
-                brokers=(seen.broker,),
+                brokers=(change.broker,),
                 epochs=(now.leader_epoch,),
             )
 
-    def _exposed(self, step: Step, seen: Changed) -> Iterator[Violation]:
-        told = self._told.setdefault(seen.key, {})
-        epoch, end = seen.now.leader_epoch, seen.now.exposed
-        told[epoch] = end, seen.broker
-        for other, (other_end, broker) in told.items():
+    def _exposed(self, step: Step, change: Changed) -> Iterator[Violation]:
+        ends = self._exposed_ends.setdefault(change.key, {})
+        epoch, end = change.now.leader_epoch, change.now.exposed
+        ends[epoch] = end, change.broker
+        for other, (other_end, broker) in ends.items():
             if (other < epoch and other_end > end) or (other > epoch and other_end < end):
                 (first, above), (then, below) = sorted([(epoch, end), (other, other_end)])
                 yield step.violation(
                     "exposed-end-monotone",
-                    f"the log's end for clients was {above} in epoch {first} and {below} in "
-                    f"epoch {then}",
-                    key=seen.key,
+                    f"clients were told end {above} in epoch {first} and {below} in epoch {then}",
+                    key=change.key,
                     offset=below,
-                    brokers=(seen.broker, broker),
+                    brokers=(change.broker, broker),
                     epochs=(first, then),
                 )
 
@@ -198,31 +197,31 @@ class OneLogPerEpoch:
         """Process the next snapshot."""
         for number in step.damaged():
             self._spoilt.update(self._led.get(number, {}).items())
-        for seen in step.changed:
-            if seen.now.role == "leader":
-                self._led.setdefault(seen.broker, {})[seen.key] = seen.now.leader_epoch
-            yield from self._see(step, seen)
+        for change in step.changed:
+            if change.now.role == "leader":
+                self._led.setdefault(change.broker, {})[change.key] = change.now.leader_epoch
+            yield from self._see(step, change)
 
-    def _see(self, step: Step, seen: Changed) -> Iterator[Violation]:
-        batches, count = seen.now.batches.all, seen.now.batches.count
-        place = seen.broker, seen.key
+    def _see(self, step: Step, change: Changed) -> Iterator[Violation]:
+        batches, count = change.now.batches.all, change.now.batches.count
+        place = change.broker, change.key
         known = self._read.get(place)
         begin = known[1] if known is not None and known[0] is batches else 0
         self._read[place] = batches, count
         for number in range(begin, count):
             batch = batches[number]
             made, maker = self._made.setdefault(
-                (seen.key, batch.epoch, batch.base), (batch, seen.broker)
+                (change.key, batch.epoch, batch.base), (batch, change.broker)
             )
-            if made.identity != batch.identity and (seen.key, batch.epoch) not in self._spoilt:
+            if made.identity != batch.identity and (change.key, batch.epoch) not in self._spoilt:
                 yield step.violation(
                     "one-log-per-epoch",
-                    f"in epoch {batch.epoch}, offset {batch.base} has a batch up to {made.next} "
-                    f"with CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} "
-                    f"with CRC {batch.crc:08x} on broker {seen.broker}",
-                    key=seen.key,
+                    f"in epoch {batch.epoch} offset {batch.base} is a batch up to {made.next} with"
+                    f" CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} with CRC"
+                    f" {batch.crc:08x} on broker {change.broker}",
+                    key=change.key,
                     offset=batch.base,
-                    brokers=(maker, seen.broker),
+                    brokers=(maker, change.broker),
                     epochs=(batch.epoch,),
                 )
                 return

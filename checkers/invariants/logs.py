@@ -24,18 +24,18 @@ class Offsets:
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
-        for seen in step.changed:
-            replica = seen.now
+        for change in step.changed:
+            replica = change.now
             marks = [replica.log_start, replica.log_end]
             if replica.role != "untold":
                 marks.insert(1, replica.high_watermark)
             if marks != sorted(marks):
                 yield step.violation(
                     "offsets-in-order",
-                    f"on broker {seen.broker} log start, high watermark and log end are {marks}",
-                    key=seen.key,
+                    f"on broker {change.broker} log start, high watermark and log end are {marks}",
+                    key=change.key,
                     offset=replica.high_watermark,
-                    brokers=(seen.broker,),
+                    brokers=(change.broker,),
                     epochs=(replica.leader_epoch,),
                 )
 
@@ -59,38 +59,38 @@ class Epochs:
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
-        for seen in step.changed:
-            yield from self._cache(step, seen)
-            yield from self._log(step, seen)
+        for change in step.changed:
+            yield from self._cache(step, change)
+            yield from self._log(step, change)
 
-    def _cache(self, step: Step, seen: Changed) -> Iterator[Violation]:
-        epochs = seen.now.epochs
+    def _cache(self, step: Step, change: Changed) -> Iterator[Violation]:
+        epochs = change.now.epochs
         for older, newer in pairwise(epochs):
             if older.epoch >= newer.epoch or older.start >= newer.start:
                 yield _of(
                     step,
-                    seen,
+                    change,
                     "epoch-cache",
                     newer.start,
                     f"epoch {newer.epoch} from {newer.start} follows epoch {older.epoch} from"
                     f" {older.start}",
                     (older.epoch, newer.epoch),
                 )
-        if epochs and epochs[-1].start > seen.now.log_end:
+        if epochs and epochs[-1].start > change.now.log_end:
             yield _of(
                 step,
-                seen,
+                change,
                 "epoch-cache",
                 epochs[-1].start,
-                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, but the log ends at "
-                f"{seen.now.log_end}",
+                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, the log ends at"
+                f" {change.now.log_end}",
                 (epochs[-1].epoch,),
             )
 
-    def _log(self, step: Step, seen: Changed) -> Iterator[Violation]:
-        replica = seen.now
+    def _log(self, step: Step, change: Changed) -> Iterator[Violation]:
+        replica = change.now
         batches, count = replica.batches.all, replica.batches.count
-        place = seen.broker, seen.key
+        place = change.broker, change.key
         known = self._checked.get(place)
         begin = 0
         if known is not None and known[0] is batches and known[1] == replica.epochs:
@@ -99,11 +99,11 @@ class Epochs:
         fault = _first_disorder(replica, begin)
         if fault is not None:
             name, offset, why, epochs = fault
-            yield _of(step, seen, name, offset, why, epochs)
+            yield _of(step, change, name, offset, why, epochs)
         elif count and batches[count - 1].next != replica.log_end:
             yield _of(
                 step,
-                seen,
+                change,
                 "log-in-order",
                 replica.log_end,
                 f"the log ends at {replica.log_end}, but its last batch at "
@@ -167,37 +167,41 @@ class Producers:
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
         may_forget = step.now.time_ns >= self._expiration_ns
-        for seen in step.changed:
-            place = seen.broker, seen.key
+        for change in step.changed:
+            place = change.broker, change.key
             last = self._last.pop(place, None)
-            before = last.producers if last is not None and last.is_of(seen) else None
-            remembered = seen.now.producers
+            before = last.producers if last is not None and last.is_of(change) else None
+            remembered = change.now.producers
             newest = before if remembered is None else remembered
             if newest is not None:
-                self._last[place] = _Last(seen.life, seen.now.log_number, seen.now.cuts, newest)
+                self._last[place] = _Last(
+                    change.life, change.now.log_number, change.now.cuts, newest
+                )
             if remembered is None:
                 continue
             if before is not None and not may_forget:
-                yield from _forgotten(step, seen, before, remembered)
+                yield from _forgotten(step, change, before, remembered)
             replay = self._replays.get(place)
-            if replay is None or replay.batches is not seen.now.batches.all:
-                replay = self._replays[place] = _Replay(seen.now.batches.all)
-            replay.go_on(seen.now.batches.count)
+            if replay is None or replay.batches is not change.now.batches.all:
+                replay = self._replays[place] = _Replay(change.now.batches.all)
+            replay.go_on(change.now.batches.count)
             is_whole = (
-                replay.batches[0].base == 0 if seen.now.batches.count else not seen.now.log_end
+                replay.batches[0].base == 0 if change.now.batches.count else not change.now.log_end
             )
             for producer in sorted(replay.producers.keys() | remembered.keys()):
-                told = replay.told(producer)
+                replayed = replay.replayed(producer)
                 found = remembered.get(producer)
-                if not _agree(told, found, is_whole, may_forget):
+                if not _agree(replayed, found, is_whole, may_forget):
                     yield _of(
                         step,
-                        seen,
+                        change,
                         "producer-state",
-                        told.batches[-1].last_offset if told is not None and told.batches else None,
-                        f"the state of producer {producer} is {_said(found)}, but the log has "
-                        f"{_said(told)}",
-                        (seen.now.leader_epoch,),
+                        replayed.batches[-1].last_offset
+                        if replayed is not None and replayed.batches
+                        else None,
+                        f"of producer {producer} is remembered {_said(found)}, the log tells"
+                        f" {_said(replayed)}",
+                        (change.now.leader_epoch,),
                     )
                     break
 
@@ -210,30 +214,30 @@ class _Last(NamedTuple):
     cuts: tuple[int, ...]
     producers: Mapping[int, Producer]
 
-    def is_of(self, seen: Changed) -> bool:
+    def is_of(self, change: Changed) -> bool:
         """Return whether this is the same log, perhaps after a restart, and has lost nothing
         since."""
-        if seen.life == self.life:
-            same = (self.log_number, self.cuts) == (seen.now.log_number, seen.now.cuts)
-            return seen.before is not None and same
-        return not seen.now.cuts
+        if change.life == self.life:
+            same = (self.log_number, self.cuts) == (change.now.log_number, change.now.cuts)
+            return change.before is not None and same
+        return not change.now.cuts
 
 
 def _forgotten(
-    step: Step, seen: Changed, known: Mapping[int, Producer], remembered: Mapping[int, Producer]
+    step: Step, change: Changed, known: Mapping[int, Producer], remembered: Mapping[int, Producer]
 ) -> Iterator[Violation]:
     """Report a producer whose records were deleted and that is not remembered any more."""
     for producer in sorted(known.keys() - remembered.keys()):
         batches = known[producer].batches
-        if batches and batches[-1].last_offset < seen.now.log_start:
+        if batches and batches[-1].last_offset < change.now.log_start:
             yield _of(
                 step,
-                seen,
+                change,
                 "producer-state",
                 batches[-1].last_offset,
-                f"the state of producer {producer}, whose records are deleted, was "
-                f"{_said(known[producer])}, and is lost",
-                (seen.now.leader_epoch,),
+                f"producer {producer}, whose records are deleted, was remembered by"
+                f" {_said(known[producer])}, and is not any more",
+                (change.now.leader_epoch,),
             )
             return
 
@@ -286,22 +290,24 @@ class _Replay:
             known[1].append(RememberedBatch(last, batch.next - 1, records))
         self._count = max(self._count, count)
 
-    def told(self, producer: int) -> Producer | None:
+    def replayed(self, producer: int) -> Producer | None:
         known = self.producers.get(producer)
         return None if known is None else Producer(known[0], tuple(known[1]))
 
 
-def _agree(told: Producer | None, found: Producer | None, is_whole: bool, may_forget: bool) -> bool:
-    if told is None:
+def _agree(
+    replayed: Producer | None, found: Producer | None, is_whole: bool, may_forget: bool
+) -> bool:
+    if replayed is None:
         return found is None or not is_whole
     if found is None:
         return may_forget
-    if told.epoch != found.epoch:
+    if replayed.epoch != found.epoch:
         return False
     batches = found.batches
     if not is_whole:
-        batches = batches[max(0, len(batches) - len(told.batches)) :]
-    expected = told.batches[-len(batches) :] if may_forget and batches else told.batches
+        batches = batches[max(0, len(batches) - len(replayed.batches)) :]
+    expected = replayed.batches[-len(batches) :] if may_forget and batches else replayed.batches
     return batches == expected
 
 
@@ -313,13 +319,13 @@ def _said(producer: Producer | None) -> str:
 
 
 def _of(
-    step: Step, seen: Changed, name: str, offset: int | None, why: str, epochs: tuple[int, ...]
+    step: Step, change: Changed, name: str, offset: int | None, why: str, epochs: tuple[int, ...]
 ) -> Violation:
     return step.violation(
         name,
-        f"on broker {seen.broker}: {why}",
-        key=seen.key,
+        f"on broker {change.broker}: {why}",
+        key=change.key,
         offset=offset,
-        brokers=(seen.broker,),
+        brokers=(change.broker,),
         epochs=epochs,
     )

@@ -19,15 +19,15 @@ class Views:
     """
 
     def __init__(self) -> None:
-        self._told: dict[int, tuple[int, Mapping[str, int]]] = {}
+        self._reported: dict[int, tuple[int, Mapping[str, int]]] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
         for number, broker in step.now.brokers.items():
-            life, before = self._told.get(number, (0, {}))
+            life, before = self._reported.get(number, (0, {}))
             if broker.told is before:
                 continue
-            self._told[number] = broker.life, broker.told
+            self._reported[number] = broker.life, broker.told
             if broker.life != life:
                 continue
             for key, epoch in broker.told.items():

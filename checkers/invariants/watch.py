@@ -35,7 +35,7 @@ class Watch:
             self._folds.append(committed)
         self._liveness = Liveness(rules, committed.end)
         self._folds.append(self._liveness)
-        self._told: set[tuple[str, str | None]] = set()
+        self._reported: set[tuple[str, str | None]] = set()
 
     @property
     def is_pending(self) -> bool:
@@ -50,6 +50,6 @@ class Watch:
         for fold in self._folds:
             for violation in fold.step(step):
                 place = violation.invariant, violation.key
-                if place not in self._told:
-                    self._told.add(place)
+                if place not in self._reported:
+                    self._reported.add(place)
                     yield violation

@@ -50,14 +50,14 @@ def recoveries(log: Log) -> list[Recovery]:
     if not log.faults:
         return found
     demand = _Demand(log)
-    for band in log.faults:
-        if band.to_ns is None or not demand.after(band.to_ns):
+    for interval in log.faults:
+        if interval.to_ns is None or not demand.after(interval.to_ns):
             continue
-        since = int(demand.since(np.array([band.to_ns]))[0])
+        since = int(demand.since(np.array([interval.to_ns]))[0])
         next_ = int(np.searchsorted(demand.acked, since))
         taken = next_ < len(demand.acked)
         seconds = (int(demand.acked[next_]) - since) / 1e9 if taken else None
-        found.append(Recovery(band.id, log.key, seconds))
+        found.append(Recovery(interval.id, log.key, seconds))
     return found
 
 
@@ -85,7 +85,7 @@ class _Demand:
 
 def stuck(log: Log) -> list[Found]:
     """Find a partition that acknowledges no write long after the last fault was healed."""
-    healed = [band.to_ns for band in log.faults if band.to_ns is not None]
+    healed = [interval.to_ns for interval in log.faults if interval.to_ns is not None]
     if not healed or len(healed) < len(log.faults):
         return []
     after = log.sends.where(log.sends.start_ns >= max(healed))

@@ -1,4 +1,4 @@
-"""Receipts: which checkers ran, for how long, and whether they finished."""
+"""Checker runs: which checkers ran, for how long, and whether they finished."""
 
 from collections.abc import Callable, Iterable
 from time import perf_counter
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from checkers.kernels.found import Found
 
 
-class Receipt(NamedTuple):
+class CheckerRun(NamedTuple):
     """The record of a checker's run on a partition or on a whole history."""
 
     checker: str
@@ -21,20 +21,20 @@ class GaveUp(Exception):
     invalid."""
 
 
-class Asking:
+class CheckerRunner:
     """Runs one checker after the other; one that crashes does not keep the others from running."""
 
     def __init__(self) -> None:
-        self.receipts: list[Receipt] = []
+        self.checker_runs: list[CheckerRun] = []
 
-    def ask(self, checker: str, question: Callable[[], Iterable[Found]]) -> list[Found] | None:
+    def run(self, checker: str, kernel: Callable[[], Iterable[Found]]) -> list[Found] | None:
         """Return what a checker finds; ``None`` if it did not finish."""
         begin, found, crash = perf_counter(), None, None
         try:
-            found = list(question())
+            found = list(kernel())
         except GaveUp as reason:
             crash = f"the checker stopped: {reason}"
         except Exception as error:  # noqa: BLE001 - a checker of any kind of failure found nothing
             crash = f"{type(error).__name__}: {error}"
-        self.receipts.append(Receipt(checker, perf_counter() - begin, crash))
+        self.checker_runs.append(CheckerRun(checker, perf_counter() - begin, crash))
         return found

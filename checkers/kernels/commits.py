@@ -98,7 +98,7 @@ class Register:
         rows = np.concatenate((self._closed[first:last], self._open))
         return Choices(commits.offset[rows[commits.invoked[rows] < end]], newest)
 
-    def told(self, row: int) -> str:
+    def described(self, row: int) -> str:
         """Describe one of the commits."""
         return committed(self.group, self.commits, row)
 
@@ -194,13 +194,13 @@ def _were_found(commits: Steps, steps: Steps, end: I64) -> Bools:
     found = np.zeros(len(commits.op), dtype=np.bool_)
     fetches = steps.where(steps.kind == FETCH)
     count = Counter(commits.offset.tolist())
-    told = (commits.offset != ANY) & (commits.offset != UNKNOWN)
+    is_stated = (commits.offset != ANY) & (commits.offset != UNKNOWN)
     open_ = (commits.outcome == INFO) | commits.txn
-    for row in np.flatnonzero(open_ & told).tolist():
-        seen = (fetches.offset == commits.offset[row]) & (fetches.op > commits.invoked[row])
-        if count[int(commits.offset[row])] == 1 and ANY not in count and seen.any():
+    for row in np.flatnonzero(open_ & is_stated).tolist():
+        later = (fetches.offset == commits.offset[row]) & (fetches.op > commits.invoked[row])
+        if count[int(commits.offset[row])] == 1 and ANY not in count and later.any():
             found[row] = True
-            end[row] = min(int(end[row]), int(fetches.op[seen].min()))
+            end[row] = min(int(end[row]), int(fetches.op[later].min()))
     return found
 
 
@@ -282,9 +282,9 @@ def _mismatched(log: Log, register: Register) -> Iterable[Found]:
             group=register.group.name,
             offset=offset,
             ops=(int(commits.op[last]), int(fetches.op[row])),
-            why=f"{register.told(last)} with {_beside(int(commits.metadata[last]))}; process "
-            f"{fetches.process[row]} fetched the committed offset until "
-            f"{at(int(fetches.end_ns[row]))}, and received that offset with {_beside(metadata)}",
+            why=f"{register.described(last)} with {_beside(int(commits.metadata[last]))};"
+            f" process {fetches.process[row]} asked what is committed until"
+            f" {at(int(fetches.end_ns[row]))}, and it was that offset with {_beside(metadata)}",
         )
     return found.values()
 
@@ -307,7 +307,7 @@ def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
     successor to give this answer (:func:`~checkers.kernels.former.idle_ns`); ``None`` if faults do
     not explain it."""
     steps = register.steps
-    seen = _seen(register, fetch)
+    last = _last_known(register, fetch)
 
     def explains(spell: former.Spell) -> bool:
         before = int(steps.op[steps.end_ns < spell.from_ns].max(initial=UNKNOWN))
@@ -315,16 +315,16 @@ def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
         begin, known = max(before + 1, fetch.knows), UNKNOWN
         if not _is_moved(log, fetch.knew_ns, fetch.end_ns, spell.broker):
             begin = max(begin, fetch.knew)
-        if seen is not None and not _is_moved(log, seen[1], fetch.end_ns, spell.broker):
-            known = seen[0]
+        if last is not None and not _is_moved(log, last[1], fetch.end_ns, spell.broker):
+            known = last[0]
         choices = register.choices(begin, min(behind, fetch.op), known=known)
         return choices.explains(fetch.offset)
 
-    bands = former.coordinators_of(log.faults)
-    return former.idle_ns(bands, fetch.start_ns, fetch.end_ns, explains)
+    intervals = former.coordinators_of(log.faults)
+    return former.idle_ns(intervals, fetch.start_ns, fetch.end_ns, explains)
 
 
-def _seen(register: Register, fetch: _Fetch) -> tuple[int, int] | None:
+def _last_known(register: Register, fetch: _Fetch) -> tuple[int, int] | None:
     """Return the last commit of this partition that the process of a fetch made or found before, by
     its row, and when it asked for that; ``None`` if there is none."""
     steps, commits = register.steps, register.commits
@@ -349,10 +349,10 @@ def _is_moved(log: Log, from_ns: int, to_ns: int, former_broker: str) -> bool:
     stays with the successor that it knows, unless a fault strikes another broker than the former
     one."""
     return any(
-        band.nodes != frozenset({former_broker})
-        and band.from_ns <= to_ns
-        and (band.to_ns is None or band.to_ns >= from_ns)
-        for band in log.faults
+        interval.nodes != frozenset({former_broker})
+        and interval.from_ns <= to_ns
+        and (interval.to_ns is None or interval.to_ns >= from_ns)
+        for interval in log.faults
     )
 
 
@@ -363,8 +363,8 @@ def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices
     ops, story = [], ""
     if newest != UNKNOWN:
         ops.append(int(commits.op[newest]))
-        story = f"{register.told(newest)}; "
-    asked = f"{story}process {fetch.process} fetched the committed offset until {at(fetch.end_ns)}"
+        story = f"{register.described(newest)}; "
+    asked = f"{story}process {fetch.process} asked what is committed until {at(fetch.end_ns)}"
     is_known = newest != UNKNOWN and commits.offset[newest] != ANY
     expected = int(commits.offset[newest]) if is_known else None
     if fetch.offset == UNKNOWN:
@@ -373,7 +373,7 @@ def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices
         earlier = int(same[-1])
         anomaly, variant = "commit-regression", ""
         why = (
-            f"{asked}, and received offset {fetch.offset}, which is older: {register.told(earlier)}"
+            f"{asked}, and it was offset {fetch.offset}, from before: {register.described(earlier)}"
         )
         ops.append(int(commits.op[earlier]))
     else:

@@ -139,13 +139,13 @@ def stale_keys(log: Log) -> list[Found]:
         row, event = reader.passed(writes.offset)
         missing = (event < FOREVER) & (since >= event) & ~np.isin(writes.value, reader.polls.value)
         for number in np.flatnonzero(missing).tolist():
-            told = _stale(log, writes, number, reader, int(row[number]), int(event[number]))
-            if told is None:
+            stale = _stale(log, writes, number, reader, int(row[number]), int(event[number]))
+            if stale is None:
                 continue
             value = int(writes.value[number])
             first = found.get(value)
             found[value] = (
-                told if first is None else msgspec.structs.replace(first, folded=first.folded + 1)
+                stale if first is None else msgspec.structs.replace(first, folded=first.folded + 1)
             )
     return [found[value] for value in sorted(found)]
 

@@ -61,9 +61,9 @@ class _Deliveries:
         """How far the group had come, by event: past what it received, or at a place that a member
         was assigned or committed."""
         steps = self._steps
-        told = steps.where(np.isin(steps.kind, (ASSIGNED, COMMIT)) & (steps.offset != UNKNOWN))
-        op = np.concatenate((self._polls.op, told.op))
-        place = np.concatenate((self._polls.offset + 1, told.offset))
+        stated = steps.where(np.isin(steps.kind, (ASSIGNED, COMMIT)) & (steps.offset != UNKNOWN))
+        op = np.concatenate((self._polls.op, stated.op))
+        place = np.concatenate((self._polls.offset + 1, stated.offset))
         order = np.argsort(op, kind="stable")
         return op[order], place[order]
 
@@ -117,8 +117,8 @@ class _Deliveries:
             f"{at(int(steps.end_ns[row]))}"
         )
         if position != UNKNOWN and expected is not None:
-            told = f"{expected.story}; {who}, and was to begin at {position}"
-            yield from self._compared(expected, position, (*expected.ops, *ops), told)
+            story = f"{expected.story}; {who}, to begin at {position}"
+            yield from self._compared(expected, position, (*expected.ops, *ops), story)
         first = self._first(row)
         if first is None:
             return
@@ -145,7 +145,7 @@ class _Deliveries:
         if not choices.explains(UNKNOWN):
             high = max(high, self._start(row))  # what is before the start is deleted
             ops = (int(register.commits.op[choices.newest]),)
-            return _Expected(low, high, register.told(choices.newest), ops)
+            return _Expected(low, high, register.described(choices.newest), ops)
         if not register.group.begins_at_start:
             return None
         story = f"it is possible that no offset was committed for group {register.group.name}"

@@ -20,7 +20,7 @@ def duplicates(log: Log) -> list[Found]:
         rows = known.by_value[begin:end]
         value = int(known.value[rows[0]])
         offsets = tuple(known.offset[rows].tolist())
-        told = ", ".join(
+        copies = ", ".join(
             f"offset {known.offset[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
             f" process {known.process[row]} at {at(known.time_ns[row])})"
             for row in rows[:8]
@@ -34,7 +34,7 @@ def duplicates(log: Log) -> list[Found]:
                 variant="deleted" if offsets[-2] < log.deleted_below(known.op[rows[-1]]) else "",
                 ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
                 also=offsets,
-                why=f"value {value} was sent once, but is in the log {len(offsets)} times: {told}",
+                why=f"value {value} was sent once and is in the log {len(offsets)} times: {copies}",
             )
         )
     return found

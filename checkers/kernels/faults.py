@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Band(NamedTuple):
+class FaultInterval(NamedTuple):
     """A fault interval: from the fault's request until it was healed, if ever."""
 
     id: int

@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.kernels.faults import SETTLED_NS, Band
+from checkers.kernels.faults import SETTLED_NS, FaultInterval
 
 ANY_BROKER = ""
 """Stands for a broker that no fault names."""
@@ -39,22 +39,30 @@ class Spell(NamedTuple):
     """The longest time without an active fault between that time and the answer."""
 
 
-def leaders_of(bands: Iterable[Band], key: str) -> tuple[Band, ...]:
-    """Return the bands that may leave a former leader of a partition answering, or that end one."""
+def leaders_of(intervals: Iterable[FaultInterval], key: str) -> tuple[FaultInterval, ...]:
+    """Return the intervals that may leave a former leader of a partition answering, or end one."""
     return tuple(
-        band
-        for band in bands
-        if band.restarts or (band.misleads and (band.keys is None or key in band.keys))
+        interval
+        for interval in intervals
+        if interval.restarts
+        or (interval.misleads and (interval.keys is None or key in interval.keys))
     )
 
 
-def coordinators_of(bands: Iterable[Band]) -> tuple[Band, ...]:
-    """Return the bands that may leave a former coordinator answering, or that end one."""
-    return tuple(band for band in bands if band.restarts or (band.misleads and band.coordinators))
+def coordinators_of(intervals: Iterable[FaultInterval]) -> tuple[FaultInterval, ...]:
+    """Return the fault intervals that may leave a former coordinator answering, or that end one."""
+    return tuple(
+        interval
+        for interval in intervals
+        if interval.restarts or (interval.misleads and interval.coordinators)
+    )
 
 
 def idle_ns(
-    bands: Sequence[Band], begin_ns: int, end_ns: int, explains: Callable[[Spell], bool]
+    intervals: Sequence[FaultInterval],
+    begin_ns: int,
+    end_ns: int,
+    explains: Callable[[Spell], bool],
 ) -> int | None:
     """Return for how long a former leader must have missed its successor while no fault was active.
 
@@ -64,7 +72,7 @@ def idle_ns(
     """
     found = [
         next((spell.idle_ns for spell in spells if explains(spell)), None)
-        for spells in _of_brokers(bands, begin_ns, end_ns)
+        for spells in _of_brokers(intervals, begin_ns, end_ns)
     ]
     return min((idle for idle in found if idle is not None), default=None)
 
@@ -74,19 +82,27 @@ def seconds(idle: int) -> int:
     return -(-idle // 1_000_000_000)
 
 
-def _of_brokers(bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[Iterator[Spell]]:
+def _of_brokers(
+    intervals: Sequence[FaultInterval], begin_ns: int, end_ns: int
+) -> Iterator[Iterator[Spell]]:
     """Yield the spells of each broker that a fault names, the last spell first."""
-    named = {node for band in bands if band.misleads for node in band.nodes or ()}
+    named = {node for interval in intervals if interval.misleads for node in interval.nodes or ()}
     for broker in sorted(named) or [ANY_BROKER]:
-        mine = [band for band in bands if band.nodes is None or broker in band.nodes]
+        mine = [
+            interval for interval in intervals if interval.nodes is None or broker in interval.nodes
+        ]
         yield _spells(broker, mine, begin_ns, end_ns)
 
 
-def _spells(broker: str, bands: Sequence[Band], begin_ns: int, end_ns: int) -> Iterator[Spell]:
+def _spells(
+    broker: str, intervals: Sequence[FaultInterval], begin_ns: int, end_ns: int
+) -> Iterator[Spell]:
     """Yield the spells of one broker, backwards from its answer."""
-    ends = sorted(band.to_ns for band in bands if band.restarts and band.to_ns is not None)
+    ends = sorted(
+        interval.to_ns for interval in intervals if interval.restarts and interval.to_ns is not None
+    )
     reach_ns, idle = begin_ns, 0
-    for from_ns, to_ns, broken_ns in _pieces(bands, ends, end_ns):
+    for from_ns, to_ns, broken_ns in _pieces(intervals, ends, end_ns):
         if any(to_ns <= ended_ns <= reach_ns for ended_ns in ends):
             return
         if reach_ns - to_ns > SOON_NS:
@@ -98,18 +114,20 @@ def _spells(broker: str, bands: Sequence[Band], begin_ns: int, end_ns: int) -> I
         yield Spell(broker, from_ns, min(to_ns + SOON_NS, end_ns), idle)
 
 
-def _pieces(bands: Sequence[Band], ends: Sequence[int], end_ns: int) -> list[tuple[int, int, int]]:
+def _pieces(
+    intervals: Sequence[FaultInterval], ends: Sequence[int], end_ns: int
+) -> list[tuple[int, int, int]]:
     """Return when faults kept news from a broker, the last time first.
 
     Each has a begin, an end, and a time until when connections were broken (``NEVER`` if they were
     not). Times are cut where the broker started again.
     """
     active = sorted(
-        (band.from_ns, _until(band, end_ns), band.disconnects)
-        for band in bands
-        if band.misleads
-        and band.from_ns <= end_ns
-        and not (band.silences and (band.to_ns is None or band.to_ns > end_ns))
+        (interval.from_ns, _until(interval, end_ns), interval.disconnects)
+        for interval in intervals
+        if interval.misleads
+        and interval.from_ns <= end_ns
+        and not (interval.silences and (interval.to_ns is None or interval.to_ns > end_ns))
     )
     merged: list[tuple[int, int, int]] = []
     for from_ns, to_ns, disconnects in active:
@@ -129,5 +147,5 @@ def _pieces(bands: Sequence[Band], ends: Sequence[int], end_ns: int) -> list[tup
     return pieces[::-1]
 
 
-def _until(band: Band, end_ns: int) -> int:
-    return end_ns if band.to_ns is None else min(band.to_ns, end_ns)
+def _until(interval: FaultInterval, end_ns: int) -> int:
+    return end_ns if interval.to_ns is None else min(interval.to_ns, end_ns)

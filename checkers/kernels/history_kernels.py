@@ -7,12 +7,12 @@ from typing import NamedTuple
 import msgspec
 
 from checkers.kernels import cycles, isolation, outputs, phantom, progress, torn, unproven
-from checkers.kernels.checker_runs import Asking, Receipt
+from checkers.kernels.checker_runs import CheckerRun, CheckerRunner
 from checkers.kernels.found import Found
 from checkers.kernels.history import History
 
 Kernel = Callable[[History], Iterable[Found]]
-Retelling = Callable[[History, Sequence[Found]], Iterable[Found]]
+Rewrite = Callable[[History, Sequence[Found]], Iterable[Found]]
 """A function that rewrites the findings so far, given all partitions: it renames or folds them."""
 
 KERNELS: dict[str, Kernel] = {
@@ -22,7 +22,7 @@ KERNELS: dict[str, Kernel] = {
     "producers": progress.stuck_producers,
 }
 
-RETELLINGS: dict[str, Retelling] = {
+REWRITES: dict[str, Rewrite] = {
     "misrouted": phantom.misrouted,
     "unproven": unproven.kernel,
     "torn": torn.kernel,
@@ -47,27 +47,27 @@ class Report(NamedTuple):
     """All that was found in a history, and which checkers looked at its partitions together."""
 
     found: list[Found]
-    receipts: list[Receipt]
+    checker_runs: list[CheckerRun]
 
 
 def judge(history: History, of_keys: Iterable[Found]) -> Report:
     """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions."""
-    asking = Asking()
+    runner = CheckerRunner()
     found = list(of_keys)
     places = [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
     clean = history
     if places:
         clean = history.without({(found[n].key, found[n].value) for n in places})
     for name, kernel in KERNELS.items():
-        asked = asking.ask(name, partial(kernel, history)) or []
-        if asked and places:
-            left = asking.ask(name, partial(kernel, clean)) or []
+        more = runner.run(name, partial(kernel, history)) or []
+        if more and places:
+            left = runner.run(name, partial(kernel, clean)) or []
             first = found[places[0]]
-            folded = first.folded + max(len(asked) - len(left), 0)
+            folded = first.folded + max(len(more) - len(left), 0)
             found[places[0]] = msgspec.structs.replace(first, folded=folded)
-            asked = left
-        found += asked
-    for name, retelling in RETELLINGS.items():
-        told = asking.ask(name, partial(retelling, history, found))
-        found = found if told is None else told
-    return Report(found, asking.receipts)
+            more = left
+        found += more
+    for name, rewrite in REWRITES.items():
+        rewritten = runner.run(name, partial(rewrite, history, found))
+        found = found if rewritten is None else rewritten
+    return Report(found, runner.checker_runs)

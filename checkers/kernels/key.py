@@ -25,7 +25,7 @@ from checkers.kernels import (
     watermarks,
 )
 from checkers.kernels.availability import Outage, Recovery
-from checkers.kernels.checker_runs import Asking, Receipt
+from checkers.kernels.checker_runs import CheckerRun, CheckerRunner
 from checkers.kernels.consumption import Consumption
 from checkers.kernels.found import Found
 from checkers.kernels.log import Log
@@ -58,7 +58,7 @@ class Report(NamedTuple):
     """What is known of a partition after all checkers have seen it."""
 
     found: list[Found]
-    receipts: list[Receipt]
+    checker_runs: list[CheckerRun]
     acked: int = 0
     read: int = 0
     """Number of distinct records that were read at least once."""
@@ -70,38 +70,42 @@ class Report(NamedTuple):
 def judge(log: Log) -> Report:
     """Run every kernel on one partition. A checker that crashes does not keep the others from
     running."""
-    asking = Asking()
-    ask, is_plain = asking.ask, plain.is_plain(log)
+    runner = CheckerRunner()
+    run, is_plain = runner.run, plain.is_plain(log)
 
     def of_records(name: str, kernel: Kernel) -> list[Found] | None:
-        return ask(name, tuple if is_plain else partial(kernel, log))
+        return run(name, tuple if is_plain else partial(kernel, log))
 
     basic = [f for name, kernel in BASIC.items() for f in of_records(name, kernel) or ()]
-    asked = {name: of_records(name, kernel) for name, kernel in DERIVED.items()}
-    alive = [name for name, found in asked.items() if found is not None]
-    derived = [f for found in asked.values() for f in found or ()]
+    by_kernel = {name: of_records(name, kernel) for name, kernel in DERIVED.items()}
+    finished = [name for name, found in by_kernel.items() if found is not None]
+    derived = [f for found in by_kernel.values() for f in found or ()]
 
     def again(clean: Log) -> Iterable[Found]:
-        return (f for name in alive for f in DERIVED[name](clean))
+        return (f for name in finished for f in DERIVED[name](clean))
 
-    folded = ask("folding", lambda: folding.fold(log, basic, derived, again))
+    folded = run("folding", lambda: folding.fold(log, basic, derived, again))
     standing = basic + derived if folded is None else folded
     if log.is_compacted:
-        stale = ask("compacted", partial(compacted.stale_keys, log)) or []
+        stale = run("compacted", partial(compacted.stale_keys, log)) or []
         standing = folding.fold_keys([*standing, *stale])
-    stuck = ask("availability", partial(availability.stuck, log)) or []
+    stuck = run("availability", partial(availability.stuck, log)) or []
     skips = of_records("order", order.send_skips) or []
-    of_groups: list[Found] = []
-    if len(log.steps.op):
-        for name, kernel in GROUPS.items():
-            of_groups += ask(name, partial(kernel, log)) or ()
-        of_groups = folding.fold_groups(of_groups)
     return Report(
-        found=standing + skips + stuck + of_groups,
-        receipts=asking.receipts,
+        found=[*standing, *skips, *stuck, *_of_groups(log, runner)],
+        checker_runs=runner.checker_runs,
         acked=len(log.acked.op),
         read=len(log.first_reads[0]) if is_plain else int(log.known.read.sum()),
         outage=availability.longest_outage(log),
         recoveries=availability.recoveries(log),
         consumption=consumption.consumption(log),
     )
+
+
+def _of_groups(log: Log, runner: CheckerRunner) -> list[Found]:
+    """Return the findings about groups and log ends, where the partition has any events of them."""
+    found: list[Found] = []
+    if len(log.steps.op):
+        for name, kernel in GROUPS.items():
+            found += runner.run(name, partial(kernel, log)) or ()
+    return folding.fold_groups(found)

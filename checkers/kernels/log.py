@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels.arrays import changes, first_rows, is_in
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.rows import (
     FAIL,
     I64,
@@ -72,7 +72,7 @@ class Log:
     polls: Polls
     resets: Resets
     caught_up: CatchUp | None = None
-    faults: tuple[Band, ...] = ()
+    faults: tuple[FaultInterval, ...] = ()
     steps: Steps = NO_STEPS
     groups: tuple[Group, ...] = ()
     begins: Begins = NO_BEGINS
@@ -120,9 +120,9 @@ class Log:
     @cached_property
     def known(self) -> Known:
         polls = self.placed_polls
-        told = self.sends.where(self.sends.accountable & (self.sends.offset != UNKNOWN))
-        offset = np.concatenate((polls.offset, told.offset))
-        value = np.concatenate((polls.value, told.value))
+        stated = self.sends.where(self.sends.accountable & (self.sends.offset != UNKNOWN))
+        offset = np.concatenate((polls.offset, stated.offset))
+        value = np.concatenate((polls.value, stated.value))
         order = np.lexsort((value, offset))  # stable: of equal pairs the first poll comes first
         offset, value = offset[order], value[order]
         first = np.flatnonzero(changes(offset) | changes(value))
@@ -132,9 +132,9 @@ class Log:
             offset=offset,
             value=value,
             read=chosen < len(polls.offset),
-            op=np.concatenate((polls.op, told.op))[chosen],
-            process=np.concatenate((polls.process, told.process))[chosen],
-            time_ns=np.concatenate((polls.end_ns, told.end_ns))[chosen],
+            op=np.concatenate((polls.op, stated.op))[chosen],
+            process=np.concatenate((polls.process, stated.process))[chosen],
+            time_ns=np.concatenate((polls.end_ns, stated.end_ns))[chosen],
             offsets=offset[changes(offset)],
             by_value=np.lexsort((offset, value)),
         )
@@ -143,10 +143,10 @@ class Log:
     def placed_sends(self) -> Sends:
         """The records whose place in the log is known, from an acknowledgement or from a read."""
         sends = self.sends.where(self.sends.outcome != FAIL)
-        told = sends.accountable & (sends.offset != UNKNOWN)
-        if told.all():
+        is_stated = sends.accountable & (sends.offset != UNKNOWN)
+        if is_stated.all():
             return sends
-        offset = np.where(told, sends.offset, self.known.offset_of(sends.value))
+        offset = np.where(is_stated, sends.offset, self.known.offset_of(sends.value))
         return sends._replace(offset=offset).where(offset != UNKNOWN)
 
     @cached_property

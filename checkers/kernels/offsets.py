@@ -18,7 +18,7 @@ def inconsistent_offsets(log: Log) -> list[Found]:
     found = []
     for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
         rows = range(begin, end)
-        told = ", ".join(
+        claims = ", ".join(
             f"{known.value[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
             f" process {known.process[row]} at {at(known.time_ns[row])})"
             for row in rows[:8]
@@ -32,7 +32,7 @@ def inconsistent_offsets(log: Log) -> list[Found]:
                 variant="read" if known.read[begin:end].sum() > 1 else "ack",
                 ops=tuple(dict.fromkeys(sorted(known.op[begin:end].tolist()))),
                 also=tuple(known.value[begin:end].tolist()),
-                why=f"offset {known.offset[begin]} holds {end - begin} values: {told}",
+                why=f"offset {known.offset[begin]} holds {end - begin} values: {claims}",
             )
         )
     return found

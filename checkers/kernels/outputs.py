@@ -118,12 +118,12 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
         if work.is_certain:
             for record in work.inputs:
                 dealt[work.group, record].append(work)
-    told: defaultdict[tuple[int, ...], list[Record]] = defaultdict(list)
+    shared: defaultdict[tuple[int, ...], list[Record]] = defaultdict(list)
     by_op = {work.op: work for work in works}
     for (_, record), several in dealt.items():
         if len(several) > 1:
-            told[tuple(work.op for work in several)].append(record)
-    for ops, records in told.items():
+            shared[tuple(work.op for work in several)].append(record)
+    for ops, records in shared.items():
         several = [by_op[op] for op in ops]
         key, offset = records[0]
         who = " and ".join(
@@ -221,8 +221,8 @@ def _outputs(history: History, works: Sequence[_Work]) -> list[int] | None:
 def _begin(history: History, group: int, key: int, works: Sequence[_Work]) -> int | None:
     """Return where the group began to read a partition, as far as operations report it."""
     steps = history.steps
-    told = (steps.group == group) & (history.step_key == key) & (steps.kind > FETCH)
-    offsets = steps.offset[told & (steps.offset != UNKNOWN)].tolist()
+    mine = (steps.group == group) & (history.step_key == key) & (steps.kind > FETCH)
+    offsets = steps.offset[mine & (steps.offset != UNKNOWN)].tolist()
     offsets += [offset for work in works for k, offset in work.inputs if k == key]
     return min(offsets, default=None)
 

@@ -39,7 +39,7 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
         pair = _two_owners(given, register.group, range(begin, end))
         if pair is not None:
             a, b = pair
-            told = " and ".join(
+            owners = " and ".join(
                 f"process {given.process[row]} by {at(int(given.end_ns[row]))}" for row in (a, b)
             )
             yield Found(
@@ -48,8 +48,8 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
                 group=register.group.name,
                 generation=int(given.generation[begin]),
                 ops=(int(given.op[a]), int(given.op[b])),
-                why=f"generation {given.generation[begin]} of group {register.group.name} "
-                f"assigned {log.key} to {told}",
+                why=f"generation {given.generation[begin]} of group {register.group.name} gave"
+                f" {log.key} to {owners}",
             )
 
 

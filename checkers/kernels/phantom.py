@@ -55,7 +55,7 @@ def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
         homes = senders.setdefault(int(sends.value[row]), {})
         homes.setdefault(int(history.send_key[row]), int(sends.op[row]))
 
-    def told(phantom: Found) -> Found:
+    def routed(phantom: Found) -> Found:
         homes = senders.get(phantom.value, {}) if phantom.value is not None else {}
         if phantom.anomaly != "phantom" or len(homes) != 1:
             return phantom
@@ -67,7 +67,7 @@ def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
             why=phantom.why + f", but event {sent} sent it to {history.keys[home]}",
         )
 
-    return [told(f) for f in found]
+    return [routed(f) for f in found]
 
 
 def aborted_reads(log: Log) -> list[Found]:

@@ -34,8 +34,8 @@ def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
     if lasted_ns < STUCK_NS:
         return
     steps = log.steps
-    told = steps.offset[(steps.group >= 0) & (steps.kind <= ASSIGNED)]
-    reach = max(int(polls.offset.max(initial=-1)) + 1, int(told.max(initial=0)))
+    positions = steps.offset[(steps.group >= 0) & (steps.kind <= ASSIGNED)]
+    reach = max(int(polls.offset.max(initial=-1)) + 1, int(positions.max(initial=0)))
     sends = log.sends
     waiting = (sends.outcome == OK) & (sends.end_ns < since) & (sends.offset >= reach)
     rows = np.flatnonzero(waiting & np.isin(sends.offset, log.firm))
@@ -103,5 +103,5 @@ def _named(processes: list[int]) -> str:
 
 def _healed_ns(log: Log) -> int | None:
     """Return when the last fault was healed, 0 without any; ``None`` if one was not."""
-    ends = [band.to_ns for band in log.faults]
+    ends = [interval.to_ns for interval in log.faults]
     return None if None in ends else max((end for end in ends if end is not None), default=0)

@@ -35,8 +35,8 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
             torn[op] = msgspec.structs.replace(torn[op], also=(*torn[op].also, record[1]))
         else:
             torn[op] = _torn(history, lost[op], row, reader)
-    told = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in torn]
-    return told + list(torn.values())
+    standing = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in torn]
+    return standing + list(torn.values())
 
 
 def _readers(history: History, rows: I64) -> I64:

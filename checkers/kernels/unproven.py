@@ -18,10 +18,10 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
     doubtful = set(sends.op[sends.txn & (sends.outcome == INFO)].tolist())
     dirty = {f.ops[0] for f in found if f.anomaly == "dirty-read"} & doubtful
     losses = Counter(f.ops[0] for f in found if f.anomaly == "lost-write" and f.ops[0] in dirty)
-    told = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in dirty]
+    kept = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in dirty]
     return [
         msgspec.structs.replace(f, folded=f.folded + losses[f.ops[0]])
         if f.anomaly == "dirty-read"
         else f
-        for f in told
+        for f in kept
     ]

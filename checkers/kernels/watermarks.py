@@ -16,7 +16,7 @@ import numpy as np
 
 from checkers.kernels import former
 from checkers.kernels.availability import STUCK_NS
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, UNKNOWN, Polls, Sends
@@ -39,14 +39,14 @@ def kernel(log: Log) -> list[Found]:
     found: list[Found] = []
     answers = np.isin(log.steps.op, log.steps.op[log.steps.kind == DELETE])
     confirmed = log.steps.where((log.steps.kind == START) & answers)
-    bands = former.leaders_of(log.faults, log.key)
+    intervals = former.leaders_of(log.faults, log.key)
     for kind, (anomaly, name) in _ENDS.items():
         probes = log.steps.where((log.steps.kind == kind) & ~answers)
         firm = confirmed if kind == START and len(log.deletions.op) else probes
-        found += _deepest(_regresses(log, bands, (firm, probes), anomaly, name))
-    found += _deepest(_given(log, bands, confirmed))
+        found += _deepest(_regresses(log, intervals, (firm, probes), anomaly, name))
+    found += _deepest(_given(log, intervals, confirmed))
     high = log.steps.where(log.steps.kind == HIGH)
-    found += _deepest(_above(log, bands, high))
+    found += _deepest(_above(log, intervals, high))
     found += _stuck(log, high)
     return found
 
@@ -73,7 +73,7 @@ def _before(op: I64, offset: I64, invoked: I64) -> I64:
 
 
 def _regresses(
-    log: Log, bands: Sequence[Band], ends: tuple[Steps, Steps], anomaly: str, name: str
+    log: Log, intervals: Sequence[FaultInterval], ends: tuple[Steps, Steps], anomaly: str, name: str
 ) -> Iterable[tuple[int, Found]]:
     """Find probes that report less than was certain before they began."""
     firm, probes = ends
@@ -81,8 +81,8 @@ def _regresses(
     fell = (before >= 0) & (firm.offset[before] > probes.offset) if len(firm.op) else before > 0
     for row in np.flatnonzero(fell).tolist():
         earlier = int(before[row])
-        told = firm.where(firm.offset > probes.offset[row])
-        variant, also = _variant(bands, told, probes, row)
+        higher = firm.where(firm.offset > probes.offset[row])
+        variant, also = _variant(intervals, higher, probes, row)
         yield (
             int(firm.offset[earlier] - probes.offset[row]),
             Found(
@@ -100,7 +100,9 @@ def _regresses(
         )
 
 
-def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[int, Found]]:
+def _given(
+    log: Log, intervals: Sequence[FaultInterval], confirmed: Steps
+) -> Iterable[tuple[int, Found]]:
     """Find records that were deleted on all replicas before their reader had begun to look up where
     the log begins."""
     if not len(confirmed.op):
@@ -110,12 +112,12 @@ def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[
     before = _before(confirmed.op, confirmed.offset, began)
     given = (before >= 0) & (confirmed.offset[before] > polls.offset)
     for row in np.flatnonzero(given).tolist():
-        told = int(before[row])
-        begun_ns = int(confirmed.end_ns[told])
+        answer = int(before[row])
+        begun_ns = int(confirmed.end_ns[answer])
         above = confirmed.where(confirmed.offset > polls.offset[row])
-        variant, also = _stale(bands, above, begun_ns, int(polls.end_ns[row]))
+        variant, also = _stale(intervals, above, begun_ns, int(polls.end_ns[row]))
         yield (
-            int(confirmed.offset[told] - polls.offset[row]),
+            int(confirmed.offset[answer] - polls.offset[row]),
             Found(
                 anomaly="log-start-regress",
                 key=log.key,
@@ -123,12 +125,12 @@ def _given(log: Log, bands: Sequence[Band], confirmed: Steps) -> Iterable[tuple[
                 value=int(polls.value[row]),
                 variant=variant or "read",
                 also=also,
-                ops=(int(confirmed.op[told]), int(polls.op[row])),
-                why=f"process {confirmed.process[told]} received {confirmed.offset[told]} as "
-                f"the start of the log on all replicas by {at(begun_ns)}; process "
-                f"{polls.process[row]} began to read after that, and received value "
-                f"{polls.value[row]} at offset {polls.offset[row]} by "
-                f"{at(int(polls.end_ns[row]))}",
+                ops=(int(confirmed.op[answer]), int(polls.op[row])),
+                why=f"process {confirmed.process[answer]} was told that the log begins at"
+                f" {confirmed.offset[answer]} on all replicas by {at(begun_ns)}; process"
+                f" {polls.process[row]} began to read after that, and was given value"
+                f" {polls.value[row]} at offset {polls.offset[row]} by"
+                f" {at(int(polls.end_ns[row]))}",
             ),
         )
 
@@ -140,13 +142,13 @@ def _began(log: Log, polls: Polls) -> I64:
 
 
 def _variant(
-    bands: Sequence[Band], higher: Steps | Sends | Polls, probes: Steps, row: int
+    intervals: Sequence[FaultInterval], higher: Steps | Sends | Polls, probes: Steps, row: int
 ) -> tuple[str, tuple[int, ...]]:
-    return _stale(bands, higher, int(probes.start_ns[row]), int(probes.end_ns[row]))
+    return _stale(intervals, higher, int(probes.start_ns[row]), int(probes.end_ns[row]))
 
 
 def _stale(
-    bands: Sequence[Band], higher: Steps | Sends | Polls, begin_ns: int, end_ns: int
+    intervals: Sequence[FaultInterval], higher: Steps | Sends | Polls, begin_ns: int, end_ns: int
 ) -> tuple[str, tuple[int, ...]]:
     """Return the variant of an answer between two times, and the seconds of a stale one.
 
@@ -156,11 +158,13 @@ def _stale(
     answer.
     """
     first_ns = int(higher.end_ns.min(initial=end_ns))
-    idle_ns = former.idle_ns(bands, begin_ns, end_ns, lambda spell: spell.from_ns <= first_ns)
+    idle_ns = former.idle_ns(intervals, begin_ns, end_ns, lambda spell: spell.from_ns <= first_ns)
     return ("", ()) if idle_ns is None else ("stale", (former.seconds(idle_ns),))
 
 
-def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, Found]]:
+def _above(
+    log: Log, intervals: Sequence[FaultInterval], high: Steps
+) -> Iterable[tuple[int, Found]]:
     """Find high watermarks at or below a record that was acknowledged, or read, before they were
     requested."""
     sends = log.sends.where((log.sends.outcome == OK) & (log.sends.offset != UNKNOWN))
@@ -173,7 +177,7 @@ def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, 
         for row in np.flatnonzero(above).tolist():
             record = int(before[row])
             higher = rows.where(rows.offset >= high.offset[row])
-            stale, also = _variant(bands, higher, high, row)
+            stale, also = _variant(intervals, higher, high, row)
             yield (
                 int(rows.offset[record] - high.offset[row]),
                 Found(
@@ -195,9 +199,11 @@ def _above(log: Log, bands: Sequence[Band], high: Steps) -> Iterable[tuple[int, 
 def _stuck(log: Log, high: Steps) -> Iterable[Found]:
     """Find a last stable offset that stays below the high watermark long after the last heal: a
     transaction that is never ended. ``also`` is for how many seconds."""
-    if any(band.to_ns is None for band in log.faults):
+    if any(interval.to_ns is None for interval in log.faults):
         return
-    healed = max((band.to_ns for band in log.faults if band.to_ns is not None), default=0)
+    healed = max(
+        (interval.to_ns for interval in log.faults if interval.to_ns is not None), default=0
+    )
     stable = log.steps.where((log.steps.kind == STABLE) & (log.steps.start_ns >= healed))
     if not len(stable.op):
         return

@@ -201,7 +201,7 @@ def _concluded(
         plan=_named(plan),
         watched=watched,
         must_be_watched=_must_be_watched(plan),
-        whole=whole.receipts,
+        of_history=whole.checker_runs,
     )
     return Judged(verdict, results)
 

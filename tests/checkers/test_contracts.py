@@ -144,9 +144,9 @@ def counted(histories: Any, ops: list[Op], contract: Contract) -> dict[str, int]
     """Count the illegal findings."""
     tables = histories.tables(ops)
     reports = inline.judge(tables, lambda done: None)
-    assert not [r for report in reports.values() for r in report.receipts if r.crash]
+    assert not [r for report in reports.values() for r in report.checker_runs if r.crash]
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    assert not [r for r in told.receipts if r.crash]
+    assert not [r for r in told.checker_runs if r.crash]
     return findings.counts(findings.findings(told.found, tables, contract), legal=False)
 
 

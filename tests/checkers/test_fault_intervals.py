@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from checkers.facts import Fault
-from checkers.fault_intervals import band
-from checkers.kernels.faults import Band
+from checkers.fault_intervals import interval
+from checkers.kernels.faults import FaultInterval
 
 
-def of(fault: str, targets: Any, options: Any = None) -> Band:
-    return band(Fault(7, fault, 10, 20, proved=True, how="", targets=targets, options=options))
+def of(fault: str, targets: Any, options: Any = None) -> FaultInterval:
+    return interval(Fault(7, fault, 10, 20, proved=True, how="", targets=targets, options=options))
 
 
 @pytest.mark.parametrize(

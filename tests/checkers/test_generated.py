@@ -42,8 +42,11 @@ def standing(tables: Tables) -> list[Found]:
     """Return what the kernels find, without what every contract permits."""
     reports = inline.judge(tables, lambda done: None)
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
-    assert not [receipt for receipt in receipts if receipt.crash]
+    checker_runs = [
+        *told.checker_runs,
+        *(r for report in reports.values() for r in report.checker_runs),
+    ]
+    assert not [run for run in checker_runs if run.crash]
     return [f for f in told.found if not anomalies.of(f.anomaly).is_information]
 
 
@@ -304,7 +307,7 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
         )
         tables = histories.tables(list(made.events(400)))
         one, other = (
-            {key: report._replace(receipts=[]) for key, report in reports.items()}
+            {key: report._replace(checker_runs=[]) for key, report in reports.items()}
             for reports in (
                 inline.judge(tables, lambda done: None),
                 spark_.judge(tables, spark, tmp_path, lambda done: None),
@@ -350,7 +353,7 @@ def test_histories_are_judged_together_as_each_by_itself(
     alone = [inline.judge(tables, lambda done: None) for tables in many]
     one, other = (
         [
-            {key: report._replace(receipts=[]) for key, report in reports.items()}
+            {key: report._replace(checker_runs=[]) for key, report in reports.items()}
             for reports in judged
         ]
         for judged in (together, alone)

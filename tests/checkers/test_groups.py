@@ -22,7 +22,7 @@ def told(tables: Tables, **settings: str) -> list[str]:
     """Return the anomalies, each with the number of its folded findings; permitted ones in
     brackets."""
     reports = inline.judge(tables, lambda done: None)
-    assert not [r for report in reports.values() for r in report.receipts if r.crash]
+    assert not [r for report in reports.values() for r in report.checker_runs if r.crash]
     found = history_kernels.judge(
         tables, [f for report in reports.values() for f in report.found]
     ).found
@@ -80,7 +80,7 @@ def test_both_executors_find_the_same(histories: Any, spark: Any, tmp_path: Path
     )
     tables = histories.tables(text)
     one, other = (
-        {key: report._replace(receipts=[]) for key, report in reports.items()}
+        {key: report._replace(checker_runs=[]) for key, report in reports.items()}
         for reports in (
             inline.judge(tables, lambda done: None),
             spark_.judge(tables, spark, tmp_path, lambda done: None),

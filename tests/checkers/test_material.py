@@ -19,7 +19,7 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False) -> Verdi
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     results = findings.findings(told.found, tables, Contract())
     plan = Plan() if run else None
-    return conclude(tables, reports, results, run=plan, plan={}, whole=told.receipts)
+    return conclude(tables, reports, results, run=plan, plan={}, of_history=told.checker_runs)
 
 
 PLAIN = "s:x=a@0 s:x=b@1 p:x=a@0,x=b@1"
@@ -37,7 +37,7 @@ def test_every_checker_says_what_it_judges() -> None:
         *key.DERIVED,
         *key.GROUPS,
         *history_kernels.KERNELS,
-        *history_kernels.RETELLINGS,
+        *history_kernels.REWRITES,
     }
     named = {"availability", "compacted", "crashes", "folding", "invariants"}
     assert run | named == set(material.MATERIAL)

@@ -23,8 +23,11 @@ def illegal(histories: Any, ops: list[Op], contract: Contract | None = None) -> 
     tables = histories.tables(ops)
     reports = inline.judge(tables, lambda done: None)
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    receipts = [*told.receipts, *(r for report in reports.values() for r in report.receipts)]
-    assert not [receipt for receipt in receipts if receipt.crash]
+    checker_runs = [
+        *told.checker_runs,
+        *(r for report in reports.values() for r in report.checker_runs),
+    ]
+    assert not [run for run in checker_runs if run.crash]
     results = findings.findings(told.found, tables, contract or Contract())
     return findings.counts(results, legal=False)
 

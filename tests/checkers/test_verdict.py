@@ -27,7 +27,7 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settin
         results,
         run=Plan() if run else None,
         plan={"seed": 7},
-        whole=told.receipts,
+        of_history=told.checker_runs,
     )
 
 

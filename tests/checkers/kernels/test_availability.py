@@ -4,15 +4,15 @@ from typing import Any
 import pytest
 
 from checkers.kernels.availability import Outage, Recovery, longest_outage, recoveries, stuck
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.log import Log
 
 SECOND = 1_000_000_000
 
 
 def with_fault(log: Log, from_s: int, to_s: int | None) -> Log:
-    band = Band(3, from_s * SECOND, None if to_s is None else to_s * SECOND)
-    return dataclasses.replace(log, faults=(band,))
+    interval = FaultInterval(3, from_s * SECOND, None if to_s is None else to_s * SECOND)
+    return dataclasses.replace(log, faults=(interval,))
 
 
 @pytest.mark.parametrize(

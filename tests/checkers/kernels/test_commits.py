@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkers.kernels.commits import kernel
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.found import Found
 from checkers.kernels.log import Log
 from model.op import Op
@@ -180,57 +180,61 @@ def test_a_commit_that_nobody_told_may_be_any(histories: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("band", "variant"),
+    ("interval", "variant"),
     [
-        (Band(1, 0, 2 * SECOND), "stale"),
-        (Band(1, 0, None), "stale"),
-        (Band(1, 0, 2 * SECOND, misleads=False), ""),
-        (Band(1, 60 * SECOND, None), ""),
+        (FaultInterval(1, 0, 2 * SECOND), "stale"),
+        (FaultInterval(1, 0, None), "stale"),
+        (FaultInterval(1, 0, 2 * SECOND, misleads=False), ""),
+        (FaultInterval(1, 60 * SECOND, None), ""),
     ],
 )
-def test_an_answer_from_memory(histories: Any, band: Band, variant: str) -> None:
+def test_an_answer_from_memory(histories: Any, interval: FaultInterval, variant: str) -> None:
     """A coordinator that was cut off may not know that it was replaced, and answers from memory."""
     log: Log = histories.log("k1:x@5 k1:x@9 f:x@5")
-    (found,) = kernel(dataclasses.replace(log, faults=(band,)))
+    (found,) = kernel(dataclasses.replace(log, faults=(interval,)))
     assert found.variant == variant
     (settled,) = kernel(
-        dataclasses.replace(histories.log("k1:x@5 k1:x@9 z:60 f:x@5"), faults=(band,))
+        dataclasses.replace(histories.log("k1:x@5 k1:x@9 z:60 f:x@5"), faults=(interval,))
     )
-    lasts = band.to_ns is None and band.misleads and not band.from_ns
+    lasts = interval.to_ns is None and interval.misleads and not interval.from_ns
     assert settled.variant == ("stale" if lasts else "")
 
 
 @pytest.mark.parametrize(
-    ("text", "bands", "variants"),
+    ("text", "intervals", "variants"),
     [
-        ("k1:x@5 k1:x@9 z:60 f:x@5", [Band(1, 60 * SECOND, None)], [""]),
-        ("k1:x@5 z:60 k1:x@9 f:x@5", [Band(1, 60 * SECOND, None)], ["stale"]),
-        ("k1:x@5 z:60 f:x", [Band(1, 60 * SECOND, None)], [""]),
-        ("z:60 k1:x@5 f:x", [Band(1, 60 * SECOND, None)], ["stale"]),
+        ("k1:x@5 k1:x@9 z:60 f:x@5", [FaultInterval(1, 60 * SECOND, None)], [""]),
+        ("k1:x@5 z:60 k1:x@9 f:x@5", [FaultInterval(1, 60 * SECOND, None)], ["stale"]),
+        ("k1:x@5 z:60 f:x", [FaultInterval(1, 60 * SECOND, None)], [""]),
+        ("z:60 k1:x@5 f:x", [FaultInterval(1, 60 * SECOND, None)], ["stale"]),
         # one fault follows another
         (
             "k1:x@5 k1:x@9 z:60 f:x@5",
-            [Band(1, 0, 50 * SECOND), Band(2, 60 * SECOND, None)],
+            [FaultInterval(1, 0, 50 * SECOND), FaultInterval(2, 60 * SECOND, None)],
             ["stale"],
         ),
-        ("k1:x@5 k1:x@9 z:60 f:x@5", [Band(1, 0, 40 * SECOND), Band(2, 60 * SECOND, None)], [""]),
+        (
+            "k1:x@5 k1:x@9 z:60 f:x@5",
+            [FaultInterval(1, 0, 40 * SECOND), FaultInterval(2, 60 * SECOND, None)],
+            [""],
+        ),
     ],
 )
 def test_memory_goes_back_to_the_fault(
-    histories: Any, text: str, bands: list[Band], variants: list[str]
+    histories: Any, text: str, intervals: list[FaultInterval], variants: list[str]
 ) -> None:
     """A former coordinator knows what was committed until about the beginning of the fault."""
-    log: Log = dataclasses.replace(histories.log(text), faults=tuple(bands))
+    log: Log = dataclasses.replace(histories.log(text), faults=tuple(intervals))
     assert [f.variant for f in kernel(log)] == variants
 
 
-STALE = Band(1, 0, None, nodes=frozenset({"a"}))
+STALE = FaultInterval(1, 0, None, nodes=frozenset({"a"}))
 """A fault of one broker that is never healed."""
-OTHER = Band(2, 0, None, misleads=False, nodes=frozenset({"b"}))
+OTHER = FaultInterval(2, 0, None, misleads=False, nodes=frozenset({"b"}))
 
 
 @pytest.mark.parametrize(
-    ("text", "bands", "variant"),
+    ("text", "intervals", "variant"),
     [
         ("k1:x@5 k1:x@9 f:x@5", [STALE], "stale"),
         # the same answer shows a later commit
@@ -253,15 +257,17 @@ OTHER = Band(2, 0, None, misleads=False, nodes=frozenset({"b"}))
         ("k1:x@5 k1:x@9 k1:y@6 f2:y@6 f2:x@5", [STALE, OTHER], "stale"),
     ],
 )
-def test_a_memory_is_one_state(histories: Any, text: str, bands: list[Band], variant: str) -> None:
+def test_a_memory_is_one_state(
+    histories: Any, text: str, intervals: list[FaultInterval], variant: str
+) -> None:
     """A coordinator that knows a commit knows all before it, and its clients stay with it."""
-    log: Log = dataclasses.replace(histories.log(text), faults=tuple(bands))
+    log: Log = dataclasses.replace(histories.log(text), faults=tuple(intervals))
     assert [f.variant for f in kernel(log)] == [variant]
 
 
 def test_a_commit_after_the_fault_is_not_remembered(histories: Any) -> None:
     """A former coordinator does not know a commit that came after the fault."""
-    cut_off = (Band(1, 0, 1 * SECOND),)
+    cut_off = (FaultInterval(1, 0, 1 * SECOND),)
     for text, variant in (("k1:x@5 k1:x@9 f:x@5", "stale"), ("z:4 k1:x@5 k1:x@9 f:x@5", "")):
         (found,) = kernel(dataclasses.replace(histories.log(text), faults=cut_off))
         assert found.variant == variant
@@ -270,7 +276,7 @@ def test_a_commit_after_the_fault_is_not_remembered(histories: Any) -> None:
 def test_how_long_it_has_not_heard_is_told(histories: Any) -> None:
     """A stale answer reports the longest time without a fault, in whole seconds."""
     log: Log = histories.log("k1:x@5 k1:x@9 f:x@5 f:x@5")
-    (found,) = kernel(dataclasses.replace(log, faults=(Band(1, 0, 2 * SECOND),)))
+    (found,) = kernel(dataclasses.replace(log, faults=(FaultInterval(1, 0, 2 * SECOND),)))
     assert (found.also, found.folded) == ((4,), 1)
 
 

@@ -46,7 +46,7 @@ def test_what_a_finding_explains_is_counted_under_it(
 ) -> None:
     """A finding is folded if it is gone once the lost, duplicated or phantom record is removed."""
     report = key.judge(histories.log(text))
-    assert not [receipt for receipt in report.receipts if receipt.crash]
+    assert not [receipt for receipt in report.checker_runs if receipt.crash]
     told = [
         f"{f.anomaly} {f.value}" + (f" +{f.folded}" if f.folded else "")
         for f in report.found

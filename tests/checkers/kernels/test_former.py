@@ -3,15 +3,15 @@
 import pytest
 
 from checkers.kernels import former
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 
 SECOND = 1_000_000_000
 LATE = 100 * SECOND
 """When the answers are given, which takes a second."""
 
 
-def band(from_s: int, to_s: int | None, *nodes: str, restarts: bool = False) -> Band:
-    return Band(
+def interval(from_s: int, to_s: int | None, *nodes: str, restarts: bool = False) -> FaultInterval:
+    return FaultInterval(
         1,
         from_s * SECOND,
         None if to_s is None else to_s * SECOND,
@@ -21,70 +21,80 @@ def band(from_s: int, to_s: int | None, *nodes: str, restarts: bool = False) -> 
     )
 
 
-def needed_s(bands: list[Band], right_until_s: int, right_from_s: int = 0) -> int | None:
+def needed_s(
+    intervals: list[FaultInterval], right_until_s: int, right_from_s: int = 0
+) -> int | None:
     """Seconds needed to explain an answer that was right between these two times."""
 
     def explains(spell: former.Spell) -> bool:
         from_s, to_s = spell.from_ns / SECOND, spell.to_ns / SECOND
         return from_s <= right_until_s and to_s >= right_from_s
 
-    needed = former.idle_ns(bands, LATE, LATE + SECOND, explains)
+    needed = former.idle_ns(intervals, LATE, LATE + SECOND, explains)
     return None if needed is None else former.seconds(needed)
 
 
 @pytest.mark.parametrize(
-    ("bands", "right_until_s", "needed"),
+    ("intervals", "right_until_s", "needed"),
     [
         ([], 99, None),
-        ([band(90, None)], 90, 0),
-        ([band(90, None)], 89, None),  # every broker had heard before the fault
-        ([band(90, 97)], 95, 3),
-        ([band(70, 85)], 80, 15),
-        ([band(70, 84)], 80, None),
-        ([band(101, None)], 99, None),
+        ([interval(90, None)], 90, 0),
+        ([interval(90, None)], 89, None),  # every broker had heard before the fault
+        ([interval(90, 97)], 95, 3),
+        ([interval(70, 85)], 80, 15),
+        ([interval(70, 84)], 80, None),
+        ([interval(101, None)], 99, None),
         # one fault after another, on the same broker
-        ([band(60, 80, "a"), band(85, 95, "a")], 70, 5),
-        ([band(60, 80, "a"), band(85, 95, "b")], 70, None),
-        ([band(60, 80, "a"), band(85, 95, "b")], 90, 5),
-        ([band(60, 80, "a"), band(79, 95)], 70, 5),
-        ([band(60, 95, "a"), band(70, 98, "b")], 65, 5),  # the one that explains it
+        ([interval(60, 80, "a"), interval(85, 95, "a")], 70, 5),
+        ([interval(60, 80, "a"), interval(85, 95, "b")], 70, None),
+        ([interval(60, 80, "a"), interval(85, 95, "b")], 90, 5),
+        ([interval(60, 80, "a"), interval(79, 95)], 70, 5),
+        ([interval(60, 95, "a"), interval(70, 98, "b")], 65, 5),  # the one that explains it
         # a broker that has ended remembers nothing
-        ([band(60, 95, "a"), band(70, 75, "a", restarts=True)], 65, None),
-        ([band(60, 95, "a"), band(70, 75, "b", restarts=True)], 65, 5),
-        ([band(60, 95, "a"), band(70, 75, "a", restarts=True)], 75, 5),
-        ([band(60, 80, "a"), band(82, 83, "a", restarts=True), band(85, 95, "a")], 70, None),
-        ([band(80, 90, "a"), band(91, 92, "a", restarts=True)], 85, None),
-        ([band(80, 90, "a"), band(91, None, "a", restarts=True)], 85, 10),  # it was the controller
+        ([interval(60, 95, "a"), interval(70, 75, "a", restarts=True)], 65, None),
+        ([interval(60, 95, "a"), interval(70, 75, "b", restarts=True)], 65, 5),
+        ([interval(60, 95, "a"), interval(70, 75, "a", restarts=True)], 75, 5),
+        (
+            [interval(60, 80, "a"), interval(82, 83, "a", restarts=True), interval(85, 95, "a")],
+            70,
+            None,
+        ),
+        ([interval(80, 90, "a"), interval(91, 92, "a", restarts=True)], 85, None),
+        (
+            [interval(80, 90, "a"), interval(91, None, "a", restarts=True)],
+            85,
+            10,
+        ),  # it was the controller
         # a paused broker gives no answer until it continues
-        ([band(80, None, "a")._replace(silences=True)], 85, None),
-        ([band(80, 102, "a")._replace(silences=True)], 85, None),
-        ([band(80, 99, "a")._replace(silences=True)], 85, 1),
+        ([interval(80, None, "a")._replace(silences=True)], 85, None),
+        ([interval(80, 102, "a")._replace(silences=True)], 85, None),
+        ([interval(80, 99, "a")._replace(silences=True)], 85, 1),
         # a broker that keeps its connections hears soon
-        ([band(80, 98, "a")._replace(disconnects=False)], 85, 2),
-        ([band(80, 97, "a")._replace(disconnects=False)], 85, None),
-        ([band(80, 97, "a")._replace(disconnects=False), band(70, 90, "a")], 85, 10),
+        ([interval(80, 98, "a")._replace(disconnects=False)], 85, 2),
+        ([interval(80, 97, "a")._replace(disconnects=False)], 85, None),
+        ([interval(80, 97, "a")._replace(disconnects=False), interval(70, 90, "a")], 85, 10),
     ],
 )
 def test_faults_that_explain_an_answer(
-    bands: list[Band], right_until_s: int, needed: int | None
+    intervals: list[FaultInterval], right_until_s: int, needed: int | None
 ) -> None:
     """A chain of faults on one broker explains an answer, from its time back to when it was
     right."""
-    assert needed_s(bands, right_until_s) == needed
+    assert needed_s(intervals, right_until_s) == needed
 
 
 @pytest.mark.parametrize(("right_from_s", "needed"), [(90, 5), (97, 5), (98, None), (101, None)])
 def test_what_came_after_the_fault_is_not_remembered(right_from_s: int, needed: int | None) -> None:
     """A state is remembered only if it was right when a fault was active, or soon after."""
-    assert needed_s([band(80, 95)], 101, right_from_s) == needed
+    assert needed_s([interval(80, 95)], 101, right_from_s) == needed
 
 
 def test_faults_concern_partitions() -> None:
     """An operator's fault concerns only the partitions that it named."""
-    of_x = band(0, 1)._replace(keys=frozenset({"x-0"}), coordinators=False)
-    internal = band(0, 1)._replace(keys=frozenset())
-    all_of_them, harmless = band(0, 1), band(0, 1)._replace(misleads=False)
-    end = band(0, 1, restarts=True)
+    of_x = interval(0, 1)._replace(keys=frozenset({"x-0"}), coordinators=False)
+    internal = interval(0, 1)._replace(keys=frozenset())
+    all_of_them, harmless = interval(0, 1), interval(0, 1)._replace(misleads=False)
+    end = interval(0, 1, restarts=True)
     every = [of_x, internal, all_of_them, harmless, end]
     assert former.leaders_of(every, "x-0") == (of_x, all_of_them, end)
     assert former.leaders_of(every, "x-1") == (all_of_them, end)

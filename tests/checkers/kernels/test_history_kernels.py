@@ -24,20 +24,20 @@ def test_what_was_found_in_keys_is_told_anew(histories: Any) -> None:
     tables = histories.tables(TORN)
     told = history_kernels.judge(tables, of_keys(tables))
     assert [f.anomaly for f in told.found] == ["torn-transaction"]
-    assert [r.checker for r in told.receipts] == [
+    assert [r.checker for r in told.checker_runs] == [
         *history_kernels.KERNELS,
-        *history_kernels.RETELLINGS,
+        *history_kernels.REWRITES,
     ]
 
 
 def test_who_crashes_leaves_what_was_found(histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that crashes keeps the findings so far and does not affect the others."""
-    monkeypatch.setitem(history_kernels.RETELLINGS, "torn", explode)
+    monkeypatch.setitem(history_kernels.REWRITES, "torn", explode)
     monkeypatch.setitem(history_kernels.KERNELS, "cycles", explode)
     tables = histories.tables(TORN)
     told = history_kernels.judge(tables, of_keys(tables))
     assert [f.anomaly for f in told.found] == ["lost-write"]
-    crashes = {r.checker: r.crash for r in told.receipts if r.crash}
+    crashes = {r.checker: r.crash for r in told.checker_runs if r.crash}
     assert crashes == dict.fromkeys(("torn", "cycles"), "ZeroDivisionError: in 2 keys")
 
 
@@ -45,6 +45,6 @@ def test_a_budget_that_is_spent_is_told(histories: Any, monkeypatch: pytest.Monk
     """A spent budget is reported as such, and not as a crash."""
     monkeypatch.setattr(cycles, "EDGES_MAX", 0)
     told = history_kernels.judge(histories.tables("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0"), [])
-    (crash,) = [r.crash for r in told.receipts if r.crash]
-    assert crash == "the checker stopped: the history has 2 dependencies, more than 0"
+    (crash,) = [r.crash for r in told.checker_runs if r.crash]
+    assert crash == "it gave up: 2 dependencies are more than 0"
     assert told.found == []

@@ -18,7 +18,7 @@ def test_a_checker_that_crashes_spares_the_others(
     """A checker that crashes does not affect the others, and its receipt says why."""
     monkeypatch.setitem(kernels, "polls" if "polls" in kernels else "offsets", explode)
     report = key.judge(histories.log("s:x=a@0 s:x=b@1 p:x=b@1"))
-    crashes = [receipt.crash for receipt in report.receipts if receipt.crash]
+    crashes = [receipt.crash for receipt in report.checker_runs if receipt.crash]
     assert crashes == ["ZeroDivisionError: on x"]
     assert [f.anomaly for f in report.found] == ["lost-write"]
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.progress import stuck_groups, stuck_producers
 from model.op import Op
 
@@ -36,9 +36,9 @@ def test_a_group_that_gives_nobody_anything(histories: Any, text: str, stuck: bo
     assert bool(found) == stuck
     if found:
         assert found[0].also[0] >= 40
-    late = Band(1, 0, 40 * SECOND)
+    late = FaultInterval(1, 0, 40 * SECOND)
     assert stuck_groups(dataclasses.replace(log, faults=(late,))) == [] or "m2" in text
-    assert stuck_groups(dataclasses.replace(log, faults=(Band(1, 0, None),))) == []
+    assert stuck_groups(dataclasses.replace(log, faults=(FaultInterval(1, 0, None),))) == []
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@ from typing import Any
 
 import pytest
 
-from checkers.kernels.faults import Band
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.watermarks import kernel
 
 SECOND = 1_000_000_000
-ENDED = Band(1, 0, 0)
+ENDED = FaultInterval(1, 0, 0)
 """A fault that has been over for more than a minute."""
 
 
-def told(histories: Any, text: str, *faults: Band) -> list[str]:
+def told(histories: Any, text: str, *faults: FaultInterval) -> list[str]:
     log = dataclasses.replace(histories.log(text, "x"), faults=faults)
     return [
         f"{f.anomaly} {f.variant} {f.offset} {f.ops}".replace("  ", " ")
@@ -84,7 +84,7 @@ def test_what_was_deleted_stays_so(histories: Any, text: str, found: list[str]) 
 
 def test_a_former_leader_still_has_what_was_deleted(histories: Any) -> None:
     """A deleted record from a former leader has a variant of its own."""
-    cut_off = Band(1, 0, None)
+    cut_off = FaultInterval(1, 0, None)
     assert told(histories, "d:x@3/3 a:x p:x=a@2", cut_off) == ["log-start-regress stale 2 (1, 5)"]
 
 
@@ -116,8 +116,8 @@ def test_a_transaction_that_nobody_ends(histories: Any, text: str, found: list[s
     """A transaction that is never ended holds the last stable offset where it began."""
     assert told(histories, text) == found
     assert told(histories, text, ENDED) == found
-    assert told(histories, text, Band(1, 0, None)) == []
-    assert told(histories, text, Band(1, 0, 30 * SECOND)) == []
+    assert told(histories, text, FaultInterval(1, 0, None)) == []
+    assert told(histories, text, FaultInterval(1, 0, 30 * SECOND)) == []
 
 
 def test_how_long_it_was_stuck_is_told(histories: Any) -> None:
