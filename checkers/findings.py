@@ -110,8 +110,8 @@ def crashes(tables: Tables) -> list[Finding]:
             legal=False,
             ops=(crash.op,),
             faults=overlapping_faults((crash.op,), tables),
-            why=f"{crash.node} ended by itself with {_status(crash.status)} at"
-            f" {at(crash.time_ns)}; its last line: {crash.last_line or 'none'}",
+            why=f"{crash.node} exited unexpectedly with {_status(crash.status)} at "
+            f"{at(crash.time_ns)}; its last line: {crash.last_line or 'none'}",
         )
         for crash in tables.crashes
         if crash.serves and crash.status != KILLED

@@ -22,7 +22,7 @@ def read(path: Path, progress: Progress) -> pa.Table:
     except OSError as error:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
     if not history.num_rows:
-        raise BadHistory(f"{path} holds no events")
+        raise BadHistory(f"{path} has no events")
     memory.release()
     return history
 

@@ -112,7 +112,7 @@ class _Events:
         self.unknown.update(str(name) for name in op if name not in _FIELDS)
         index, process, f = op.get("index", place), op.get("process"), op.get("f")
         if op.get("type") not in pieces.TYPES or process is None:
-            raise BadHistory(f"event {index} has no type or process: it is no operation")
+            raise BadHistory(f"event {index} has no type or process, so it is not an operation")
         if not isinstance(f, str):
             raise BadHistory(f"event {index} has {str(f)[:80]!r} in :f, which is not a name")
         time_ns = op.get("time", place)

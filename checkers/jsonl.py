@@ -71,7 +71,7 @@ def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part
         ThreadPoolExecutor(1, "pieces") as thread,
     ):
         try:
-            assert other.stdout is not None, "it was asked for"
+            assert other.stdout is not None, "the pipe was requested"
             second = thread.submit(_received, other.stdout)
             return _read_part(path, 0, middle, progress), second.result()
         except BaseException:

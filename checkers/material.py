@@ -93,7 +93,7 @@ MATERIAL: dict[str, Material] = {
     "duplicates": _READ,
     "early": _READ,
     "folding": Material(
-        "findings to fold",
+        "folded findings",
         lambda given: sum(1 + f.folded for report in given.reports.values() for f in report.found),
     ),
     "invariants": Material("snapshots", lambda given: given.snapshots),

@@ -152,7 +152,8 @@ class Watermarks:
                 (first, above), (then, below) = sorted([(epoch, end), (other, other_end)])
                 yield step.violation(
                     "exposed-end-monotone",
-                    f"clients were told end {above} in epoch {first} and {below} in epoch {then}",
+                    f"the log's end for clients was {above} in epoch {first} and {below} in "
+                    f"epoch {then}",
                     key=change.key,
                     offset=below,
                     brokers=(change.broker, broker),

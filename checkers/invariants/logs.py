@@ -235,8 +235,8 @@ def _forgotten(
                 change,
                 "producer-state",
                 batches[-1].last_offset,
-                f"producer {producer}, whose records are deleted, was remembered by"
-                f" {_said(known[producer])}, and is not any more",
+                f"the state of producer {producer}, whose records are deleted, was "
+                f"{_said(known[producer])}, and is lost",
                 (change.now.leader_epoch,),
             )
             return

@@ -364,7 +364,7 @@ def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices
     if newest != UNKNOWN:
         ops.append(int(commits.op[newest]))
         story = f"{register.described(newest)}; "
-    asked = f"{story}process {fetch.process} asked what is committed until {at(fetch.end_ns)}"
+    asked = f"{story}process {fetch.process} fetched the committed offset until {at(fetch.end_ns)}"
     is_known = newest != UNKNOWN and commits.offset[newest] != ANY
     expected = int(commits.offset[newest]) if is_known else None
     if fetch.offset == UNKNOWN:

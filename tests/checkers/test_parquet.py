@@ -130,7 +130,7 @@ def test_micro_operations_of_the_nemesis_are_refused(tmp_path: Path) -> None:
     """Micro-operations of the nemesis are rejected: what a fault reports is its detail."""
     table = history(tmp_path)
     processes = pa.array([1, 1, -1, -1], pa.int32())
-    with pytest.raises(BadHistory, match="event 2: the nemesis has micro-operations"):
+    with pytest.raises(BadHistory, match="event 2: the nemesis must not have micro-operations"):
         table_builder.of_history(read(tmp_path, replaced(table, "process", processes)))
 
 
@@ -216,11 +216,11 @@ def test_other_tools_can_read_and_write_it(histories: Any, spark: Any, tmp_path:
 
 
 def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    """A Parquet file that is no history is rejected in one sentence."""
+    """A Parquet file that is not a history is rejected in one sentence."""
     path = tmp_path / "history.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(BadHistory, match=r"history\.parquet is no history"):
+    with pytest.raises(BadHistory, match=r"history\.parquet is not a history"):
         history_file.read(path, silent)
     path.write_bytes(b"nonsense")
-    with pytest.raises(BadHistory, match=r"history\.parquet is no history"):
+    with pytest.raises(BadHistory, match=r"history\.parquet is not a history"):
         history_file.read(path, silent)

@@ -46,5 +46,5 @@ def test_a_budget_that_is_spent_is_told(histories: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(cycles, "EDGES_MAX", 0)
     told = history_kernels.judge(histories.tables("t0:+x=a@0,+y=b@1 t1:+x=c@1,+y=d@0"), [])
     (crash,) = [r.crash for r in told.checker_runs if r.crash]
-    assert crash == "it gave up: 2 dependencies are more than 0"
+    assert crash == "the checker stopped: the history has 2 dependencies, more than 0"
     assert told.found == []
