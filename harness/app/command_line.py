@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-NAME = "faultline"
+from harness.app import exits
 
 
 def command(*words: object) -> str:
@@ -19,10 +19,10 @@ def command(*words: object) -> str:
 
 def _program() -> list[str]:
     started = Path(sys.argv[0])
-    if started.name == "cli.py":
-        return [_short(Path(sys.executable)), "-m", "harness.app.cli"]
-    if started.name != NAME or _is_on_users_path(started):
-        return [NAME]
+    if exits.is_module():
+        return [_short(Path(sys.executable)), "-m", exits.MODULE]
+    if started.name != exits.PROGRAM or _is_on_users_path(started):
+        return [exits.PROGRAM]
     return [_short(started)]
 
 
@@ -31,7 +31,7 @@ def _is_on_users_path(started: Path) -> bool:
 
     A virtual environment that is not activated may be on PATH for this process alone.
     """
-    found = shutil.which(NAME)
+    found = shutil.which(exits.PROGRAM)
     if found is None or not started.exists() or not Path(found).samefile(started):
         return False
     is_inside = sys.prefix != sys.base_prefix and Path(found).parent == Path(sys.prefix, "bin")

@@ -21,8 +21,10 @@ from typing import Any, NoReturn, TextIO
 
 FAILED = 70
 """EX_SOFTWARE of sysexits.h: faultline itself failed."""
-PROGRAMS = ("faultline", "cli.py")
-"""Last components of ``sys.argv[0]`` if this process runs only the command line."""
+PROGRAM = "faultline"
+"""The name of the installed program."""
+MODULE = "harness.app.cli"
+"""The package that ``python -m`` runs."""
 
 _status: int | None = None
 _kept: list[object] = []
@@ -31,7 +33,12 @@ _kept: list[object] = []
 
 def is_program() -> bool:
     """Return whether this process runs only the command line; tests and scripts import it, too."""
-    return PurePath(sys.argv[0] if sys.argv else "").name in PROGRAMS
+    return PurePath(sys.argv[0] if sys.argv else "").name == PROGRAM or is_module()
+
+
+def is_module() -> bool:
+    """Return whether this process was started by ``python -m`` with the command line's package."""
+    return ["-m", MODULE] in [sys.orig_argv[at : at + 2] for at in range(1, len(sys.orig_argv))]
 
 
 def guard() -> None:

@@ -1,13 +1,16 @@
-"""Option types of the command line: numbers with bounds and units.
+"""Options of the command line: numbers with bounds and units, and options that verbs share.
 
 click accepts ``nan`` as a number above 0, and counts that no machine can handle.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 COUNT = click.IntRange(min=1, max=10**9)
 KEEP_MAX = 10**9
@@ -85,3 +88,36 @@ class Number(click.ParamType[float]):
 SECONDS = Number("seconds", "60", 7 * 24 * 3600)
 MINUTES = Number("minutes", "10", MINUTES_MAX)
 RATE = Number("writes per second", "500", 1_000_000)
+
+
+def example(*lines: str) -> str:
+    """Return the end of a verb's help; ``\\b`` keeps click from rewrapping the lines."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def json_output(command: F) -> F:
+    """Add the option ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="machine output on stdout")(command)
+
+
+def judged_by(command: F) -> F:
+    """Add the option that chooses between judging in this process and by Spark."""
+    told = "judge in this process (the default of simulated), or by Spark"
+    return click.option("--inline/--spark", default=None, help=told)(command)
+
+
+def plan_options(command: F) -> F:
+    """Add the options that ``run`` and ``cluster up`` have in common."""
+    for option in reversed(
+        (
+            click.option("--target", metavar="NAME",
+                         help="where: processes (default), containers, simulated"),
+            click.option("--brokers", type=int, metavar="N", help="how many brokers (3)"),
+            click.option("--mutant", "mutants", multiple=True, metavar="NAME",
+                         help="plant this bug in every broker; repeatable"),
+            click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
+                         help="a setting of broker, producer or consumer, by Kafka's name"),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command

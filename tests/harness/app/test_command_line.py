@@ -67,11 +67,10 @@ def test_installed_for_the_user(
     assert command_line.command("check") == "faultline check"
 
 
-def test_started_as_a_module(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_started_as_a_module(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program started as a module is printed as the interpreter with ``-m``."""
-    monkeypatch.setattr(sys, "argv", [str(tmp_path / "harness" / "app" / "cli.py")])
+    monkeypatch.setattr(sys, "argv", [str(Path("harness", "app", "cli", "__main__.py"))])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "harness.app.cli", "check"])
     monkeypatch.setattr(sys, "executable", str(installed.with_name("python")))
     assert command_line.command("check") == ".venv/bin/python -m harness.app.cli check"
 

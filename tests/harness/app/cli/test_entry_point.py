@@ -1,50 +1,16 @@
-"""The command line: help for every verb, and status 64 with one line for a wrong request."""
+"""Exit statuses: 64 with one line for a wrong request, 70 for a failure of faultline."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import click
-import msgspec
 import pytest
 
-from harness.app import cli
-from harness.app.run import Failed, Interrupted
-from model.plan import Plan
+from tests.harness.app.cli.conftest import Call
 
-QUICK = Path(__file__).resolve().parents[3] / "examples" / "suites" / "quick.toml"
-
-
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(list(arguments))
-    out, err = capsys.readouterr()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, out, err
-
-
-def verbs(group: click.Group, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            found += verbs(command, (*before, name))
-        else:
-            found.append((*before, name))
-    return found
-
-
-@pytest.mark.parametrize("verb", verbs(cli.faultline), ids=" ".join)
-def test_every_verb_explains_itself(
-    verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """``--help`` shows what a verb does, an example, and ``--json``."""
-    status, out, _ = told(capsys, *verb, "--help")
-    assert (status, told(capsys, *verb, "-h")) == (0, (0, out, ""))
-    assert f"faultline {' '.join(verb)}" in out.partition("Example:")[2]
-    assert "--json" in out
+QUICK = Path(__file__).resolve().parents[4] / "examples" / "suites" / "quick.toml"
 
 
 @pytest.mark.parametrize(
@@ -121,18 +87,16 @@ def test_every_verb_explains_itself(
         ),
     ],
 )
-def test_a_wrong_request_is_one_line_and_64(
-    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_request_is_one_line_and_64(arguments: list[str], line: str, call: Call) -> None:
     """A wrong request prints one line on stderr and starts nothing."""
-    status, out, err = told(capsys, *arguments)
+    status, out, err = call(*arguments)
     assert (status, out) == (64, "")
     assert err.startswith(f"faultline: {line}")
     assert err.count("\n") == 1
 
 
 def test_a_library_that_cannot_be_loaded_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     """A library that cannot be loaded is reported in one line, without its page of advice.
 
@@ -143,7 +107,7 @@ def test_a_library_that_cannot_be_loaded_is_one_line(
         raise ImportError("PLEASE READ THIS\n\nOriginal error was: failed to map segment\n")
 
     monkeypatch.setattr("harness.app.cluster.status", fail)
-    status, out, err = told(capsys, "cluster", "status")
+    status, out, err = call("cluster", "status")
     assert (status, out) == (70, "")
     reason = "a library cannot be loaded: Original error was: failed to map segment"
     assert err == f"faultline failed: {reason}\n"
@@ -151,7 +115,7 @@ def test_a_library_that_cannot_be_loaded_is_one_line(
 
 @pytest.mark.parametrize("error", [RuntimeError("no idea"), PermissionError(13, "no idea")])
 def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     """Every failure of faultline has status 70, never 1, with which Python would exit."""
 
@@ -159,28 +123,15 @@ def test_a_failure_of_faultline_is_not_taken_for_a_verdict(
         raise error
 
     monkeypatch.setattr("harness.app.cluster.status", fail)
-    status, out, err = told(capsys, "cluster", "status")
+    status, out, err = call("cluster", "status")
     assert (status, out) == (70, "")
     assert err.splitlines()[-1].startswith("faultline failed: ")
     assert "no idea" in err.splitlines()[-1]
 
 
-def test_a_score_that_is_broken_off_is_one_line_and_70(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An interrupted score has one line and status 70, and no traceback."""
-
-    def interrupted(*_: object) -> None:
-        raise Interrupted("interrupted; rows are in docs")
-
-    monkeypatch.setattr("harness.app.score.measure.carry_out", interrupted)
-    status, out, err = told(capsys, "mutants", "score")
-    assert (status, out, err) == (70, "", "faultline failed: interrupted; rows are in docs\n")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_verb_in_one_line(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     """A signal ends every verb in one line, also during work without a handler of its own."""
 
@@ -189,7 +140,7 @@ def test_a_signal_ends_a_verb_in_one_line(
 
     before = signal.getsignal(number)
     monkeypatch.setattr("harness.app.cluster.status", kill)
-    status, out, err = told(capsys, "cluster", "status")
+    status, out, err = call("cluster", "status")
     assert (status, out, err.strip()) == (70, "", "faultline: interrupted")
     assert signal.getsignal(number) is before
 
@@ -213,69 +164,9 @@ def test_a_signal_during_the_imports_is_one_line_too(repository: Path) -> None:
     assert (done.returncode, done.stderr) == (70, "faultline: interrupted\n")
 
 
-def test_a_refusal_does_nothing_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_does_nothing_to_a_terminal(call: Call) -> None:
     """Control characters in a file's name are replaced in a refusal."""
-    status, _, err = told(capsys, "gate", "a\x1b[2J\nb.toml")
+    status, _, err = call("gate", "a\x1b[2J\nb.toml")
     assert (status, err) == (
         64, "faultline: a\ufffd[2J b.toml: No such file or directory\n"
     )  # fmt: skip
-
-
-def test_without_a_verb_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a verb the help is printed, and the status is 64."""
-    status, out, err = told(capsys)
-    assert (status, out) == (64, "")
-    assert "Commands:" in err
-
-
-def test_mutants(capsys: pytest.CaptureFixture[str]) -> None:
-    """``mutants list`` names all mutants and ``mutants show`` describes one, both also as JSON."""
-    _, out, _ = told(capsys, "mutants", "list", "--json")
-    names = [mutant["name"] for mutant in json.loads(out)]
-    _, out, _ = told(capsys, "mutants", "list")
-    assert [line.split()[0] for line in out.splitlines()] == names
-    _, out, _ = told(capsys, "mutants", "show", names[0])
-    assert out.startswith(names[0])
-    assert "shows as" in out
-    _, out, _ = told(capsys, "mutants", "show", names[0], "--json")
-    assert json.loads(out)["name"] == names[0]
-
-
-@pytest.mark.parametrize(
-    ("plan", "told_why"),
-    [
-        (Plan(), "no schedule"),
-        (Plan(schedule=(), producer={"sasl.password": "***"}), "a secret in this plan was masked"),
-    ],
-)
-def test_a_plan_that_cannot_be_repeated_is_refused(
-    plan: Plan, told_why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """``replay`` refuses a plan without a schedule or with a masked secret."""
-    (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
-    status, _, err = told(capsys, "replay", str(tmp_path))
-    assert status == 64
-    assert told_why in err
-
-
-@pytest.mark.parametrize(
-    ("target", "asked", "inline"),
-    [("simulated", None, True), ("processes", None, False), ("simulated", False, False),
-     ("processes", True, True)],
-)  # fmt: skip
-def test_a_small_history_does_not_wait_for_spark(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: str, asked: bool | None, inline: bool
-) -> None:
-    """Simulated runs are judged inline unless the command line asks for Spark."""
-    told = []
-
-    def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:
-        told.append(inline)
-        raise Failed("enough")
-
-    monkeypatch.setattr("harness.app.run.run", run)
-    assert (
-        cli._run(msgspec.convert({"target": target}, Plan), tmp_path, inline=asked, as_json=False)
-        == cli.FAILED
-    )
-    assert told == [inline]

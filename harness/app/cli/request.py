@@ -1,0 +1,60 @@
+"""Turns options and files of a verb into a plan, and into a process that can run it."""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.app.refused import Refused
+from harness.simulation import determinism
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """How the command line was started."""
+
+    is_whole_process: bool
+    """True if this process runs nothing else, so that it may be replaced by a pinned process."""
+
+
+def pin(targets: Iterable[object]) -> None:
+    """Replace this process with a pinned one if a target is simulated."""
+    program = click.get_current_context().obj
+    if "simulated" in targets and program.is_whole_process:
+        try:
+            determinism.exec_pinned()
+        except determinism.PinError as error:
+            raise Refused(f"--target simulated: {error}") from None
+
+
+def target_in(path: Path | None) -> object:
+    """Return the target in a plan file or a run's plan; ``None`` if it cannot be read."""
+    try:
+        text = path.read_text() if path is not None and path.is_file() else ""
+        document = json.loads(text) if path and path.suffix == ".json" else tomllib.loads(text)
+        return document.get("target")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None  # reported later, when the whole file is read
+
+
+def plan_from(
+    fields: dict[str, Any],
+    settings: Sequence[str],
+    mutants: Sequence[str],
+    given: dict[str, Any],
+) -> Any:
+    """Return the plan with a file's fields, overridden by the command line."""
+    from harness.app import plan_resolution
+
+    fields = fields | {name: value for name, value in given.items() if value is not None}
+    if mutants:
+        fields["mutants"] = tuple(mutants)
+    for whose, key, value in plan_resolution.settings_of(settings):
+        fields[whose] = {**fields.get(whose, {}), key: value}
+    plan = plan_resolution.plan_of(fields)
+    plan_resolution.check_targets(plan)
+    return plan

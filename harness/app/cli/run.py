@@ -1,0 +1,93 @@
+"""``faultline run``: one test, from a plan file and options."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.app import options, terminal
+from harness.app.cli import request
+from harness.app.cli.output import fail
+
+
+@click.command(
+    cls=options.Command,
+    epilog=options.example(
+        "faultline run --workload idempotent --nemesis kill,partition --seed 7",
+        "faultline run nightly.toml --seed 8 --json",
+    ),
+)
+@click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
+@click.option("--workload", metavar="NAME", help="what to ask (idempotent); README names all")
+@click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
+@click.option(
+    "--time-limit", "time_limit_s", type=options.SECONDS, metavar="S", help="seconds of work (60)"
+)
+@click.option(
+    "--rate",
+    "rate_hz",
+    type=options.RATE,
+    metavar="HZ",
+    help="writes asked per second (the workload's own)",
+)
+@click.option("--concurrency", type=int, metavar="N", help="logical clients at a time (5)")
+@click.option("--seed", type=options.SEED, metavar="N", help="of every random choice (0)")
+@options.judged_by
+@click.option("--results", type=click.Path(path_type=Path), metavar="DIR", help="(results)")
+@options.plan_options
+@options.json_output
+def run(
+    plan_file: Path | None,
+    nemesis: str | None,
+    settings: tuple[str, ...],
+    mutants: tuple[str, ...],
+    inline: bool | None,
+    results: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Run one test: start a cluster, run a workload under faults, judge the history.
+
+    Options override the plan file, which uses the same names.
+    """
+    request.pin([given["target"] or request.target_in(plan_file)])
+    from harness.app import plan_resolution, toml_lines
+
+    fields: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
+    if plan_file is not None:
+        fields |= plan_resolution.from_toml(plan_file)
+    if nemesis is not None:
+        fields["nemesis"] = plan_resolution.names_of(nemesis)
+    with toml_lines.about(plan_file, options.given()):
+        plan = plan_resolution.resolve(request.plan_from(fields, settings, mutants, given))
+    for line in plan_resolution.missing_faults(plan, fields["nemesis"]):
+        click.echo(line, err=True)
+    where = results or Path(fields.get("results", "results"))
+    return run_plan(
+        plan, where, inline=fields.get("inline") if inline is None else inline, as_json=as_json
+    )
+
+
+def run_plan(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int:
+    """Run the plan, print the verdict and return the exit status.
+
+    ``inline=None`` chooses by target: a simulated run is small, and would be over before a Spark
+    session has started.
+    """
+    from checkers.verdict import exit_status
+    from harness.app import catalogue
+    from harness.app.check import describe
+    from harness.app.progress import Screen
+    from harness.app.run import Failed, run
+
+    if inline is None:
+        inline = catalogue.TARGETS[plan.target].is_virtual
+    try:
+        (verdict, findings), folder = run(plan, results, inline=inline, screen=Screen())
+    except Failed as error:
+        return fail(str(error))
+    if as_json:
+        click.echo(terminal.escaped(verdict.to_json().decode()), nl=False)
+    else:
+        click.echo(describe(verdict, findings, folder))
+    return exit_status(verdict)

@@ -1,0 +1,98 @@
+"""``faultline search``: many simulations with drawn plans."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.app import options
+from harness.app.cli import request
+from harness.app.cli.output import fail, print_json
+
+
+@click.command(
+    cls=options.Command,
+    epilog=options.example(
+        "faultline search --runs 1000",
+        "faultline search --minutes 60 --keep-going --nemesis kill,partition --seed 5000",
+        "faultline search held.toml --mutant ack-on-local-append",
+    ),
+)
+@click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
+@click.option("--runs", type=options.COUNT, metavar="N",
+              help="how many at most (100; with --minutes, as many as fit)")  # fmt: skip
+@click.option("--minutes", type=options.MINUTES, metavar="M",
+              help="no run begins after so many")  # fmt: skip
+@click.option("--jobs", type=options.JOBS, metavar="N",
+              help="how many runs at a time (one for each core)")  # fmt: skip
+@click.option("--seed", type=options.SEED, default=1, metavar="FIRST", help="the first seed (1)")
+@click.option("--workload", metavar="NAME", help="what to ask, of all runs")
+@click.option("--nemesis", metavar="A,B", help="what to break, in all runs")
+@click.option("--mutant", "mutants", multiple=True, metavar="NAME",
+              help="plant this bug in every broker; repeatable")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
+              help="a setting of all runs, by Kafka's name")  # fmt: skip
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="the search's folder is made in DIR/searches (results)")  # fmt: skip
+@click.option("--keep", type=options.KEEP, default=0, metavar="N",
+              help="how many folders of passes are kept (0)")  # fmt: skip
+@click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
+@click.option("--spark", is_flag=True,
+              help="at the end judge all histories once more, in one Spark job")  # fmt: skip
+@options.json_output
+def search(
+    plan_file: Path | None,
+    runs: int | None,
+    minutes: float | None,
+    jobs: int | None,
+    seed: int,
+    workload: str | None,
+    nemesis: str | None,
+    mutants: tuple[str, ...],
+    settings: tuple[str, ...],
+    results: Path,
+    keep: int,
+    keep_going: bool,
+    spark: bool,
+    as_json: bool,
+) -> int:
+    """Run many simulations, each with a plan drawn from its own seed.
+
+    Only what neither an option nor the plan file sets is drawn. Exit status 1 if any run is
+    invalid; else 70 if any failed, Spark judged any differently, or the search was interrupted;
+    else 2 if any is unknown.
+    """
+    request.pin(["simulated"])
+    from harness.app import command_line, plan_resolution
+    from harness.app.progress import Screen
+    from harness.app.run import Failed
+    from harness.app.search import campaign, outcome
+
+    fields: dict[str, Any] = {} if plan_file is None else plan_resolution.from_toml(plan_file)
+    if workload is not None:
+        fields["workload"] = workload
+    if nemesis is not None:
+        fields["nemesis"] = plan_resolution.names_of(nemesis)
+    if mutants:
+        fields["mutants"] = mutants
+    for whose, key, value in plan_resolution.settings_of(settings):
+        fields[whose] = {**fields.get(whose, {}), key: value}
+    asked = campaign.Asked(
+        pinned=fields,
+        first=seed,
+        runs=campaign.RUNS if runs is None and minutes is None else runs,
+        minutes=minutes,
+        jobs=campaign.cores() if jobs is None else jobs,
+        keep=keep,
+        enough=None if keep_going else 1,
+        spark=spark,
+    )
+    try:
+        told = campaign.carry_out(asked, results, Screen())
+    except Failed as error:
+        return fail(str(error))
+    if as_json:
+        print_json(told)
+    else:
+        click.echo(outcome.describe(told, command_line.command("replay")))
+    return outcome.exit_status(told)
