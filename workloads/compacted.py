@@ -32,14 +32,18 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent, send_poll, transactions
+from workloads import idempotent
 from workloads.client import transaction
 from workloads.client.common import Settings
-from workloads.idempotent import CatchUp, Topics, created, topics_of
+from workloads.common import settings, transactional
+from workloads.common.options import COMMON_LEAST
+from workloads.common.partitions import created
+from workloads.common.reading import CatchUp, Watchers
+from workloads.common.topics import Topics, first_partitions, topic_settings, topics_of
 from workloads.package import Workload
 
 LEAST: Mapping[str, float] = {
-    **idempotent.LEAST,
+    **COMMON_LEAST,
     "keys": 1,
     "delete_p": 0.0,
     "keyless_p": 0.0,
@@ -99,7 +103,7 @@ class Writers(msgspec.Struct, frozen=True):
             later = msgspec.structs.replace(self, next_numbers=numbers)
             return Invocation(process=process, f="send", value=value), later
         if process not in self.ready:
-            init = [transactions.identity(ctx, process, self.new_id_p)]
+            init = [transactional.identity(ctx, process, self.new_id_p)]
             return Invocation(process=process, f="init", value=init), self
         row = [
             self._send(rng, rng.choice(self.keys), numbers)
@@ -239,7 +243,7 @@ def main(plan: Plan) -> Generator:
         (
             topics,
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
-            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Stagger(1 / WATCHES_HZ, Watchers()),
             Policies(tuple(asked["policies_s"])),
             Stagger(1 / plan.rate_hz, work),
         )
@@ -255,8 +259,8 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
 
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
-    make = transactions.CLIENTS[plan.options["client"]]
-    topic = idempotent.topic_settings(plan) | {
+    make = transactional.CLIENTS[plan.options["client"]]
+    topic = topic_settings(plan) | {
         "cleanup.policy": "compact",
         "segment.bytes": str(plan.options["segment_bytes"]),
         "segment.ms": str(plan.options["segment_ms"]),
@@ -284,8 +288,8 @@ def refuse(plan: Plan) -> str | None:
             " without keys while their cleanup.policy is not compact"
         )
     if plan.options["keys"] > record_keys.NO_KEY:
-        return f"options: keys={plan.options['keys']}: must be at most {record_keys.NO_KEY}"
-    return transactions.refuse_transactions(plan)
+        return f"options: keys={plan.options['keys']}: at most {record_keys.NO_KEY}"
+    return transactional.refuse_transactions(plan)
 
 
 def op_timeout_s(plan: Plan) -> float:
@@ -353,10 +357,10 @@ WORKLOAD = Workload(
         "process_life_s": 10.0,
         "final_time_limit_s": 60.0,
     },
-    broker={**transactions.BROKER, "log.cleaner.backoff.ms": "300"},
-    producer=transactions.WORKLOAD.producer,
+    broker={**transactional.BROKER, "log.cleaner.backoff.ms": "300"},
+    producer=transactional.PRODUCER,
     consumer={
-        **idempotent.WORKLOAD.consumer,
+        **settings.CONSUMER,
         "isolation.level": "read_committed",
         # Small fetches, so that a log changes while it is read.
         "max.partition.fetch.bytes": "4096",
@@ -366,8 +370,8 @@ WORKLOAD = Workload(
     final=final,
     client=client,
     op_timeout_s=op_timeout_s,
-    topics=idempotent.first_keys,
-    coordinators=transactions.coordinators,
+    topics=first_partitions,
+    coordinators=transactional.coordinators,
     moments=("txn",),
     vary=vary,
 )

@@ -46,10 +46,14 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent, transactions
+from workloads import idempotent
 from workloads.client import aio_transform, confluent_transform, transaction
 from workloads.client.common import Settings
-from workloads.idempotent import CatchUp, Make, Topics, created, keys_of
+from workloads.common import transactional
+from workloads.common.clients import Make
+from workloads.common.partitions import created, partitions_of
+from workloads.common.reading import CatchUp
+from workloads.common.topics import Topics, topic_settings
 from workloads.package import Workload
 
 GROUP = "eos"
@@ -117,7 +121,7 @@ class Transformers(msgspec.Struct, frozen=True):
             return PENDING, self
         process = ctx.rng.choice(ctx.free)
         if self.has_id and process not in self.ready:
-            value = [transactions.identity(ctx, process, self.new_id_p)]
+            value = [transactional.identity(ctx, process, self.new_id_p)]
             return Invocation(process=process, f="init", value=value), self
         if process not in self.members:
             how = {"instance": None, "assignor": "range", "commit": "sync"}
@@ -288,7 +292,7 @@ CLIENTS: Mapping[str, Make] = {
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
-    topic = idempotent.topic_settings(plan)
+    topic = topic_settings(plan)
     return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
@@ -298,7 +302,7 @@ def refuse(plan: Plan) -> str | None:
         return "--concurrency: exactly-once needs at least 2, a writer and a member"
     if plan.consumer.get("isolation.level") != "read_committed":
         return "--set consumer.isolation.level: exactly-once needs read_committed"
-    return options.refusal(plan.options, LEAST) or transactions.refuse_transactions(plan)
+    return options.refusal(plan.options, LEAST) or transactional.refuse_transactions(plan)
 
 
 def op_timeout_s(plan: Plan) -> float:
@@ -316,7 +320,7 @@ def op_timeout_s(plan: Plan) -> float:
 def topics(plan: Plan) -> tuple[str, ...]:
     """Return the partitions that exist soon after the start."""
     partitions = int(plan.options["partitions"])
-    return keys_of(INPUT, partitions) + keys_of(OUTPUT, partitions)
+    return partitions_of(INPUT, partitions) + partitions_of(OUTPUT, partitions)
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
@@ -324,7 +328,7 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
     Threads or partitions inherit these ids.
     """
-    names = [f"{GROUP}-{key}" for key in keys_of(INPUT, int(plan.options["partitions"]))]
+    names = [f"{GROUP}-{key}" for key in partitions_of(INPUT, int(plan.options["partitions"]))]
     if plan.options["client"] == "librdkafka":
         names = [f"thread-{number}" for number in range(_writers(plan), plan.concurrency)]
     of_ids = tuple(f"transaction-coordinator:{name}" for name in names)
@@ -336,7 +340,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
     With short lives the group would wait all the time for members that have crashed.
     """
-    drawn = transactions.patience(rng)
+    drawn = transactional.draw_timeouts(rng)
     session_ms = rng.choice((600, 1000, 2000))
     drawn["consumer"] = {
         "session.timeout.ms": str(session_ms),
@@ -369,9 +373,9 @@ WORKLOAD = Workload(
         "new_id_p": 0.25,
         "final_time_limit_s": 90.0,
     },
-    broker=transactions.BROKER,
-    producer=transactions.WORKLOAD.producer,
-    consumer=transactions.WORKLOAD.consumer,
+    broker=transactional.BROKER,
+    producer=transactional.PRODUCER,
+    consumer=transactional.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
@@ -379,7 +383,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=topics,
     coordinators=coordinators,
-    asked=lambda plan: (*transactions.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
+    asked=lambda plan: (*transactional.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
     moments=("txn", "subscribe", "leave"),
     vary=vary,
 )

@@ -33,11 +33,15 @@ from model.op import MicroOp, Op
 from model.plan import Plan
 from workloads import idempotent, transactions
 from workloads.client import transaction
-from workloads.idempotent import Readers, Topics, created, topics_of
+from workloads.common import settings, transactional
+from workloads.common.options import COMMON_LEAST
+from workloads.common.partitions import created
+from workloads.common.reading import Readers
+from workloads.common.topics import Topics, first_partitions, topics_of
 from workloads.package import Workload
 
 LEAST: Mapping[str, float] = {
-    **{name: idempotent.LEAST[name] for name in ("topics", "late_topics", "partitions")},
+    **{name: COMMON_LEAST[name] for name in ("topics", "late_topics", "partitions")},
     "replication_factor": 1,
     "final_time_limit_s": 0.001,
     "txn_length_max": 1,
@@ -143,7 +147,7 @@ def refuse(plan: Plan) -> str | None:
     """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 3:
         return "--concurrency: fencing needs at least 3, a pair and a reader"
-    return options.refusal(plan.options, LEAST) or transactions.refuse_transactions(plan)
+    return options.refusal(plan.options, LEAST) or transactional.refuse_transactions(plan)
 
 
 def op_timeout_s(plan: Plan) -> float:
@@ -167,7 +171,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
         "delay_max_ms": rng.choice((50, 500, 2000)),
         "abort_p": rng.choice((0.05, 0.1, 0.3)),
     }
-    return {"producer": dict(TIMEOUTS), "options": options, "plan": transactions.often(rng)}
+    return {"producer": dict(TIMEOUTS), "options": options, "plan": transactional.draw_rate(rng)}
 
 
 TIMEOUTS: Mapping[str, str] = {
@@ -197,15 +201,15 @@ WORKLOAD = Workload(
         "delay_max_ms": 2000,
         "final_time_limit_s": 60.0,
     },
-    broker=transactions.BROKER,
-    producer={**idempotent.WORKLOAD.producer, **TIMEOUTS},
-    consumer=transactions.WORKLOAD.consumer,
+    broker=transactional.BROKER,
+    producer={**settings.PRODUCER, **TIMEOUTS},
+    consumer=transactional.CONSUMER,
     refuse=refuse,
     main=main,
     final=transactions.final,
-    client=transactions.client,
+    client=transactional.client,
     op_timeout_s=op_timeout_s,
-    topics=idempotent.first_keys,
+    topics=first_partitions,
     coordinators=coordinators,
     asked=transactions.WORKLOAD.asked,
     moments=("txn", "init"),

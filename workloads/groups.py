@@ -33,13 +33,17 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import group_common, idempotent, offsets, send_poll
+from workloads import offsets, send_poll
 from workloads.client import aio_group, confluent_group
-from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
+from workloads.common import group_members
+from workloads.common.options import COMMON_LEAST, send_timeout_s
+from workloads.common.partitions import created, partitions_of
+from workloads.common.reading import CatchUp, Watchers
+from workloads.common.topics import Topics, topics_of
 from workloads.offsets import Askers, LastOffsets, groups_of
 
 LEAST: Mapping[str, float] = {
-    **idempotent.LEAST,
+    **COMMON_LEAST,
     "groups": 1,
     "leave_p": 0.0,
     "freeze_p": 0.0,
@@ -296,7 +300,7 @@ def main(plan: Plan) -> Generator:
             Stagger(life_s / writers, Repeat("crash"), next_s=life_s / writers),
             Stagger(1 / plan.rate_hz, send_poll.Senders(int(asked["batch_max"]))),
             Stagger(1 / ASKED_HZ, Askers(groups_of(plan), ASKED_MAX)),
-            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Stagger(1 / WATCHES_HZ, Watchers()),
             *([Stagger(1 / deletes_hz, Deleters(groups_of(plan)))] if deletes_hz else []),
             Stagger(1 / offsets.POLLS_HZ, send_poll.Followers(offsets.FOLLOWED_MAX)),
         )
@@ -319,7 +323,7 @@ def main(plan: Plan) -> Generator:
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     """Join the groups with one thread; request committed offsets and read with the others."""
     partitions = int(plan.options["partitions"])
-    every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
+    every = tuple(key for _, topic in topics_of(plan) for key in partitions_of(topic, partitions))
     topics = tuple(dict.fromkeys(key.rpartition("-")[0] for key in keys))
     joining = Rejoin(groups_of(plan), hows(plan), topics)
     settled_s = offsets.settled_s(plan, until_s)
@@ -338,8 +342,8 @@ def refuse(plan: Plan) -> str | None:
         if plan.options[name] > 1:
             return f"options: {name}={plan.options[name]}: must be from 0 to 1"
     if plan.options["subscribe"] is not True:
-        return f"options: subscribe={plan.options['subscribe']}: must be true"
-    if (misfit := group_common.refuse(plan) or offsets.refuse_settling(plan)) is not None:
+        return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
+    if (misfit := group_members.refuse(plan) or offsets.refuse_settling(plan)) is not None:
         return misfit
     if plan.options["offset_deletes_hz"] and plan.options["client"] == "librdkafka":
         return (
@@ -354,7 +358,7 @@ def refuse(plan: Plan) -> str | None:
 
 def op_timeout_s(plan: Plan) -> float:
     """Return a time longer than a member may freeze."""
-    return idempotent.op_timeout_s(plan) + int(plan.options["freeze_max_ms"]) / 1000
+    return send_timeout_s(plan) + int(plan.options["freeze_max_ms"]) / 1000
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
@@ -412,10 +416,10 @@ WORKLOAD = dataclasses.replace(
     refuse=refuse,
     main=main,
     final=final,
-    client=group_common.client,
+    client=group_members.client,
     op_timeout_s=op_timeout_s,
     coordinators=offsets.group_coordinators,
-    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *group_common.ASKED),
+    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *group_members.ASKED),
     moments=("commit", "subscribe", "leave"),
     vary=vary,
 )

@@ -8,7 +8,6 @@ partition from its beginning up to the high watermark.
 """
 
 import random
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,101 +24,24 @@ from model.generator import (
     Reserve,
     Stagger,
     Until,
-    Wait,
 )
 from model.op import Op
 from model.plan import Plan
 from model.roles import Client
-from workloads.client import aio, confluent
 from workloads.client.common import Settings
-from workloads.deletion import Deleters
+from workloads.common.clients import CLIENTS
+from workloads.common.deletion import DELETES_HZ, DELETIONS, deleting
+from workloads.common.options import COMMON_LEAST, refuse_cluster, send_timeout_s
+from workloads.common.partitions import created
+from workloads.common.reading import CatchUp, Readers
+from workloads.common.settings import BROKER, CONSUMER, PRODUCER
+from workloads.common.topics import Topics, first_partitions, topic_settings, topics_of
 from workloads.package import Workload
-
-Make = Callable[[Settings], Client]
-"""Makes the client of a process."""
-Refusal = Callable[[Mapping[str, str], Mapping[str, str]], str | None]
-"""Returns why settings of producer and consumer are rejected, or ``None``."""
-
-CLIENTS: Mapping[str, tuple[Make, Refusal]] = {
-    "librdkafka": (confluent.ConfluentClient, confluent.refusal),
-    "aiokafka": (aio.AioClient, aio.refusal),
-}
-"""The clients, by the value of the option ``client``."""
-
-LEAST: Mapping[str, float] = {
-    "topics": 1,
-    "late_topics": 0,
-    "partitions": 1,
-    "replication_factor": 1,
-    "batch_max": 1,
-    "process_life_s": 0.001,
-    "final_time_limit_s": 0.001,
-}
-"""The smallest number that each of the plan's options may be."""
-
-DELETIONS: Mapping[str, float] = {
-    "deletes_hz": 0.0,
-    "deletes_all_p": 0.0,
-    "deletes_ahead_p": 0.0,
-}
-"""The smallest number of each option about deleted records, which only some workloads have."""
-DELETES_HZ = (0.0, 0.0, 0.0, 0.15, 0.5)
-"""The rates from which a search chooses."""
-WATCH_SHARE = 0.25
-"""How often a reader whose poll returned nothing requests watermarks.
-
-Otherwise it checks whether it has caught up.
-"""
-RETRY_CREATION_S = 1.0
-"""How long after a failed creation a topic is requested again."""
-
-
-def keys_of(topic: str, partitions: int) -> tuple[str, ...]:
-    """Return the partitions of a topic with this number of partitions."""
-    return tuple(f"{topic}-{partition}" for partition in range(partitions))
-
-
-def created(event: Op) -> tuple[str, ...]:
-    """Return the partitions that exist from this event on."""
-    if event.f != "create-topic" or event.type != "ok":
-        return ()
-    return tuple(key for _, topic, partitions in event.value for key in keys_of(topic, partitions))
 
 
 def _ends(event: Op) -> bool:
     """Does the process of this event never act again?"""
     return event.type == "info" or (event.type == "fail" and event.f == "send")
-
-
-class Topics(msgspec.Struct, frozen=True):
-    """Creates each topic when it is due, and retries until it is certain that the topic exists."""
-
-    due: tuple[tuple[float, str], ...]
-    """When (in seconds since the run began) to create which topic."""
-    partitions: int
-    named: str = "create-topic"
-    """The micro-operation; ``create-compacted`` marks compacted topics in the history."""
-
-    def op(self, ctx: Context) -> Answer:
-        if not self.due:
-            return PENDING, self
-        at_s, topic = min(self.due)
-        if not ctx.free:
-            return PENDING, self
-        if at_s > ctx.now_s:
-            return Wait(at_s), self
-        value = [[self.named, topic, self.partitions]]
-        process = ctx.rng.choice(ctx.free)
-        return Invocation(process=process, f="create-topic", value=value), self
-
-    def update(self, event: Op) -> Generator:
-        if event.f != "create-topic" or event.type == "ok":
-            return self
-        topic = event.value[0][1]
-        due = tuple(entry for entry in self.due if entry[1] != topic)
-        if event.type != "invoke":
-            due = (*due, (event.time_ns / 1e9 + RETRY_CREATION_S, topic))
-        return msgspec.structs.replace(self, due=due)
 
 
 class Senders(msgspec.Struct, frozen=True):
@@ -175,107 +97,9 @@ class Senders(msgspec.Struct, frozen=True):
         return ctx.rng.choice([key for key in self.keys if self.chosen[key] == least])
 
 
-class Readers(msgspec.Struct, frozen=True):
-    """Reads every existing partition: assigns new ones, and polls all the time."""
-
-    keys: tuple[str, ...] = ()
-    assigned: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """The partitions of each live process."""
-
-    def op(self, ctx: Context) -> Answer:
-        if not self.keys or not ctx.free:
-            return PENDING, self
-        process = ctx.rng.choice(ctx.free)
-        if self.assigned.get(process) != self.keys:
-            return Invocation(process=process, f="assign", value=list(self.keys)), self
-        return Invocation(process=process, f="poll", value=[["poll"]]), self
-
-    def update(self, event: Op) -> Generator:
-        if new := created(event):
-            return msgspec.structs.replace(self, keys=(*self.keys, *new))
-        if event.f == "assign" and event.type == "ok":
-            assigned = self.assigned | {event.process: tuple(event.value)}
-            return msgspec.structs.replace(self, assigned=assigned)
-        if event.type == "info" and event.process in self.assigned:
-            assigned = {p: keys for p, keys in self.assigned.items() if p != event.process}
-            return msgspec.structs.replace(self, assigned=assigned)
-        return self
-
-
-class CatchUp(msgspec.Struct, frozen=True):
-    """Reads partitions from the beginning, each until some process has reached its high watermark.
-
-    A process checks whether it has caught up whenever a poll returned nothing. A process that
-    replaces another begins with an assignment of its own.
-    """
-
-    left: tuple[str, ...]
-    """Partitions that no process has caught up with."""
-    keys: tuple[str, ...]
-    assigned: frozenset[int] = frozenset()
-    """Processes with an assignment; used for membership tests only."""
-    idle: frozenset[int] = frozenset()
-    """Processes whose last poll returned nothing."""
-    watches: bool = False
-    """Are watermarks requested as well? They show what keeps a reader from catching up."""
-
-    def op(self, ctx: Context) -> Answer:
-        if not self.left:
-            return None, self
-        if not ctx.free:
-            return PENDING, self
-        process = ctx.rng.choice(ctx.free)
-        if process not in self.assigned:
-            return Invocation(process=process, f="assign", value=list(self.keys)), self
-        if process not in self.idle:
-            return Invocation(process=process, f="poll", value=[["poll"]]), self
-        key = ctx.rng.choice(self.left)
-        if self.watches and ctx.rng.random() < WATCH_SHARE:
-            return Invocation(process=process, f="watermarks", value=[["watermarks", key]]), self
-        value = [["catch-up", key]]
-        return Invocation(process=process, f="catch-up", value=value), self
-
-    def update(self, event: Op) -> Generator:
-        process = frozenset({event.process})
-        match event.f, event.type:
-            case "assign", "ok":
-                return msgspec.structs.replace(self, assigned=self.assigned | process)
-            case "poll", "ok":
-                *_, (_, polled) = event.value  # the poll follows the rebalances of a member
-                brought = any(polled.values())
-                idle = self.idle - process if brought else self.idle | process
-                return msgspec.structs.replace(self, idle=idle)
-            case "catch-up", "ok":
-                left = tuple(key for key in self.left if key != event.value[0][1])
-                return msgspec.structs.replace(self, left=left)
-            case "catch-up", "fail":
-                return msgspec.structs.replace(self, idle=self.idle - process)
-            case _:
-                return self
-
-
 def _readers(plan: Plan) -> int:
     """Return how many of the threads read: about a third, at least one, and never all."""
     return max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
-
-
-def topics_of(plan: Plan) -> tuple[tuple[float, str], ...]:
-    """Return when each topic is created: some at the start, the others spread over the run."""
-    early = int(plan.options["topics"])
-    late = int(plan.options["late_topics"])
-    gap_s = plan.time_limit_s / (late + 1)
-    return tuple(
-        (0.0 if number < early else (number - early + 1) * gap_s, f"topic{number}")
-        for number in range(early + late)
-    )
-
-
-def deleting(plan: Plan) -> tuple[Generator, ...]:
-    """Return the generator that deletes records, if the plan has deletions."""
-    rate_hz = float(plan.options["deletes_hz"])
-    all_p, ahead_p = (float(plan.options[name]) for name in ("deletes_all_p", "deletes_ahead_p"))
-    deleters = Deleters(all_p, ahead_p)
-    return (Stagger(1 / rate_hz, deleters, next_s=1 / rate_hz),) if rate_hz else ()
 
 
 def main(plan: Plan) -> Generator:
@@ -303,14 +127,6 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     return Until(until_s, Reserve(((writers, nobody), (readers, reading))))
 
 
-def topic_settings(plan: Plan) -> dict[str, str]:
-    """Return the settings of the topics that a process creates."""
-    return {
-        "replication.factor": str(plan.options["replication_factor"]),
-        "replicas": " ".join(str(number) for number in plan.options["replicas"]),
-    }
-
-
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make, _ = CLIENTS[plan.options["client"]]
@@ -321,50 +137,12 @@ def refuse(plan: Plan) -> str | None:
     """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: idempotent needs at least 2, a writer and a reader"
-    return options.refusal(plan.options, {**LEAST, **DELETIONS}) or refuse_cluster(plan)
+    return options.refusal(plan.options, {**COMMON_LEAST, **DELETIONS}) or refuse_cluster(plan)
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """Draw whether and how often records are deleted."""
     return {"options": {"deletes_hz": rng.choice(DELETES_HZ)}}
-
-
-def refuse_cluster(plan: Plan) -> str | None:
-    """Return why the plan's settings do not fit its cluster or client, or ``None``.
-
-    The cluster must be able to acknowledge records, and the client must accept its settings.
-    """
-    factor = int(plan.options["replication_factor"])
-    if factor > plan.brokers:
-        return f"--brokers: {factor} replicas need at least {factor} brokers"
-    isr_min = plan.broker.get("min.insync.replicas", "1")
-    if plan.producer.get("acks") in ("all", "-1") and isr_min.isdecimal() and int(isr_min) > factor:
-        return (
-            f"--set broker.min.insync.replicas={isr_min}: a partition has {factor} replicas,"
-            " so no record would be acknowledged"
-        )
-    placed = [int(number) for number in plan.options["replicas"]]
-    if placed and len(placed) != factor:
-        return f"options: replicas={placed}: must be {factor} brokers, as replication_factor"
-    if len(set(placed)) < len(placed) or not set(placed) <= set(range(1, plan.brokers + 1)):
-        return f"options: replicas={placed}: must be different brokers from 1 to {plan.brokers}"
-    if plan.options["client"] not in CLIENTS:
-        return f"options: client={plan.options['client']}: must be one of {', '.join(CLIENTS)}"
-    _, refusal = CLIENTS[plan.options["client"]]
-    return refusal(plan.producer, plan.consumer)
-
-
-def op_timeout_s(plan: Plan) -> float:
-    """Return a time longer than a client takes to give a record up."""
-    return int(plan.producer["delivery.timeout.ms"]) / 1000 + 10.0
-
-
-def first_keys(plan: Plan) -> tuple[str, ...]:
-    """Return the partitions of the topics that are created at the start."""
-    partitions = int(plan.options["partitions"])
-    return tuple(
-        key for at_s, topic in topics_of(plan) if at_s == 0 for key in keys_of(topic, partitions)
-    )
 
 
 WORKLOAD = Workload(
@@ -389,47 +167,14 @@ WORKLOAD = Workload(
         "deletes_all_p": 0.4,
         "deletes_ahead_p": 0.25,
     },
-    broker={
-        "default.replication.factor": "3",
-        "min.insync.replicas": "2",
-        "unclean.leader.election.enable": "false",
-        "auto.create.topics.enable": "false",
-    },
-    producer={
-        "acks": "all",
-        "enable.idempotence": "true",
-        "linger.ms": "0",
-        # Short, so that a fault that is shorter than a test has visible effects.
-        "request.timeout.ms": "3000",
-        "delivery.timeout.ms": "10000",
-        "socket.timeout.ms": "4000",
-        "socket.connection.setup.timeout.ms": "2000",
-        "topic.metadata.refresh.interval.ms": "2000",
-        "topic.metadata.propagation.max.ms": "10000",
-        "reconnect.backoff.ms": "50",
-        "reconnect.backoff.max.ms": "1000",
-        "retry.backoff.ms": "50",
-        "retry.backoff.max.ms": "500",
-    },
-    consumer={
-        "isolation.level": "read_uncommitted",
-        "enable.auto.commit": "false",
-        # A position outside the log must be reported, not reset.
-        "auto.offset.reset": "error",
-        "fetch.wait.max.ms": "100",
-        "fetch.error.backoff.ms": "100",
-        "socket.timeout.ms": "4000",
-        "socket.connection.setup.timeout.ms": "2000",
-        "topic.metadata.refresh.interval.ms": "2000",
-        "topic.metadata.propagation.max.ms": "10000",
-        "reconnect.backoff.ms": "50",
-        "reconnect.backoff.max.ms": "1000",
-    },
+    broker=BROKER,
+    producer=PRODUCER,
+    consumer=CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
     client=client,
-    op_timeout_s=op_timeout_s,
-    topics=first_keys,
+    op_timeout_s=send_timeout_s,
+    topics=first_partitions,
     vary=vary,
 )

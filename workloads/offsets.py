@@ -34,14 +34,18 @@ from model.generator import (
 from model.op import Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import group_common, idempotent, send_poll, transactions
+from workloads import idempotent, send_poll
 from workloads.client import raw_group, transaction
 from workloads.client.common import Settings
-from workloads.idempotent import CatchUp, Topics, created, keys_of, topics_of
+from workloads.common import group_members, settings, transactional
+from workloads.common.options import COMMON_LEAST, send_timeout_s
+from workloads.common.partitions import created, partitions_of
+from workloads.common.reading import CatchUp, Watchers
+from workloads.common.topics import Topics, first_partitions, topic_settings, topics_of
 from workloads.package import Workload
 
 LEAST: Mapping[str, float] = {
-    **idempotent.LEAST,
+    **COMMON_LEAST,
     "groups": 1,
     "committed_max": 1,
     "sends_hz": 0.01,
@@ -106,7 +110,7 @@ class Committers(msgspec.Struct, frozen=True):
             value = [["commit", group, places, "sync"]]
             return Invocation(process=process, f="commit", value=value), later
         if process not in self.ready:
-            value = [transactions.identity(ctx, process, new_id_p=0.0)]
+            value = [transactional.identity(ctx, process, new_id_p=0.0)]
             return Invocation(process=process, f="init", value=value), self
         places, later = self._next(group, chosen)
         value = [["commit", group, places]]
@@ -195,7 +199,7 @@ def main(plan: Plan) -> Generator:
         (
             Topics(topics_of(plan), int(plan.options["partitions"])),
             Stagger(gap_s, Repeat("crash"), next_s=gap_s),
-            Stagger(1 / WATCHES_HZ, send_poll.Watchers()),
+            Stagger(1 / WATCHES_HZ, Watchers()),
             Stagger(1 / sends_hz, senders),
             Stagger(1 / POLLS_HZ, send_poll.Followers(FOLLOWED_MAX)),
             Stagger(1 / plan.rate_hz, Committers(groups, count_max, delete_p, txn_p)),
@@ -208,7 +212,7 @@ def main(plan: Plan) -> Generator:
 def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     """Fetch every group's committed offsets of all possible partitions, and read every log."""
     partitions = int(plan.options["partitions"])
-    every = tuple(key for _, topic in topics_of(plan) for key in keys_of(topic, partitions))
+    every = tuple(key for _, topic in topics_of(plan) for key in partitions_of(topic, partitions))
     last = LastOffsets(left=groups_of(plan), keys=every, from_s=settled_s(plan, until_s))
     return Until(until_s, AnyOf((last, CatchUp(left=keys, keys=keys))))
 
@@ -233,7 +237,7 @@ def group_coordinators(plan: Plan) -> tuple[str, ...]:
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
     """Return the coordinators of its groups, and of its transactions."""
-    of_ids = transactions.coordinators(plan) if plan.options["txn_p"] else ()
+    of_ids = transactional.coordinators(plan) if plan.options["txn_p"] else ()
     return (*group_coordinators(plan), *of_ids)
 
 
@@ -244,11 +248,8 @@ def refuse(plan: Plan) -> str | None:
     if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
         return "options: delete_p: confluent-kafka cannot delete offsets; use client=aiokafka"
     if plan.options["txn_p"] and plan.options["client"] == "librdkafka":
-        return (
-            "options: txn_p: no client of librdkafka commits both within and outside of"
-            " transactions; use client=aiokafka"
-        )
-    return group_common.refuse(plan) or refuse_settling(plan)
+        return "options: txn_p: of librdkafka's clients none does both; aiokafka as the client does"
+    return group_members.refuse(plan) or refuse_settling(plan)
 
 
 def refuse_settling(plan: Plan) -> str | None:
@@ -262,8 +263,8 @@ def refuse_settling(plan: Plan) -> str | None:
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
     if not plan.options["txn_p"]:
-        return group_common.client(plan, bootstrap, process)
-    topic = idempotent.topic_settings(plan)
+        return group_members.client(plan, bootstrap, process)
+    topic = topic_settings(plan)
     return raw_group.RawGroupClient(
         Settings(bootstrap, process, plan.producer, plan.consumer, topic)
     )
@@ -275,7 +276,7 @@ def op_timeout_s(plan: Plan) -> float:
     Each of the four steps of a transaction has a time limit.
     """
     bounded_s = 4 * transaction.end_timeout_s(plan.producer) + transaction.INIT_TIMEOUT_S
-    return max(idempotent.op_timeout_s(plan), bounded_s + 15.0 if plan.options["txn_p"] else 0.0)
+    return max(send_timeout_s(plan), bounded_s + 15.0 if plan.options["txn_p"] else 0.0)
 
 
 def asked(plan: Plan) -> tuple[str, ...]:
@@ -321,15 +322,15 @@ WORKLOAD = Workload(
         "final_time_limit_s": 60.0,
     },
     # Few partitions, as for coordinators of groups.
-    broker={**group_common.BROKER, "transaction.state.log.num.partitions": "4"},
-    producer={**idempotent.WORKLOAD.producer, "transaction.timeout.ms": "4000"},
-    consumer=group_common.CONSUMER,
+    broker={**group_members.BROKER, "transaction.state.log.num.partitions": "4"},
+    producer={**settings.PRODUCER, "transaction.timeout.ms": "4000"},
+    consumer=group_members.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
     client=client,
     op_timeout_s=op_timeout_s,
-    topics=idempotent.first_keys,
+    topics=first_partitions,
     coordinators=coordinators,
     asked=asked,
     moments=("commit",),

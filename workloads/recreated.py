@@ -30,11 +30,14 @@ from model.generator import (
 from model.op import Op
 from model.plan import Plan
 from workloads import idempotent
-from workloads.idempotent import CatchUp, Readers, Senders
+from workloads.common.options import COMMON_LEAST, refuse_cluster
+from workloads.common.partitions import partitions_of
+from workloads.common.reading import CatchUp, Readers
+from workloads.idempotent import Senders
 
 LEAST: Mapping[str, float] = {
-    **{name: idempotent.LEAST[name] for name in ("topics", "partitions", "replication_factor")},
-    **{name: idempotent.LEAST[name] for name in ("batch_max", "final_time_limit_s")},
+    **{name: COMMON_LEAST[name] for name in ("topics", "partitions", "replication_factor")},
+    **{name: COMMON_LEAST[name] for name in ("batch_max", "final_time_limit_s")},
     "life_s": 0.001,
 }
 """The smallest number that each of the plan's options may be."""
@@ -201,13 +204,13 @@ def refuse(plan: Plan) -> str | None:
     """Return why this plan cannot be run, or ``None``."""
     if plan.concurrency < 2:
         return "--concurrency: recreated needs at least 2, a writer and a reader"
-    return options.refusal(plan.options, LEAST) or idempotent.refuse_cluster(plan)
+    return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
 
 
-def first_keys(plan: Plan) -> tuple[str, ...]:
+def first_partitions(plan: Plan) -> tuple[str, ...]:
     """Return the partitions of the first incarnations, whose names are those that brokers know."""
     partitions = int(plan.options["partitions"])
-    return tuple(key for _, topic in _topics(plan) for key in idempotent.keys_of(topic, partitions))
+    return tuple(key for _, topic in _topics(plan) for key in partitions_of(topic, partitions))
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
@@ -232,6 +235,6 @@ WORKLOAD = dataclasses.replace(
     refuse=refuse,
     main=main,
     final=final,
-    topics=first_keys,
+    topics=first_partitions,
     vary=vary,
 )

@@ -28,12 +28,17 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import group_common, idempotent
-from workloads.idempotent import CatchUp, Topics, created, deleting, topics_of
+from workloads import idempotent
+from workloads.common import group_members
+from workloads.common.deletion import DELETES_HZ, DELETIONS, deleting
+from workloads.common.options import COMMON_LEAST, refuse_cluster
+from workloads.common.partitions import created
+from workloads.common.reading import CatchUp, Watchers
+from workloads.common.topics import Topics, topics_of
 
 GROUP = "send-poll"
 
-LEAST: Mapping[str, float] = {**idempotent.LEAST, **idempotent.DELETIONS, "followed_max": 1}
+LEAST: Mapping[str, float] = {**COMMON_LEAST, **DELETIONS, "followed_max": 1}
 """The smallest number that each of the plan's options may be."""
 
 WATCHES_HZ = 1.0
@@ -111,22 +116,6 @@ class Followers(msgspec.Struct, frozen=True):
         return self
 
 
-class Watchers(msgspec.Struct, frozen=True):
-    """Requests the watermarks of a partition."""
-
-    keys: tuple[str, ...] = ()
-
-    def op(self, ctx: Context) -> Answer:
-        if not self.keys or not ctx.free:
-            return PENDING, self
-        value = [["watermarks", ctx.rng.choice(self.keys)]]
-        return Invocation(process=ctx.rng.choice(ctx.free), f="watermarks", value=value), self
-
-    def update(self, event: Op) -> Generator:
-        new = created(event)
-        return msgspec.structs.replace(self, keys=(*self.keys, *new)) if new else self
-
-
 def main(plan: Plan) -> Generator:
     """Run all kinds of operations in all processes until the time limit."""
     life_s = float(plan.options["process_life_s"])
@@ -156,12 +145,9 @@ def refuse(plan: Plan) -> str | None:
     if not isinstance(plan.options["subscribe"], bool):
         return f"options: subscribe={plan.options['subscribe']}: must be true or false"
     if plan.options["subscribe"] and plan.options["deletes_hz"]:
-        return (
-            "options: deletes_hz: must be 0 with subscribe=true, because a group could begin at"
-            " records that are deleted"
-        )
-    refuse_cluster = group_common.refuse if plan.options["subscribe"] else idempotent.refuse_cluster
-    return options.refusal(plan.options, LEAST) or refuse_cluster(plan)
+        return "options: deletes_hz: not with subscribe, where a group would begin at what is gone"
+    refuse_for = group_members.refuse if plan.options["subscribe"] else refuse_cluster
+    return options.refusal(plan.options, LEAST) or refuse_for(plan)
 
 
 def coordinators(plan: Plan) -> tuple[str, ...]:
@@ -171,7 +157,7 @@ def coordinators(plan: Plan) -> tuple[str, ...]:
 
 def asked(plan: Plan) -> tuple[str, ...]:
     """Return the APIs that its clients call again and again, with those of members in a group."""
-    return ("Produce", "Fetch", *(group_common.ASKED if plan.options["subscribe"] else ()))
+    return ("Produce", "Fetch", *(group_members.ASKED if plan.options["subscribe"] else ()))
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
@@ -180,7 +166,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
         (("all", True), ("all", False), ("all", False), ("1", False), ("1", False), ("0", False))
     )
     followed_max, subscribe = rng.choice((2, 4, 8)), rng.random() < 0.5
-    deletes_hz = rng.choice(idempotent.DELETES_HZ)
+    deletes_hz = rng.choice(DELETES_HZ)
     return {
         "producer": {"acks": acks, "enable.idempotence": str(idempotence).lower()},
         "options": {
@@ -196,12 +182,12 @@ WORKLOAD = dataclasses.replace(
     name="send_poll",
     idea="every process sends and polls, with any acks, by assign or by subscribe",
     options={**idempotent.WORKLOAD.options, "followed_max": 6, "subscribe": False},
-    broker=group_common.BROKER,
-    consumer=group_common.CONSUMER,
+    broker=group_members.BROKER,
+    consumer=group_members.CONSUMER,
     refuse=refuse,
     main=main,
     final=final,
-    client=group_common.client,
+    client=group_members.client,
     coordinators=coordinators,
     asked=asked,
     vary=vary,

@@ -9,8 +9,20 @@ import msgspec
 
 from model.generator import Context, Generator, Invocation, Wait
 from model.op import Op
+from model.plan import Plan
+from workloads.idempotent import WORKLOAD
 
 Answer = Callable[[Op], Op]
+
+PLAN = Plan(
+    time_limit_s=30.0,
+    rate_hz=50.0,
+    concurrency=5,
+    options=dict(WORKLOAD.options),
+    producer=dict(WORKLOAD.producer),
+    consumer=dict(WORKLOAD.consumer),
+)
+"""A plan of the workload ``idempotent``, with its default settings."""
 
 
 def yes(op: Op) -> Op:

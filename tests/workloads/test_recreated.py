@@ -8,7 +8,7 @@ import pytest
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
-from workloads.recreated import WORKLOAD, first_keys, refuse
+from workloads.recreated import WORKLOAD, first_partitions, refuse
 
 PLAN = Plan(
     workload="recreated",
@@ -107,7 +107,7 @@ def test_the_last_life_is_read_to_its_end() -> None:
 
 def test_faults_aim_at_names_that_brokers_know() -> None:
     """Faults target the partition names that brokers know."""
-    assert first_keys(PLAN) == ("topic0-0", "topic0-1", "topic1-0", "topic1-1")
+    assert first_partitions(PLAN) == ("topic0-0", "topic0-1", "topic1-0", "topic1-1")
 
 
 @pytest.mark.parametrize(

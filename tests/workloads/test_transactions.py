@@ -13,7 +13,8 @@ from workloads.client.aio_txn import TransactionalAioClient
 from workloads.client.confluent_transform import SubscribedConfluentClient
 from workloads.client.confluent_txn import TransactionalConfluentClient
 from workloads.client.raw_txn import RawClient
-from workloads.transactions import WORKLOAD, client, op_timeout_s, refuse, vary
+from workloads.common.transactional import client
+from workloads.transactions import WORKLOAD, op_timeout_s, refuse, vary
 
 PLAN = Plan(
     workload="transactions",

@@ -8,11 +8,20 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from model.generator import PENDING, Answer, Context, Generator, Invocation
+from model.generator import PENDING, Answer, Context, Generator, Invocation, Stagger
 from model.op import Op
+from model.plan import Plan
 
 AHEAD_MAX = 8
 """The largest distance of an offset beyond the known end."""
+DELETIONS: Mapping[str, float] = {
+    "deletes_hz": 0.0,
+    "deletes_all_p": 0.0,
+    "deletes_ahead_p": 0.0,
+}
+"""The smallest number of each option about deleted records, which only some workloads have."""
+DELETES_HZ = (0.0, 0.0, 0.0, 0.15, 0.5)
+"""The rates from which a search chooses."""
 
 
 class Deleters(msgspec.Struct, frozen=True):
@@ -66,3 +75,11 @@ def _told(event: Op) -> Iterator[tuple[str, int]]:
                         yield key, records[-1][0] + 1
             case _:
                 pass
+
+
+def deleting(plan: Plan) -> tuple[Generator, ...]:
+    """Return the generator that deletes records, if the plan has deletions."""
+    rate_hz = float(plan.options["deletes_hz"])
+    all_p, ahead_p = (float(plan.options[name]) for name in ("deletes_all_p", "deletes_ahead_p"))
+    deleters = Deleters(all_p, ahead_p)
+    return (Stagger(1 / rate_hz, deleters, next_s=1 / rate_hz),) if rate_hz else ()

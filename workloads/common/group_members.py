@@ -4,13 +4,15 @@ from collections.abc import Mapping
 
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent
 from workloads.client import aio_group, confluent_group
 from workloads.client.common import Settings
-from workloads.idempotent import Make
+from workloads.common import settings
+from workloads.common.clients import Make
+from workloads.common.options import refuse_cluster
+from workloads.common.topics import topic_settings
 
 BROKER: Mapping[str, str] = {
-    **idempotent.WORKLOAD.broker,
+    **settings.BROKER,
     # Few partitions: each one has to be led, fetched by its followers, and cleaned.
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "3",
@@ -22,7 +24,7 @@ BROKER: Mapping[str, str] = {
 """The settings of brokers that coordinate groups."""
 
 CONSUMER: Mapping[str, str] = {
-    **idempotent.WORKLOAD.consumer,
+    **settings.CONSUMER,
     # Short, so that a silent member's session expires within a test.
     "session.timeout.ms": "3000",
     "heartbeat.interval.ms": "500",
@@ -44,13 +46,13 @@ CLIENTS: Mapping[str, Make] = {
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
-    topic = idempotent.topic_settings(plan)
+    topic = topic_settings(plan)
     return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
 
 
 def refuse(plan: Plan) -> str | None:
     """Return why the brokers of this plan could not coordinate a group, or ``None``."""
-    if (misfit := idempotent.refuse_cluster(plan)) is not None:
+    if (misfit := refuse_cluster(plan)) is not None:
         return misfit
     name = "offsets.topic.replication.factor"
     factor = plan.broker[name]

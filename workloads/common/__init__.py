@@ -1,0 +1,1 @@
+"""What several workloads share: partitions, topics, final reads, options, clients and settings."""
