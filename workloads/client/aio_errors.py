@@ -15,7 +15,9 @@ aiokafka 0.14 knows the protocol's errors up to 72; a later one (INVALID_RECORD,
 UNSUPPORTED_COMPRESSION_TYPE, PRODUCER_FENCED) is its ``UnknownError``: doubt.
 """
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from aiokafka import errors
 
@@ -132,3 +134,17 @@ def of_creation(error: type[Exception]) -> Outcome:
     if error in (errors.NoError, errors.TopicAlreadyExistsError):
         return "ok"
     return "fail" if error in REFUSED_CREATIONS else "info"
+
+
+@contextmanager
+def its_assertions() -> Iterator[None]:
+    """Turn an assertion that fails inside aiokafka into an error of the client like any other."""
+    try:
+        yield
+    except AssertionError as error:
+        raise errors.KafkaError(f"AssertionError: {error}") from error
+
+
+def name_of(error: BaseException) -> str:
+    """Return the name of an error, as the history has it."""
+    return type(error).__name__

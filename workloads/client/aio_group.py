@@ -42,8 +42,11 @@ from aiokafka.structs import OffsetAndMetadata
 
 from model.op import MicroOp, Op
 from workloads.client import aio_errors, aio_offset_delete, aio_range, payload
-from workloads.client.aio import AioClient, Reader, end_task, its_assertions, name_of, stop_client
+from workloads.client.aio import AioClient
+from workloads.client.aio_closing import end_task, stop_client
+from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.aio_offset_delete import OffsetDeleteRequest
+from workloads.client.aio_reader import Reader
 from workloads.client.aio_settings import member_arguments
 from workloads.client.common import (
     POLL_RECORDS_MAX,

@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 
 from model.op import Op
 from workloads.client import payload, transaction, transform
-from workloads.client.aio import its_assertions, name_of
+from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.aio_group import GroupAioClient, Member
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
 from workloads.client.aio_txn import TransactionalWriter

@@ -18,8 +18,10 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
 from workloads.client import outcome, payload, transaction
-from workloads.client.aio import AioClient, Writer, its_assertions, name_of
+from workloads.client.aio import AioClient
+from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.aio_settings import DELIVERY_TIMEOUT, producer_arguments
+from workloads.client.aio_writer import Writer
 from workloads.client.base_client import Report
 from workloads.client.common import Place, Settings, split, to_commit
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure

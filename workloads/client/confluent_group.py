@@ -32,7 +32,8 @@ from workloads.client.common import (
     split,
     to_commit,
 )
-from workloads.client.confluent import ConfluentClient, Worker
+from workloads.client.confluent import ConfluentClient
+from workloads.client.confluent_threads import Worker
 from workloads.client.membership import Feed, GroupClient, Subscriber
 from workloads.client.outcome import Outcome
 

@@ -12,7 +12,9 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from workloads.client import payload, transaction
 from workloads.client.common import Place, Settings, split, to_commit
-from workloads.client.confluent import ConfluentClient, Worker, Writer
+from workloads.client.confluent import ConfluentClient
+from workloads.client.confluent_threads import Worker
+from workloads.client.confluent_writer import Writer
 from workloads.client.transaction import INIT_TIMEOUT_S, Failure
 
 

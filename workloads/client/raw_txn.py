@@ -28,7 +28,8 @@ from aiokafka.protocol.transaction import (
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from workloads.client import aio_errors, outcome, payload
-from workloads.client.aio import name_of, stop_client
+from workloads.client.aio_closing import stop_client
+from workloads.client.aio_errors import name_of
 from workloads.client.aio_txn import TransactionalAioClient
 from workloads.client.base_client import Report
 from workloads.client.common import Place, Settings, split, to_commit

@@ -125,7 +125,7 @@ class Answering:
 
 def answer(monkeypatch: pytest.MonkeyPatch, *answers: int | Exception) -> None:
     monkeypatch.setattr(Answering, "answers", answers)
-    monkeypatch.setattr("workloads.client.aio.AIOKafkaProducer", Answering)
+    monkeypatch.setattr("workloads.client.aio_writer.AIOKafkaProducer", Answering)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,6 @@ async def test_what_is_sent_is_read(cluster: Any, clients: Any) -> None:
     assert (await ask(reader, "poll", [["poll"]])).value == [["poll", {}]]
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 async def test_replicas_are_where_the_plan_wants_them(cluster: Any) -> None:
     """With ``replicas`` the first listed broker leads every partition, and the others follow."""
@@ -264,7 +263,7 @@ async def test_a_reader_waits_for_a_cluster_within_a_bound(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An assignment that finds no cluster fails only after its time limit, and may be repeated."""
-    monkeypatch.setattr("workloads.client.aio.QUERY_TIMEOUT_S", 0.25)
+    monkeypatch.setattr("workloads.client.aio_reader.QUERY_TIMEOUT_S", 0.25)
     client = clients(0, NOWHERE)
     began = asyncio.get_running_loop().time()
     assigned = await ask(client, "assign", ["e-0"])
@@ -281,7 +280,8 @@ async def test_silence_is_waited_for_within_a_bound(
 
     The broker accepts connections and answers nothing, or only the first request.
     """
-    monkeypatch.setattr("workloads.client.aio.QUERY_TIMEOUT_S", 0.2)
+    for module in ("aio_admin", "aio_reader"):
+        monkeypatch.setattr(f"workloads.client.{module}.QUERY_TIMEOUT_S", 0.2)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in range(answers):

@@ -85,7 +85,7 @@ async def test_a_fatal_error_is_doubt_about_the_record(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A producer with a fatal error still reports the results of its records, and can be closed."""
-    monkeypatch.setattr("workloads.client.confluent.Producer", Desynchronized)
+    monkeypatch.setattr("workloads.client.confluent_writer.Producer", Desynchronized)
     client = clients(0, "nowhere:1")
     sent = await asyncio.wait_for(ask(client, "send", [["send", "a-0", 1]]), 5)
     assert (sent.type, sent.error) == ("info", "OUT_OF_ORDER_SEQUENCE_NUMBER")
@@ -146,7 +146,7 @@ async def test_a_deadlocked_consumer_holds_up_nobody(
     clients: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each assignment has a consumer of its own, so a deadlocked one blocks no operation."""
-    monkeypatch.setattr("workloads.client.confluent.Consumer", Deadlocked)
+    monkeypatch.setattr("workloads.client.confluent_reader.Consumer", Deadlocked)
     client = clients(0, "nowhere:1")
     for keys in (["a-0"], ["a-0", "b-1"]):
         assert (await asyncio.wait_for(ask(client, "assign", keys), 5)).type == "ok"

@@ -1,0 +1,53 @@
+"""The settings of librdkafka: which of them a process rejects, and those it always has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from workloads.client.common import silenced
+
+QUIET: Mapping[str, Any] = {
+    "log_level": 0,
+    "logger": silenced("librdkafka"),  # otherwise level 0, fatal errors, would go to stderr
+    "broker.address.family": "v4",
+}
+"""What every client is given: no output, and one kind of addresses."""
+
+
+ALIASES = {
+    "delivery.timeout.ms": "message.timeout.ms",
+    "acks": "request.required.acks",
+    "linger.ms": "queue.buffering.max.ms",
+    "max.in.flight.requests.per.connection": "max.in.flight",
+}
+"""The names that plans and contracts use, and librdkafka's aliases.
+
+If a plan used both names of a setting, librdkafka would obey the later one, and the run would be
+judged by the other.
+"""
+
+
+def _misleading(settings: Mapping[str, str]) -> str | None:
+    for name in settings:
+        for right, alias in ALIASES.items():
+            if name == alias:
+                return f"{name}: write {right}"
+    return None
+
+
+def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | None:
+    """Return why librdkafka rejects these settings; ``None`` if it accepts them."""
+    for kind, make, settings in (
+        ("producer", Producer, dict(producer)),
+        ("consumer", Consumer, dict(consumer) | {"group.id": "none"}),
+    ):
+        if (why := _misleading(settings)) is not None:
+            return f"--set {kind}.{why}"
+        try:
+            make({**QUIET, **settings})
+        except KafkaException as error:
+            return f"--set {kind}.…: {error.args[0].str()}"
+        except (TypeError, ValueError) as error:
+            return f"--set {kind}.…: {error}"
+    return None
