@@ -10,9 +10,9 @@ import os
 from collections import deque
 from collections.abc import Callable
 
+from harness.simulation.byte_queue import ByteQueue
 from harness.simulation.interceptors import Deliver, Hold, Run
-from harness.simulation.kernel import SocketListener, SocketStack
-from harness.simulation.network import Link
+from harness.simulation.retransmission import Retransmission
 from harness.simulation.segment import FIN, PROBE, RST, SYN, Address, Segment, end_of
 
 
@@ -63,14 +63,10 @@ class Socket:
         self._is_orphan = False
         """True once the process has closed the socket, or ended."""
         # Sending.
-        self._queue: deque[bytes] = deque()
-        self._queued = 0
+        self._queue = ByteQueue()
         self._flight: deque[Segment] = deque()
         self._in_flight = 0
-        self._sent_at = 0.0
-        """When the flight was last sent, or last made progress if that is later."""
-        self._progress_at = 0.0
-        """When a segment was last acknowledged, or the flight began."""
+        self._retransmission = Retransmission(self._options, self._timeline.now)
         self._next = 0
         self._una = 0
         self._window = 0
@@ -78,14 +74,9 @@ class Socket:
         """True once the process sends no more; a FIN follows the queued bytes."""
         self._fin_sent = False
         self._was_full = False
-        self._retries = 0
-        self._heard_at = self._timeline.now
-        """When the peer was last heard from."""
         self._timer_is_set = False
-        self._rto_s = self._options.rto_s_min
         # Receiving.
-        self._inbox: deque[bytes] = deque()
-        self._unread = 0
+        self._inbox = ByteQueue()
         self._expected = 0
         self._got_fin = False
         self._window_told = 0
@@ -111,14 +102,13 @@ class Socket:
         self._raise_error()
         if self._has_fin or self.is_gone:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        room = self._options.send_buffer_bytes - self._queued - self._in_flight
+        room = self._options.send_buffer_bytes - self._queue.count - self._in_flight
         count = min(room, len(data))
         if count < len(data):
             self._was_full = True
         if count <= 0:
             return 0
         self._queue.append(bytes(data[:count]))
-        self._queued += count
         self._push()
         return count
 
@@ -128,25 +118,14 @@ class Socket:
         Raises:
             OSError: the connection is broken, and the bytes from before that have been read.
         """
-        if not self._unread:
+        if not self._inbox.count:
             if self._got_fin:
                 return b""
             self._raise_error()
             return b"" if self._was_reset else None
-        parts: list[bytes] = []
-        count = 0
-        inbox = self._inbox
-        while inbox and count < limit:
-            part = inbox.popleft()
-            if count + len(part) > limit:
-                cut = limit - count
-                inbox.appendleft(part[cut:])
-                part = part[:cut]
-            parts.append(part)
-            count += len(part)
-        self._unread -= count
+        data = self._inbox.take(limit)
         self._tell_window()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return data
 
     @property
     def is_open(self) -> bool:
@@ -156,12 +135,12 @@ class Socket:
     @property
     def is_readable(self) -> bool:
         """Return whether ``receive`` would return something other than ``None``, or raise."""
-        return bool(self._unread or self._got_fin or self._error or self._was_reset)
+        return bool(self._inbox.count or self._got_fin or self._error or self._was_reset)
 
     @property
     def is_writable(self) -> bool:
         """Return whether ``send`` would take bytes or raise; a third must be free, as on Linux."""
-        used = self._queued + self._in_flight
+        used = self._queue.count + self._in_flight
         return self._was_reset or self.is_gone or used * 3 <= self._options.send_buffer_bytes * 2
 
     def shutdown_write(self) -> None:
@@ -179,7 +158,7 @@ class Socket:
         self._is_orphan = True
         if not self.is_established and not self.is_server:
             self.vanish()
-        elif self._unread:
+        elif self._inbox.count:
             self.abort()
         else:
             self.shutdown_write()
@@ -197,7 +176,7 @@ class Socket:
             self.is_gone = True
             self._queue.clear()
             self._flight.clear()
-            self._queued = self._in_flight = 0
+            self._in_flight = 0
             self.stack.forget(self)
 
     # For the network.
@@ -210,7 +189,7 @@ class Socket:
             return
         if not self.is_established and not self._becomes_established(segment):
             return
-        self._heard_at = self._timeline.now
+        self._retransmission.heard_at = self._timeline.now
         self._acknowledged(segment)
         if self.is_gone:
             return
@@ -304,7 +283,6 @@ class Socket:
             return
         else:
             self._inbox.append(data)
-            self._unread += len(data)
         self.on_readable()
 
     # Sending.
@@ -315,35 +293,18 @@ class Socket:
             return
         options = self._options
         room = self._una + self._window - self._next
-        while self._queued and room > 0:
+        while self._queue.count and room > 0:
             size = min(room, options.segment_bytes_max)
             if options.split_share and self.stack.rng.random() < options.split_share:
-                size = min(size, self.stack.rng.randint(1, len(self._queue[0])))
-            data = self._dequeue(size)
+                size = min(size, self.stack.rng.randint(1, self._queue.first_bytes))
+            data = self._queue.take_parts(size)
             room -= len(data)
             self._transmit(data, 0)
-        if self._has_fin and not self._queued and not self._fin_sent:
+        if self._has_fin and not self._queue.count and not self._fin_sent:
             self._fin_sent = True
             self._transmit(b"", FIN)
-        elif self._queued:
+        elif self._queue.count:
             self._arm()
-
-    def _dequeue(self, limit: int) -> bytes:
-        """Take the next bytes from the queue, joining small writes."""
-        queue = self._queue
-        data = queue.popleft()
-        if len(data) > limit:
-            queue.appendleft(data[limit:])
-            data = data[:limit]
-        elif queue and len(data) + len(queue[0]) <= limit:
-            parts = [data]
-            size = len(data)
-            while queue and size + len(queue[0]) <= limit:
-                size += len(queue[0])
-                parts.append(queue.popleft())
-            data = b"".join(parts)
-        self._queued -= len(data)
-        return data
 
     def _transmit(self, data: bytes, flags: int) -> None:
         """Send a segment that must be acknowledged."""
@@ -351,7 +312,7 @@ class Socket:
         self._next = segment.end
         self._in_flight += len(data)
         if not self._flight:
-            self._sent_at = self._progress_at = self._timeline.now
+            self._retransmission.begin(self._timeline.now)
         self._flight.append(segment)
         self._send(segment)
         self._arm()
@@ -379,7 +340,7 @@ class Socket:
         self._send(self._segment(self._next, b"", 0))
 
     def _room(self) -> int:
-        room = self._options.receive_buffer_bytes - self._unread
+        room = self._options.receive_buffer_bytes - self._inbox.count
         return room if room > 0 else 0
 
     def _tell_window(self) -> None:
@@ -392,7 +353,7 @@ class Socket:
         self._window = segment.window
         if segment.ack > self._una:
             self._progress(segment)
-        if self._queued or (self._has_fin and not self._fin_sent):
+        if self._queue.count or (self._has_fin and not self._fin_sent):
             self._push()
 
     def _progress(self, segment: Segment) -> None:
@@ -401,18 +362,11 @@ class Socket:
         flight = self._flight
         while flight and flight[0].end <= segment.ack:
             self._in_flight -= len(flight.popleft().data)
-        now = self._sent_at = self._progress_at = self._timeline.now
-        options = self._options
-        wait_s = 2 * (now - segment.echo)
-        if wait_s <= options.rto_s_min:  # the usual case
-            self._rto_s = options.rto_s_min
-        else:
-            self._rto_s = min(wait_s, options.rto_s_max)
-        self._retries = 0
+        self._retransmission.acknowledged(self._timeline.now, segment.echo)
         if self._was_full and self.is_writable:
             self._was_full = False
             self.on_writable()
-        if self._is_orphan and not flight and not self._queued:
+        if self._is_orphan and not flight and not self._queue.count:
             self._linger()
 
     # The retransmission timer: one entry of the timeline at a time, checked when it fires.
@@ -420,41 +374,27 @@ class Socket:
     def _arm(self) -> None:
         if not self._timer_is_set:
             self._timer_is_set = True
-            self._timeline.at(self._due(), self._timer)
-
-    def _due(self) -> float:
-        if not self.is_established:
-            wait = self._options.syn_rto_s * 2**self._retries
-        else:
-            wait = min(self._rto_s * 2**self._retries, self._options.rto_s_max)
-        due: float = self._sent_at + wait
-        return due
+            due = self._retransmission.due(is_established=self.is_established)
+            self._timeline.at(due, self._timer)
 
     def _timer(self) -> None:
         self._timer_is_set = False
-        if self.is_gone or not (self._flight or self._queued):
+        if self.is_gone or not (self._flight or self._queue.count):
             return
         now = self._timeline.now
-        if self._due() > now:
+        established, times = self.is_established, self._retransmission
+        if times.due(is_established=established) > now:
             self._arm()
-        elif self._is_hopeless(now):
+        elif times.is_hopeless(now, is_established=established, has_flight=bool(self._flight)):
             self._break(errno.ETIMEDOUT)
         else:
-            self._retries += 1
-            self._sent_at = now
+            times.repeat(now)
             if self._flight:
                 self._retransmit()
             else:
                 # The peer had no room when it was last heard from: probe whether it has room now.
                 self._send(self._segment(self._next - 1, b"", PROBE))
             self._arm()
-
-    def _is_hopeless(self, now: float) -> bool:
-        if not self.is_established:
-            return self._retries >= self._options.syn_retries
-        # A peer that answers but has no room is waited for without limit.
-        since = self._progress_at if self._flight else max(self._progress_at, self._heard_at)
-        return now - since >= self._options.give_up_s
 
     def _retransmit(self) -> None:
         for segment in self._flight:
@@ -467,7 +407,7 @@ class Socket:
         self._timeline.at(self._timeline.now + self._options.linger_s, self._lingered)
 
     def _lingered(self) -> None:
-        if not self._flight and not self._queued:
+        if not self._flight and not self._queue.count:
             self.vanish()
 
     def abort(self) -> None:
