@@ -15,7 +15,7 @@ from broker_impl.replica.results import FetchResult
 from broker_impl.wire import batch
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.types import TopicPartition
-from tests.broker_impl.node.test_broker import create, produce
+from tests.broker_impl.node.broker_calls import create, produce
 
 TP = TopicPartition("t", 0)
 

@@ -23,7 +23,7 @@ from broker_impl.wire.messages.describe_log_dirs_request import (
 from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.types import TopicPartition
-from tests.broker_impl.node.test_broker import TP, consume, create, leader, produce
+from tests.broker_impl.node.broker_calls import TP, consume, create, leader, produce
 
 PREFERRED = 0
 

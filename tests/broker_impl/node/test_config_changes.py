@@ -24,7 +24,7 @@ from broker_impl.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from broker_impl.wire.types import TopicPartition
-from tests.broker_impl.node.test_broker import create, leader
+from tests.broker_impl.node.broker_calls import create, leader
 
 TP = TopicPartition("t", 0)
 TOPIC, BROKER = 2, 4

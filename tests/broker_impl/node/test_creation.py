@@ -9,7 +9,7 @@ from broker_impl.wire.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from broker_impl.wire.types import TopicPartition
-from tests.broker_impl.node.test_broker import TP, create, produce
+from tests.broker_impl.node.broker_calls import TP, create, produce
 
 
 async def test_an_absent_broker_may_have_a_replica(cluster: Any) -> None:

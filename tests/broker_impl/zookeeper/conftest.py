@@ -72,3 +72,16 @@ async def site() -> AsyncIterator[Site]:
     for client in site.clients:
         await client.close()
     await site.stop()
+
+
+async def suspend(site: Site, zk: ZooKeeper) -> None:
+    """Cut the client's connection at the server, and wait until the client knows."""
+    connection = site.server.pipeline.clients[zk.session_id]
+    [same] = [one for one in site.server.connections if one is connection]
+    same.abort()
+    await suspended(zk)
+
+
+async def suspended(zk: ZooKeeper) -> None:
+    while zk.state is State.CONNECTED:  # noqa: ASYNC110 - a callback would only set a flag
+        await asyncio.sleep(0)
