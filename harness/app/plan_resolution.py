@@ -290,7 +290,7 @@ def _check_faults(schedule: Sequence[ScheduledFault]) -> None:
                 )
 
 
-def bare(plan: Plan) -> Plan:
+def standalone(plan: Plan) -> Plan:
     """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
     _only_data(plan)
     target = _target(plan)

@@ -55,7 +55,7 @@ def changed(plan: Plan) -> str | None:
     return f"the history may differ from the recorded one: {'; '.join(others)}" if others else None
 
 
-def elsewhere(plan: Plan, name: str) -> Plan:
+def retarget(plan: Plan, name: str) -> Plan:
     """Return the same plan for another target: the same faults in the same order, and all settings.
 
     Options that only the former target has are left out. A client that the new target cannot run is

@@ -23,7 +23,7 @@ from harness.app.report import faults
 from harness.app.run import Interrupted, new_folder
 from harness.app.search import single_run
 from harness.app.search.jobs import SAID, Jobs, drop_if_empty, how_ended
-from harness.app.search.outcome import Ran, Status
+from harness.app.search.outcome import RunResult, Status
 from harness.app.search.temp_dir import scratch
 from harness.app.shrink.shrink import severity
 from harness.app.shrink.trials import GLANCE_S, Each
@@ -113,10 +113,8 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
         if fault not in kept
     ]
     if schedule and not kept:
-        raise Refused(
-            f"--target {target.name}: the simulation offers none of the faults of this run"
-        )
-    plan = replay.elsewhere(msgspec.structs.replace(recorded, schedule=kept), target.name)
+        raise Refused(f"--target {target.name}: it has none of the faults of this run")
+    plan = replay.retarget(msgspec.structs.replace(recorded, schedule=kept), target.name)
     was, client = recorded.options.get("client"), plan.options.get("client")
     if was != client:
         changes.append(f"the client is {client} in place of {was}, which starts threads")
@@ -183,7 +181,7 @@ def plans(plan: Plan, folder: Path, seeds: int) -> Iterator[tuple[Schedule, Plan
             yield "recorded", msgspec.structs.replace(late, seed=seed)
 
 
-def carry_out(
+def run(
     recorded: Path,
     results: Path,
     *,
@@ -252,9 +250,9 @@ def _until_shown(
     screen: Screen,
     jobs: int,
     ending: Sequence[int],
-) -> list[Ran]:
+) -> list[RunResult]:
     """Run the attempts, and return the results up to the first that shows the same anomaly."""
-    ran: dict[int, Ran] = {}
+    ran: dict[int, RunResult] = {}
     later, first = 0, len(tried)
     with Jobs[int]() as children:
         while len(children) or later < min(first, len(tried)):
@@ -281,14 +279,14 @@ def _until_shown(
     return [ran[number] for number in range(min(first, len(tried)))]
 
 
-def _found(answer: bytes, plan: Plan, status: int, place: Path, number: int) -> Ran:
+def _found(answer: bytes, plan: Plan, status: int, place: Path, number: int) -> RunResult:
     if answer:
-        return msgspec.json.decode(answer, type=Ran)
+        return msgspec.json.decode(answer, type=RunResult)
     why = how_ended(status, place / f"attempt{number}" / SAID)
-    return Ran(seed=plan.seed, status="failed", why=(why,))
+    return RunResult(seed=plan.seed, status="failed", why=(why,))
 
 
-def shows(ran: Ran, wanted: Mapping[str, int]) -> Shows:
+def shows(ran: RunResult, wanted: Mapping[str, int]) -> Shows:
     """Return whether a simulated run shows one of these anomalies, another one, or none."""
     if not wanted.keys().isdisjoint(ran.anomalies):
         return "same"

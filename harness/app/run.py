@@ -138,7 +138,7 @@ async def _test(
     screen: Screen,
     on_ready: Callable[[], None],
     make: runtime.Make,
-    course: runtime.Course,
+    course: runtime.RunClock,
 ) -> Cluster:
     """Run the test from the first node's start to the last one's end; return the cluster."""
     workload = catalogue.WORKLOADS[plan.workload]

@@ -30,7 +30,7 @@ It is far more than the limits of its start, its recovery and its final reads.
 """
 
 
-class Course:
+class RunClock:
     """The progress of a test, and its clock."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Course:
         return self._clock() - self._began_s
 
 
-Test = Callable[[Make, Course], Coroutine[Any, Any, Cluster]]
+Test = Callable[[Make, RunClock], Coroutine[Any, Any, Cluster]]
 """Runs a test from the first node's start to the last one's end; returns the stopped cluster."""
 
 
@@ -60,7 +60,7 @@ def on_the_clock(plan: Plan, folder: Path, make: Make, test: Test, screen: Scree
 
 async def _watched(plan: Plan, make: Make, test: Test, screen: Screen) -> Cluster:
     _cancel_on_signals()
-    course = Course()
+    course = RunClock()
     course.begin(asyncio.get_running_loop().time)
     following = asyncio.create_task(screen.follow(course.tally, course.now_s, plan.time_limit_s))
     try:
@@ -90,7 +90,7 @@ def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen)
 
     Raises what ``World.run`` and the end of a simulation raise, for example when it is deadlocked.
     """
-    course = Course()
+    course = RunClock()
     tally = course.tally
     with simulated_cluster.staged(plan, folder, course.now_s, lambda: tally.calm_since_ns) as stage:
         course.wall_ns = lambda: EPOCH_S * 1_000_000_000 + int(stage.world.now * 1e9)

@@ -19,7 +19,7 @@ VALID, INVALID = 0, 1
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandResult:
     """The result of a command."""
 
     status: int
@@ -31,7 +31,7 @@ class Told:
         return sha256((self.folder / name).read_bytes()).hexdigest()
 
 
-Faultline = Callable[..., Told]
+Faultline = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def faultline(project_environment: dict[str, str], tmp_path: Path) -> Faultline:
 
     def call(
         *words: object, results: str = "results", cwd: Path = tmp_path, **environment: str
-    ) -> Told:
+    ) -> CommandResult:
         there = tmp_path / results
         ended = subprocess.run(
             ["faultline", *map(str, words), "--inline", "--json", "--results", str(there)],
@@ -54,7 +54,7 @@ def faultline(project_environment: dict[str, str], tmp_path: Path) -> Faultline:
         )
         assert ended.stdout, ended.stderr
         (folder,) = there.iterdir()
-        return Told(ended.returncode, json.loads(ended.stdout), folder)
+        return CommandResult(ended.returncode, json.loads(ended.stdout), folder)
 
     return call
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.conftest import INVALID, Faultline, Told
+from tests.sim.conftest import INVALID, CommandResult, Faultline
 
 PACKAGES = ("broker_impl", "checkers", "harness", "model", "nemesis", "workloads")
 
@@ -30,7 +30,7 @@ def _python(*words: object, cwd: Path, env: Mapping[str, str]) -> Done:
 
 
 @pytest.fixture
-def shrunk(faultline: Faultline, repository: Path, tmp_path: Path) -> Told:
+def shrunk(faultline: Faultline, repository: Path, tmp_path: Path) -> CommandResult:
     """A lost write, shrunk from a plan that has more faults than it needs."""
     plan = repository / "examples" / "plans" / "ack-on-local-append.toml"
     options = ("--target", "simulated", "--rate", 20, "--time-limit", 18)
@@ -42,13 +42,13 @@ def shrunk(faultline: Faultline, repository: Path, tmp_path: Path) -> Told:
     told = json.loads(done.stdout)
     assert told["anomaly"] == "lost-write"
     assert told["after"]["faults"] < told["before"]["faults"]
-    return Told(done.returncode, told, tmp_path / told["folder"])
+    return CommandResult(done.returncode, told, tmp_path / told["folder"])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_shrunk_failure_is_the_same_in_another_checkout(
-    shrunk: Told, repository: Path, tmp_path: Path
+    shrunk: CommandResult, repository: Path, tmp_path: Path
 ) -> None:
     """A shrunk failure is byte for byte the same in another checkout.
 
@@ -74,7 +74,7 @@ def test_a_shrunk_failure_is_the_same_in_another_checkout(
     done = _python("-m", "harness.app.cli", *words, cwd=elsewhere, env=there)
     assert done.returncode == INVALID, done.stderr
     (folder,) = (elsewhere / "again").iterdir()
-    again = Told(done.returncode, json.loads(done.stdout), folder)
+    again = CommandResult(done.returncode, json.loads(done.stdout), folder)
     for name in ("history.jsonl", "schedule.jsonl", "invariants.jsonl"):
         assert again.hash_of(name) == shrunk.hash_of(name), name
     case = shrunk.folder / Path(shrunk.verdict["case"]).name

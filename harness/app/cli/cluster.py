@@ -37,7 +37,7 @@ def up(
 
     plan = request.plan_from({"nemesis": (plan_resolution.NONE,)}, settings, mutants, given)
     brokers = {"auto.create.topics.enable": "true"} | plan.broker
-    plan = plan_resolution.bare(msgspec.structs.replace(plan, broker=brokers))
+    plan = plan_resolution.standalone(msgspec.structs.replace(plan, broker=brokers))
     try:
         there = cluster.up(plan, lambda line: click.echo(line, err=True), port)
     except cluster.CannotStart as error:

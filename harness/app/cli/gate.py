@@ -61,7 +61,7 @@ def gate(
         inline=asked.inline or inline,
     )
     try:
-        ended, folder = gate_.carry_out(
+        ended, folder = gate_.run_gate(
             asked,
             suite_.ready(asked),
             results,

@@ -99,7 +99,7 @@ def score(
     from harness.app.search import campaign
     from harness.cluster.mutants import catalogue
 
-    asked = measure.Asked(
+    asked = measure.ScoreRequest(
         names=names,
         examples=examples,
         output=output,
@@ -111,7 +111,7 @@ def score(
         jobs=campaign.cores() if jobs is None else jobs,
     )
     try:
-        measured = measure.carry_out(asked, catalogue(), Screen())
+        measured = measure.run(asked, catalogue(), Screen())
     except Failed as error:
         return fail(str(error))
     if as_json:

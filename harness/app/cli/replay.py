@@ -56,7 +56,7 @@ def replay(
     calm = replay_.without_faults(plan)
     plan = calm or plan
     if target is not None:
-        plan = replay_.elsewhere(plan, target)
+        plan = replay_.retarget(plan, target)
     elif (changed := replay_.changed(plan)) is not None:
         click.echo(changed, err=True)
     resolved = plan_resolution.resolve(plan)
@@ -83,7 +83,7 @@ def _reproduce(
     if inline is False:
         raise Refused("--spark: simulated runs of a recorded one are judged in this process")
     try:
-        told = reproduce.carry_out(
+        told = reproduce.run(
             folder,
             results,
             screen=Screen(),

@@ -77,7 +77,7 @@ def search(
         fields["mutants"] = mutants
     for whose, key, value in plan_resolution.settings_of(settings):
         fields[whose] = {**fields.get(whose, {}), key: value}
-    asked = campaign.Asked(
+    asked = campaign.SearchRequest(
         pinned=fields,
         first=seed,
         runs=campaign.RUNS if runs is None and minutes is None else runs,
@@ -88,7 +88,7 @@ def search(
         spark=spark,
     )
     try:
-        told = campaign.carry_out(asked, results, Screen())
+        told = campaign.run(asked, results, Screen())
     except Failed as error:
         return fail(str(error))
     if as_json:

@@ -46,7 +46,7 @@ def shrink(
     from harness.app.shrink import shrink as shrink_
 
     try:
-        shrunk = shrink_.carry_out(
+        shrunk = shrink_.run(
             folder,
             results,
             screen=Screen(),

@@ -30,7 +30,7 @@ class NoGate(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CaseText:
     """A case as the page shows it."""
 
     case: Case
@@ -107,11 +107,11 @@ def word(gate: Gate) -> str:
     return {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[gate.valid]
 
 
-def tell(folder: Path, case: Case, place: int) -> Told:
+def tell(folder: Path, case: Case, place: int) -> CaseText:
     """Return a case with the data that its folder still contains."""
     run = kept(folder, case)
     if run is None:
-        return Told(case, f"case-{place}", None, None, None, [])
+        return CaseText(case, f"case-{place}", None, None, None, [])
     report = run / "report.html"
     link = quote(report.relative_to(folder).as_posix()) if report.is_file() else None
     replay = command_line.command("replay", run) if (run / "plan.json").is_file() else None
@@ -122,7 +122,7 @@ def tell(folder: Path, case: Case, place: int) -> Told:
             found = findings.headlines(findings.load(run / "findings.parquet"), struck)
         except (OSError, pa.ArrowException, msgspec.MsgspecError, LookupError):
             found = []  # gate.json also has the first sentence of each anomaly
-    return Told(case, f"case-{place}", case.folder, link, replay, found)
+    return CaseText(case, f"case-{place}", case.folder, link, replay, found)
 
 
 def kept(folder: Path, case: Case) -> Path | None:

@@ -40,7 +40,7 @@ class Run(Protocol):
     ) -> Done: ...
 
 
-def carry_out(
+def run_gate(
     suite: Suite,
     cases: Sequence[Ready],
     results: Path,
@@ -59,7 +59,7 @@ def carry_out(
     written, and :class:`~harness.app.run.Failed` if Spark does not start, before any case runs.
     """
     if junit_to is not None:
-        junit_to = _made_way(junit_to, suite)
+        junit_to = _prepare_path(junit_to, suite)
     utc = time.gmtime()
     folder = run_.new_folder(results / "gates", suite.name, utc)
     gate = Gate(
@@ -292,7 +292,7 @@ class _Ending:
             raise KeyboardInterrupt
 
 
-def _made_way(path: Path, suite: Suite) -> Path:
+def _prepare_path(path: Path, suite: Suite) -> Path:
     """Resolve the path of the JUnit file, check that it is writable, and remove an older file.
 
     Refuses a path at which there is anything but a regular file, or a file of the suite itself.

@@ -57,7 +57,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CaseRequest:
     """A case as the suite file defines it."""
 
     name: str
@@ -72,7 +72,7 @@ class Suite:
     """The request of a suite file."""
 
     name: str
-    cases: tuple[Asked, ...]
+    cases: tuple[CaseRequest, ...]
     budget_s: float | None
     """The time budget for all cases; ``None`` means no limit."""
     inline: bool
@@ -88,7 +88,7 @@ class Suite:
 class Ready:
     """A case that can be run, or the reason why it is skipped."""
 
-    asked: Asked
+    asked: CaseRequest
     plan: Plan
     """The resolved plan, unless the case is skipped."""
     left_out: str | None = None
@@ -141,7 +141,7 @@ def suite(
         name: _configuration(fields, f"{path}: configuration {name}")
         for name, fields in known.items()
     }
-    cases: list[Asked] = []
+    cases: list[CaseRequest] = []
     for number, matrix in enumerate(file.matrix, start=1):
         where = f"{path}: matrix {number}"
         cases += _cases(matrix, file, configurations, where, path.parent, seed, tuple(mutants))
@@ -255,7 +255,7 @@ def _cases(
     folder: Path,
     seed: int | None,
     mutants: tuple[str, ...],
-) -> list[Asked]:
+) -> list[CaseRequest]:
     for axis in ("workload", "nemesis", "configuration", "target", "seed"):
         if getattr(matrix, axis) == []:
             raise Refused(f"{where}: {axis} is empty, so the matrix has no cases")
@@ -313,7 +313,7 @@ def _cases(
         struck = ",".join(case.nemesis)
         what = struck if stem is None else stem if nemesis is None else f"{stem} with {struck}"
         name = " · ".join((workload, what, configuration, target, f"seed {number}"))
-        found.append(Asked(name, case.nemesis, configuration, case))
+        found.append(CaseRequest(name, case.nemesis, configuration, case))
     return found
 
 

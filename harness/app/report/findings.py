@@ -58,7 +58,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FindingRow:
     """A finding as the page shows it, together with those at the offsets that follow."""
 
     number: int
@@ -98,7 +98,7 @@ class Group:
     meaning: str
     legal: bool
     total: int
-    shown: list[Shown]
+    shown: list[FindingRow]
 
     @property
     def left(self) -> int:
@@ -141,7 +141,7 @@ def groups(table: pa.Table | None, columns: Columns, faults: Sequence[Fault]) ->
             is_detailed = number <= DETAILED
             witnesses, lines = _around(finding, columns, faults) if is_detailed else ([], [])
             shown.append(
-                Shown(
+                FindingRow(
                     number=number,
                     finding=finding,
                     count=count,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.app.report.columns import Columns
-from harness.app.report.findings import Shown
+from harness.app.report.findings import FindingRow
 from model.finding import Finding
 
 EVENTS = 100
@@ -43,12 +43,12 @@ class RawEvent:
     """The number on the page of the first finding that this event witnesses."""
 
 
-def quote(columns: Columns, shown: Iterable[Shown]) -> list[RawEvent]:
+def quote(columns: Columns, shown: Iterable[FindingRow]) -> list[RawEvent]:
     """Return the witnesses of these findings in the order of the history.
 
     At most :data:`EVENTS` are returned; the first findings take precedence.
     """
-    wanted: dict[int, Shown] = {}
+    wanted: dict[int, FindingRow] = {}
     for each in shown:
         for witness in each.witnesses:
             row = columns.row_of(witness.index)
@@ -59,7 +59,7 @@ def quote(columns: Columns, shown: Iterable[Shown]) -> list[RawEvent]:
     return [_event(columns, row, wanted[row]) for row in sorted(list(wanted)[:EVENTS])]
 
 
-def _event(columns: Columns, row: int, shown: Shown) -> RawEvent:
+def _event(columns: Columns, row: int, shown: FindingRow) -> RawEvent:
     text = columns.text(row)
     parts = stretches(text, shown.finding)
     return RawEvent(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.app.report.faults import Fault, spoken
-from harness.app.report.findings import Shown
+from harness.app.report.findings import FindingRow
 from harness.app.report.node_logs import AROUND_NS, Logs
 
 TIMELINES = 12
@@ -37,7 +37,7 @@ class Timeline:
     """Faults that moved a clock, so that the times in the logs of their nodes may be wrong."""
 
 
-def of(shown: Shown, faults: Sequence[Fault], logs: Logs) -> Timeline | None:
+def of(shown: FindingRow, faults: Sequence[Fault], logs: Logs) -> Timeline | None:
     """Return the timeline of a finding; ``None`` if it has no witness, or no log can be matched."""
     lines = [witness.line for witness in shown.witnesses if witness.line is not None]
     if not lines or not logs.are_timed:

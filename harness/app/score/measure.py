@@ -17,7 +17,7 @@ from harness.app.run import Interrupted
 from harness.app.score import matrix as matrix_
 from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
 from harness.app.search import campaign, single_run
-from harness.app.search.outcome import Ran
+from harness.app.search.outcome import RunResult
 from harness.app.search.temp_dir import scratch
 from harness.app.shrink.trials import Each, carried_out
 from harness.cluster.mutants import Mutant
@@ -63,7 +63,7 @@ That one contains a single takeover of a transactional id, this one consists of 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ScoreRequest:
     """The request: which mutants to measure, and how thoroughly."""
 
     names: Sequence[str] = ()
@@ -80,7 +80,7 @@ class Asked:
     jobs: int = 1
 
 
-def carry_out(asked: Asked, known: Mapping[str, Mutant], screen: Screen) -> Matrix:
+def run(asked: ScoreRequest, known: Mapping[str, Mutant], screen: Screen) -> Matrix:
     """Measure row by row, and write each row to the files at once.
 
     Raises :class:`Refused` for an unknown name or a missing plan, and
@@ -114,13 +114,13 @@ def missed(matrix: Matrix) -> list[str]:
     return rows + [name for name, control in matrix.controls.items() if not control.is_told_apart]
 
 
-def _is_due(asked: Asked, before: Row | None, name: str) -> bool:
+def _is_due(asked: ScoreRequest, before: Row | None, name: str) -> bool:
     if asked.names:
         return name in asked.names
     return before is None or not before.is_shown or (asked.draws and before.drawn is None)
 
 
-def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Row:
+def _row(asked: ScoreRequest, mutant: Mutant, before: Row | None, screen: Screen) -> Row:
     path = asked.examples / "mutants" / f"{mutant.name}.toml"
     fields = plan_resolution.from_toml(path)
     plan = plan_resolution.plan_of(fields)
@@ -141,7 +141,7 @@ def _row(asked: Asked, mutant: Mutant, before: Row | None, screen: Screen) -> Ro
     )
 
 
-def _scripted(asked: Asked, plan: Plan, name: str) -> Scripted:
+def _scripted(asked: ScoreRequest, plan: Plan, name: str) -> Scripted:
     without = _played(asked, plan, single_run.of_plan)
     planted = msgspec.structs.replace(plan, mutants=(*plan.mutants, name))
     with_it = _played(asked, planted, single_run.of_plan)
@@ -154,7 +154,7 @@ def _scripted(asked: Asked, plan: Plan, name: str) -> Scripted:
     )
 
 
-def _played(asked: Asked, plan: Plan, each: Each) -> Ran:
+def _played(asked: ScoreRequest, plan: Plan, each: Each) -> RunResult:
     asked.results.mkdir(parents=True, exist_ok=True)
     with scratch(asked.results) as place:
         folder = place / "it"
@@ -162,9 +162,9 @@ def _played(asked: Asked, plan: Plan, each: Each) -> Ran:
         return carried_out(plan_resolution.resolve(plan), folder, each)
 
 
-def _drawn(asked: Asked, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
-    told = campaign.carry_out(
-        campaign.Asked(
+def _drawn(asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
+    told = campaign.run(
+        campaign.SearchRequest(
             pinned=pinned,
             first=asked.seed,
             runs=asked.runs,
@@ -196,17 +196,17 @@ def _commit() -> str | None:
     return "-".join(part for part in (number[:COMMIT_DIGITS], rest) if part) or None
 
 
-def _control_plan(asked: Asked, name: str) -> Path:
+def _control_plan(asked: ScoreRequest, name: str) -> Path:
     return asked.examples / "plans" / f"{name}.toml"
 
 
-def _control(asked: Asked, name: str) -> Control:
+def _control(asked: ScoreRequest, name: str) -> Control:
     plan = plan_resolution.plan_of(plan_resolution.from_toml(_control_plan(asked, name)))
     ran = _played(asked, plan, _judged_twice)
     return Control(name=name, status=ran.status, allowed=ran.allowed, strict=ran.anomalies)
 
 
-def _judged_twice(plan: Plan, folder: Path) -> Ran:
+def _judged_twice(plan: Plan, folder: Path) -> RunResult:
     """Judge a run by its own contract, with the anomalies of a judgement by the strictest one."""
     ran = single_run.of_plan(plan, folder)
     if ran.status == "failed":

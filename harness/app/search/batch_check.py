@@ -27,7 +27,7 @@ PARTS = ("plan.json", "history.parquet", violation.FILE, "verdict.json", "findin
 """The files of a run's folder that a judgement reads and writes."""
 
 
-class Together(msgspec.Struct, frozen=True, kw_only=True):
+class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of the comparison."""
 
     histories: int
@@ -44,7 +44,7 @@ def put_aside(folder: Path, place: Path) -> None:
         shutil.copy(folder / name, place / name)
 
 
-def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> Together:
+def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> BatchResult:
     """Judge these stored histories again, and remove the folders whose judgements agree.
 
     Without ``session``, Spark is started and stopped. Raises :class:`~checkers.session.NoSpark`,
@@ -57,7 +57,7 @@ def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> Tog
             shutil.rmtree(folder)
         else:
             differ.append(str(folder))
-    return Together(
+    return BatchResult(
         histories=len(folders),
         seconds=round(time.monotonic() - began_s, 1),
         differ=tuple(differ),

@@ -14,9 +14,9 @@ from harness.app import plan_resolution, runtime
 from harness.app.progress import Screen
 from harness.app.run import Failed, new_folder
 from harness.app.search import batch_check, draw, outcome, single_run
-from harness.app.search.batch_check import Together
+from harness.app.search.batch_check import BatchResult
 from harness.app.search.jobs import SAID, Ended, Jobs, drop_if_empty, how_ended
-from harness.app.search.outcome import Ran, Stopped, Summary
+from harness.app.search.outcome import RunResult, Stopped, Summary
 from harness.app.search.temp_dir import scratch
 
 RUNS = 100
@@ -31,7 +31,7 @@ NOTED_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SearchRequest:
     """The parameters of a search."""
 
     pinned: Mapping[str, Any] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Asked:
     """True if all histories are judged again at the end, in one Spark job."""
 
 
-Each = Callable[[int, Mapping[str, Any], Path], Ran]
+Each = Callable[[int, Mapping[str, Any], Path], RunResult]
 """Runs a seed with the pinned fields in a folder."""
 
 
-def carry_out(
-    asked: Asked, results: Path, screen: Screen, each: Each = single_run.of_seed
+def run(
+    asked: SearchRequest, results: Path, screen: Screen, each: Each = single_run.of_seed
 ) -> Summary:
     """Run the search in a new folder under ``results/searches``.
 
@@ -108,18 +108,18 @@ def _drive(
 class _Search:
     """The state of one search."""
 
-    def __init__(self, asked: Asked, folder: Path, scratch: Path, each: Each) -> None:
+    def __init__(self, asked: SearchRequest, folder: Path, scratch: Path, each: Each) -> None:
         self._asked = asked
         self._each = each
         self._folder = folder
         self._scratch = scratch
-        self._ran: list[Ran] = []
+        self._ran: list[RunResult] = []
         self._next = asked.first
         self._red = 0
         self._began_s = self._noted_s = time.monotonic()
         self.stopped: Stopped = "interrupted"
         """``interrupted`` until the search reaches an end of its own."""
-        self._together: Together | None = None
+        self._together: BatchResult | None = None
 
     # Starting and ending runs.
 
@@ -163,13 +163,13 @@ class _Search:
     def take(self, ended: Ended[int]) -> None:
         """Record the result of a child process that has ended."""
         if ended.status == 0:
-            ran = msgspec.json.decode(ended.answer, type=Ran)
+            ran = msgspec.json.decode(ended.answer, type=RunResult)
         else:
             kept = self._kept(ended.key)
             if not kept.exists():
                 shutil.move(self._scratch / kept.name, kept)
             why = how_ended(ended.status, kept / SAID)
-            ran = Ran(seed=ended.key, status="failed", why=(why,), folder=str(kept))
+            ran = RunResult(seed=ended.key, status="failed", why=(why,), folder=str(kept))
         if ran.folder is not None:
             drop_if_empty(Path(ran.folder) / SAID)
         self._red += ran.status != "valid"

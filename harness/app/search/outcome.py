@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.app import files
-from harness.app.search.batch_check import Together
+from harness.app.search.batch_check import BatchResult
 
 Status = Literal["valid", "invalid", "unknown", "failed"]
 """The result of a run. ``failed``: an error of Faultline itself, or a deadlocked simulation."""
@@ -25,7 +25,7 @@ that still runs also counts as interrupted.
 FILE = "search.json"
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of one run."""
 
     seed: int
@@ -61,9 +61,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The number of snapshots of brokers and ZooKeeper that were judged during the runs."""
     unknown: int
     failed: int
-    findings: tuple[Ran, ...]
+    findings: tuple[RunResult, ...]
     """The invalid runs, by seed."""
-    doubtful: tuple[Ran, ...]
+    doubtful: tuple[RunResult, ...]
     """The unknown and the failed runs, by seed."""
     anomalies: dict[str, int]
     """The number of runs in which each anomaly was found."""
@@ -80,19 +80,19 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pinned: dict[str, Any]
     """The fields that were not drawn."""
     folder: str
-    together: Together | None = None
+    together: BatchResult | None = None
     """The result of judging all histories in one Spark job, if that was requested."""
 
 
 def summary(
-    ran: Sequence[Ran],
+    ran: Sequence[RunResult],
     *,
     seconds: float,
     stopped: Stopped,
     seed: int,
     pinned: Mapping[str, Any],
     folder: Path,
-    together: Together | None = None,
+    together: BatchResult | None = None,
 ) -> Summary:
     """Return the summary of these runs, which may be in any order."""
     ran = sorted(ran, key=lambda run: run.seed)
@@ -169,7 +169,7 @@ def describe(summary: Summary, again: str) -> str:
     return "\n".join(lines)
 
 
-def _of_together(together: Together) -> str:
+def _of_together(together: BatchResult) -> str:
     told = f"{together.histories:,} histories judged together in {together.seconds:.0f} s"
     if not together.differ:
         return f"{told}: all verdicts and findings are the same"

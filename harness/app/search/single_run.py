@@ -17,7 +17,7 @@ from harness.app.check import examine, reasons
 from harness.app.progress import Screen
 from harness.app.run import drive
 from harness.app.search import draw
-from harness.app.search.outcome import Ran, Status
+from harness.app.search.outcome import RunResult, Status
 from model import violation
 from model.finding import Finding
 from model.plan import Plan
@@ -26,12 +26,12 @@ from model.roles import HasData
 _STATUS: Mapping[bool | str, Status] = {True: "valid", False: "invalid", "unknown": "unknown"}
 
 
-def of_seed(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+def of_seed(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
     """Run the plan that is drawn from the seed; see :func:`of_plan`."""
     return of_plan(draw.plan_of(seed, pinned), folder)
 
 
-def of_plan(plan: Plan, folder: Path) -> Ran:
+def of_plan(plan: Plan, folder: Path) -> RunResult:
     """Run a resolved plan in this folder, which exists, and judge its history.
 
     The folder then contains everything but the report, and the nodes' data if the run is not valid.
@@ -47,7 +47,7 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
         text = "".join(traceback.format_exception(error))
         with contextlib.suppress(OSError):  # the disk may be full
             (folder / "crash.txt").write_text(text)
-        return Ran(
+        return RunResult(
             seed=plan.seed,
             status="failed",
             plan=drawn,
@@ -57,7 +57,7 @@ def of_plan(plan: Plan, folder: Path) -> Ran:
         )
     if verdict.valid is True and isinstance(cluster, HasData):
         cluster.drop_data()
-    return Ran(
+    return RunResult(
         seed=plan.seed,
         status=_STATUS[verdict.valid],
         plan=drawn,

@@ -18,11 +18,11 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed, Interrupted, new_folder
 from harness.app.search import single_run
-from harness.app.search.outcome import Ran
+from harness.app.search.outcome import RunResult
 from harness.app.search.temp_dir import scratch
 from harness.app.shrink import test_case
 from harness.app.shrink.reductions import REDUCTIONS, Seen
-from harness.app.shrink.trials import Each, NoTime, Shown, Trials, carried_out
+from harness.app.shrink.trials import Each, FailingPlan, NoTime, Trials, carried_out
 from harness.cluster.mutants import protocols
 from model.plan import Plan
 
@@ -73,7 +73,7 @@ def size(plan: Plan) -> Size:
     )
 
 
-def carry_out(
+def run(
     origin: Path,
     results: Path,
     *,
@@ -113,7 +113,7 @@ def carry_out(
                     screen.say(f"{anomaly} occurs without {', '.join(bugs)}, too")
                 deadline_s = began_s + minutes * 60
                 trials = Trials(anomaly, place, jobs, deadline_s, ending, each)
-                best, is_minimal = _reduced(Shown(plan, _seen(ran, anomaly)), trials, screen)
+                best, is_minimal = _reduced(FailingPlan(plan, _seen(ran, anomaly)), trials, screen)
         except BaseException:
             shutil.rmtree(folder)
             raise
@@ -145,7 +145,7 @@ def carry_out(
     return shrunk
 
 
-def _reduced(best: Shown, trials: Trials, screen: Screen) -> tuple[Shown, bool]:
+def _reduced(best: FailingPlan, trials: Trials, screen: Screen) -> tuple[FailingPlan, bool]:
     """Return the smallest plan that was found, and whether no reduction was left to try."""
     try:
         while True:
@@ -183,7 +183,7 @@ def describe(shrunk: Shrunk, again: str) -> str:
     )
 
 
-def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
+def _of_the_correct(plan: Plan, place: Path, each: Each) -> RunResult:
     """Run the plan without its planted bugs."""
     folder = place / "correct"
     folder.mkdir()
@@ -191,7 +191,7 @@ def _of_the_correct(plan: Plan, place: Path, each: Each) -> Ran:
     return carried_out(correct, folder, each)
 
 
-def _kept(origin: Path, ran: Ran, wanted: str | None, changed: str | None) -> str:
+def _kept(origin: Path, ran: RunResult, wanted: str | None, changed: str | None) -> str:
     """Return the anomaly to keep. ``changed`` says which versions differ from the recorded ones."""
     if ran.status == "failed":
         raise Failed(f"{origin}: the repeated run failed: {ran.why[0]}")
@@ -224,5 +224,5 @@ def severity(anomaly: str) -> tuple[bool, bool, str]:
     return anomaly != "lost-write", anomaly.startswith(INVARIANT), anomaly
 
 
-def _seen(ran: Ran, anomaly: str) -> Seen:
+def _seen(ran: RunResult, anomaly: str) -> Seen:
     return Seen(*ran.witnessed_s.get(anomaly, ()))

@@ -19,7 +19,7 @@ from harness.app.refused import Refused
 from harness.app.run import Failed
 from harness.app.search import single_run
 from harness.app.search.jobs import SAID, Jobs, drop_if_empty, how_ended
-from harness.app.search.outcome import Ran
+from harness.app.search.outcome import RunResult
 from harness.app.shrink.reductions import Seen
 from model.plan import Plan
 
@@ -27,11 +27,11 @@ SEEDS = 2
 """The number of seeds with which a plan is tried: its own, and others."""
 GLANCE_S = 0.25
 
-Each = Callable[[Plan, Path], Ran]
+Each = Callable[[Plan, Path], RunResult]
 """Runs a plan in a folder."""
 
 
-class Shown(NamedTuple):
+class FailingPlan(NamedTuple):
     """A plan that showed the anomaly, and the times of its witnesses."""
 
     plan: Plan
@@ -57,7 +57,7 @@ class Trials:
     count: int = 0
     """The number of trials so far."""
 
-    def first(self, plans: Sequence[Plan]) -> Shown | None:
+    def first(self, plans: Sequence[Plan]) -> FailingPlan | None:
         """Return the first of these plans that shows the anomaly; ``None`` if none does.
 
         All plans are tried with their own seeds before any is tried with another seed. Raises
@@ -70,7 +70,7 @@ class Trials:
         ]
         attempts = [plan for plan in attempts if _is_possible(plan)]
         best: int | None = None
-        shown: dict[int, Shown] = {}
+        shown: dict[int, FailingPlan] = {}
         under_way: set[int] = set()
         later = 0
         with Jobs[int]() as jobs:
@@ -84,10 +84,12 @@ class Trials:
                 for ended in jobs.ended(GLANCE_S):
                     under_way.discard(ended.key)
                     self.count += 1
-                    ran = msgspec.json.decode(ended.answer, type=Ran) if ended.answer else None
+                    ran = (
+                        msgspec.json.decode(ended.answer, type=RunResult) if ended.answer else None
+                    )
                     if ran is not None and self._shows(ran):
                         seen = Seen(*ran.witnessed_s.get(self.anomaly, ()))
-                        shown[ended.key] = Shown(attempts[ended.key], seen)
+                        shown[ended.key] = FailingPlan(attempts[ended.key], seen)
                         best = min(shown)
                 if self.asked_to_end or time.monotonic() > self.deadline_s:
                     raise NoTime
@@ -98,7 +100,7 @@ class Trials:
         folder.mkdir(parents=True)
         jobs.start(number, functools.partial(_tried, self.each, plan, folder), folder / SAID)
 
-    def _shows(self, ran: Ran) -> bool:
+    def _shows(self, ran: RunResult) -> bool:
         """Return whether the run shows the anomaly and every remaining fault took effect.
 
         A fault without effect does not contribute to the anomaly.
@@ -106,7 +108,7 @@ class Trials:
         return self.anomaly in ran.anomalies and ran.faults == ran.faults_effective
 
 
-def carried_out(plan: Plan, folder: Path, each: Each) -> Ran:
+def carried_out(plan: Plan, folder: Path, each: Each) -> RunResult:
     """Run one plan in a child process, which leaves all files in the folder.
 
     Raises :class:`~harness.app.run.Failed` if the child does not return a result.
@@ -119,7 +121,7 @@ def carried_out(plan: Plan, folder: Path, each: Each) -> Ran:
                 if not ended.answer:
                     raise Failed(how_ended(ended.status, said))
                 drop_if_empty(said)
-                return msgspec.json.decode(ended.answer, type=Ran)
+                return msgspec.json.decode(ended.answer, type=RunResult)
 
 
 def _tried(each: Each, plan: Plan, folder: Path) -> bytes:

@@ -25,7 +25,7 @@ def refuses(
     def began(*_: object, **__: object) -> None:
         raise AssertionError("it began")
 
-    for what in ("run.run", "gate.runner.carry_out", "shrink.shrink.new_folder"):
+    for what in ("run.run", "gate.runner.run_gate", "shrink.shrink.new_folder"):
         monkeypatch.setattr(f"harness.app.{what}", began)
     monkeypatch.setattr("harness.app.search.campaign.new_folder", began)
     monkeypatch.setattr("harness.simulation.determinism.exec_pinned", began)
@@ -92,7 +92,7 @@ def test_a_search(name: str, refuses: Refuses, tmp_path: Path) -> None:
 def test_a_cluster_to_play_with() -> None:
     """``cluster up``, which has brokers only, refuses such settings of brokers."""
     with pytest.raises(Refused, match=r"--set broker\.log\.dirs: it names a file or folder"):
-        plan_resolution.bare(Plan(broker={"log.dirs": "/elsewhere"}))
+        plan_resolution.standalone(Plan(broker={"log.dirs": "/elsewhere"}))
 
 
 @pytest.mark.parametrize("folder", ["/tmp/x", "../x", "a/../../x", "~/x", ""])

@@ -149,12 +149,12 @@ def test_a_target_that_this_machine_has_not_is_refused(monkeypatch: pytest.Monke
     """A target that this machine lacks is refused before any start, for ``cluster up``, too."""
     nowhere = dataclasses.replace(catalogue.CONTAINERS, refusal=lambda: "no engine answers")
     monkeypatch.setitem(catalogue.TARGETS, "containers", nowhere)
-    for resolve in (plan_resolution.resolve, plan_resolution.bare):
+    for resolve in (plan_resolution.resolve, plan_resolution.standalone):
         with pytest.raises(Refused, match="--target containers: no engine answers"):
             resolve(Plan(target="containers"))
 
 
-@pytest.mark.parametrize("resolve", [plan_resolution.resolve, plan_resolution.bare])
+@pytest.mark.parametrize("resolve", [plan_resolution.resolve, plan_resolution.standalone])
 @pytest.mark.parametrize(
     ("target", "name", "value"),
     [
@@ -262,8 +262,8 @@ def test_librdkafka_is_not_simulated() -> None:
 
 def test_nobody_plays_with_a_simulated_cluster() -> None:
     """``cluster up`` refuses the simulated target, whose time exists within a run only."""
-    with pytest.raises(Refused, match="--target simulated: its clusters exist only within a run"):
-        plan_resolution.bare(Plan(target="simulated"))
+    with pytest.raises(Refused, match="--target simulated: its clusters live within a run"):
+        plan_resolution.standalone(Plan(target="simulated"))
 
 
 def test_a_plan_file_has_the_options_names(tmp_path: Path) -> None:
@@ -377,10 +377,11 @@ def test_a_bare_cluster_takes_what_its_brokers_take(
 ) -> None:
     """``cluster up`` refuses settings that no broker accepts or that only clients would use."""
     with pytest.raises(Refused) as told:
-        plan_resolution.bare(Plan(**settings))  # type: ignore[arg-type]
+        plan_resolution.standalone(Plan(**settings))  # type: ignore[arg-type]
     assert str(told.value) == line
     assert (
-        plan_resolution.bare(Plan(broker={"num.partitions": "6"})).broker["num.partitions"] == "6"
+        plan_resolution.standalone(Plan(broker={"num.partitions": "6"})).broker["num.partitions"]
+        == "6"
     )
 
 

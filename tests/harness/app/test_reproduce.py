@@ -14,7 +14,7 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.reproduce import Reproduction, Shows
 from harness.app.search import single_run
-from harness.app.search.outcome import Ran, Status
+from harness.app.search.outcome import RunResult, Status
 from harness.app.shrink import shrink
 from model.plan import Plan, ScheduledFault
 
@@ -61,14 +61,16 @@ def recorded(folder: Path, plan: Plan = REAL, verdict: object = RED, late_s: flo
     return folder
 
 
-def each(shows: Callable[[Plan], tuple[Status, dict[str, int]]]) -> Callable[[Plan, Path], Ran]:
+def each(
+    shows: Callable[[Plan], tuple[Status, dict[str, int]]],
+) -> Callable[[Plan, Path], RunResult]:
     """Make fake runs whose result is given by a rule."""
 
-    def carried_out(plan: Plan, folder: Path) -> Ran:
+    def carried_out(plan: Plan, folder: Path) -> RunResult:
         (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
         status, anomalies = shows(plan)
         why = () if status == "valid" else (f"it is {status}",)
-        return Ran(seed=plan.seed, status=status, anomalies=anomalies, why=why)
+        return RunResult(seed=plan.seed, status=status, anomalies=anomalies, why=why)
 
     return carried_out
 
@@ -80,7 +82,7 @@ def tried(
     **more: Any,
 ) -> Reproduction:
     more = {"seeds": 4, "jobs": 1} | more
-    return reproduce.carry_out(
+    return reproduce.run(
         folder or recorded(tmp_path / "real"),
         tmp_path / "r",
         screen=Screen(io.StringIO()),
@@ -133,7 +135,7 @@ def test_what_is_kept_can_be_shrunk(tmp_path: Path) -> None:
     """``shrink`` accepts the kept folder and the anomaly."""
     shows = from_seed(8)
     told = tried(tmp_path, shows)
-    small = shrink.carry_out(
+    small = shrink.run(
         Path(told.folder),
         tmp_path / "small",
         screen=Screen(io.StringIO()),

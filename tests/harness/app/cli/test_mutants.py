@@ -29,6 +29,6 @@ def test_a_score_that_is_broken_off_is_one_line_and_70(
     def interrupted(*_: object) -> None:
         raise Interrupted("interrupted; rows are in docs")
 
-    monkeypatch.setattr("harness.app.score.measure.carry_out", interrupted)
+    monkeypatch.setattr("harness.app.score.measure.run", interrupted)
     status, out, err = call("mutants", "score")
     assert (status, out, err) == (70, "", "faultline failed: interrupted; rows are in docs\n")

@@ -89,7 +89,7 @@ def carried_out(
     """Run a gate; return it, its folder, and what was printed."""
     stream = StringIO()
     wanted = wanted or asked()
-    gate, folder = runner.carry_out(
+    gate, folder = runner.run_gate(
         wanted,
         ready(wanted),
         tmp_path,

@@ -14,9 +14,9 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix, measure
-from harness.app.score.measure import Asked
+from harness.app.score.measure import ScoreRequest
 from harness.app.search import campaign, single_run
-from harness.app.search.outcome import Ran, Summary
+from harness.app.search.outcome import RunResult, Summary
 from harness.cluster import mutants as mutants_
 from harness.cluster.mutants import Mutant
 from model.plan import Plan
@@ -45,11 +45,11 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Replace single runs by fakes, red with ``a`` or ``b``, and return each plan's mutants."""
     plans: list[tuple[str, ...]] = []
 
-    def carried_out(plan: Plan, folder: Path, each: Callable[..., Ran]) -> Ran:
+    def carried_out(plan: Plan, folder: Path, each: Callable[..., RunResult]) -> RunResult:
         assert folder.is_dir()
         plans.append(tuple(plan.mutants))
         red = {"lost-write": 2} if plan.mutants[1:] else {}
-        return Ran(
+        return RunResult(
             seed=1,
             status="invalid" if red else "valid",
             anomalies=red,
@@ -71,9 +71,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """
     asked: list[Any] = []
 
-    def carry_out(what: Any, results: Path, screen: Screen) -> Summary:
+    def run(what: Any, results: Path, screen: Screen) -> Summary:
         asked.append(what)
-        found = tuple(Ran(seed=what.first + n, status="invalid") for n in (2, 4))
+        found = tuple(RunResult(seed=what.first + n, status="invalid") for n in (2, 4))
         return Summary(
             runs=5, simulated_seconds=200.0, acked=5000, faults_effective=20, unknown=0, failed=1,
             findings=found, doubtful=(), anomalies={"lost-write": 2}, allowed={}, least={},
@@ -81,29 +81,29 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             folder=str(results),
         )  # fmt: skip
 
-    monkeypatch.setattr(campaign, "carry_out", carry_out)
+    monkeypatch.setattr(campaign, "run", run)
     return asked
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Asked:
+def asked(tmp_path: Path) -> ScoreRequest:
     """Make a request with two plans and without earlier measurements."""
     plans = tmp_path / "examples" / "mutants"
     plans.mkdir(parents=True)
     for name in ("a", "b"):
         (plans / f"{name}.toml").write_text(PLAN)
-    return Asked(
+    return ScoreRequest(
         examples=tmp_path / "examples", output=tmp_path / "docs", results=tmp_path / "results",
         seed=10, jobs=2,
     )  # fmt: skip
 
 
-def score(asked: Asked) -> matrix.Matrix:
-    return measure.carry_out(asked, KNOWN, Screen(io.StringIO()))
+def score(asked: ScoreRequest) -> matrix.Matrix:
+    return measure.run(asked, KNOWN, Screen(io.StringIO()))
 
 
 def test_a_row_is_two_runs_and_a_search(
-    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+    asked: ScoreRequest, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
     """A row is measured by a run without the mutant, one with it, and a search.
 
@@ -129,7 +129,7 @@ def test_a_row_is_two_runs_and_a_search(
 
 
 def test_seeds_may_be_drawn_of_another_workload(
-    asked: Asked,
+    asked: ScoreRequest,
     played: list[tuple[str, ...]],
     drawn: list[Any],
     monkeypatch: pytest.MonkeyPatch,
@@ -152,7 +152,7 @@ def test_seeds_may_be_drawn_of_another_workload(
     [("", None), ("0123456789abcdef", "012345678"), ("0123456789abcdef-dirty", "012345678-dirty")],
 )
 def test_what_was_measured_is_noted(
-    asked: Asked,
+    asked: ScoreRequest,
     played: list[tuple[str, ...]],
     drawn: list[Any],
     monkeypatch: pytest.MonkeyPatch,
@@ -168,7 +168,7 @@ def test_what_was_measured_is_noted(
 
 
 def test_what_is_known_is_not_measured_again(
-    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+    asked: ScoreRequest, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
     """A measured row is measured again only if it is named. An interrupted score thus continues."""
     score(replace(asked, names=("b",)))
@@ -182,7 +182,7 @@ def test_what_is_known_is_not_measured_again(
 
 
 def test_a_schedule_alone_keeps_what_was_drawn(
-    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+    asked: ScoreRequest, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
     """Measuring schedules alone keeps earlier searches; missing ones are due later."""
     first = score(replace(asked, names=("a",)))
@@ -195,29 +195,35 @@ def test_a_schedule_alone_keeps_what_was_drawn(
 
 
 def test_a_search_that_was_broken_off_is_no_measurement(
-    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    asked: ScoreRequest,
+    played: list[tuple[str, ...]],
+    drawn: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An interrupted search ends the score; its row stays unchanged, and no other is begun."""
     first = score(replace(asked, names=("b",)))
-    whole = campaign.carry_out
+    whole = campaign.run
 
-    def carry_out(*what: Any) -> Summary:
+    def run(*what: Any) -> Summary:
         return msgspec.structs.replace(whole(*what), stopped="interrupted")
 
-    monkeypatch.setattr(campaign, "carry_out", carry_out)
-    with pytest.raises(Interrupted, match="interrupted; the rows measured until then are in"):
+    monkeypatch.setattr(campaign, "run", run)
+    with pytest.raises(Interrupted, match="interrupted; rows that were whole by then are in"):
         score(replace(asked, names=("a", "b"), runs=7))
     assert len(drawn) == 2
     assert matrix.read(asked.output) == first
 
 
 def test_a_plan_that_shows_nothing_is_missed(
-    asked: Asked, drawn: list[Any], played: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+    asked: ScoreRequest,
+    drawn: list[Any],
+    played: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A plan that does not show its bug is missed, as is one whose run without it is not valid."""
 
-    def carried_out(plan: Plan, folder: Path, each: Any) -> Ran:
-        return Ran(seed=1, status="valid", faults=2, faults_effective=1)
+    def carried_out(plan: Plan, folder: Path, each: Any) -> RunResult:
+        return RunResult(seed=1, status="valid", faults=2, faults_effective=1)
 
     monkeypatch.setattr(measure, "carried_out", carried_out)
     told = score(asked)
@@ -228,7 +234,7 @@ def test_a_plan_that_shows_nothing_is_missed(
 
 
 def test_names_and_plans_that_there_are_not(
-    asked: Asked, played: list[tuple[str, ...]], drawn: list[Any]
+    asked: ScoreRequest, played: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
     """An unknown name, a protocol mutant and a missing plan are each refused in one line."""
     with pytest.raises(Refused, match="mutants score: there is no c; available: a, b"):
@@ -239,7 +245,7 @@ def test_names_and_plans_that_there_are_not(
     assert list(matrix.read(asked.output).rows) == ["a"]
 
 
-def test_a_control_is_judged_twice(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_is_judged_twice(asked: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A control is judged by its own contract and by the strictest one."""
     plans = asked.examples / "plans"
     plans.mkdir()
@@ -249,7 +255,7 @@ def test_a_control_is_judged_twice(asked: Asked, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         single_run,
         "of_plan",
-        lambda plan, folder: Ran(seed=1, status="valid", allowed={"lost-write": 1}),
+        lambda plan, folder: RunResult(seed=1, status="valid", allowed={"lost-write": 1}),
     )
     strict: list[Any] = []
 

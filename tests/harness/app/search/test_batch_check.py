@@ -71,4 +71,4 @@ def test_judgements_agree_or_are_told(spark: Any, tmp_path: Path) -> None:
 
 def test_of_nothing_there_is_nothing_to_judge() -> None:
     """Without histories no Spark session is started."""
-    assert batch_check.judge([]) == batch_check.Together(histories=0, seconds=0.0, differ=())
+    assert batch_check.judge([]) == batch_check.BatchResult(histories=0, seconds=0.0, differ=())

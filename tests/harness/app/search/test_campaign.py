@@ -15,9 +15,9 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed
 from harness.app.search import batch_check, campaign, outcome, single_run
-from harness.app.search.batch_check import Together
-from harness.app.search.campaign import Asked
-from harness.app.search.outcome import Ran, Status, Summary
+from harness.app.search.batch_check import BatchResult
+from harness.app.search.campaign import SearchRequest
+from harness.app.search.outcome import RunResult, Status, Summary
 
 
 @pytest.fixture(autouse=True)
@@ -28,16 +28,16 @@ def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _ran(seed: int, status: Status = "valid", **more: Any) -> Ran:
+def _ran(seed: int, status: Status = "valid", **more: Any) -> RunResult:
     values: dict[str, Any] = {"simulated_seconds": 41.0, "acked": 600 + seed}
     values |= {"faults_effective": 4, "snapshots": 2000}
-    return Ran(seed=seed, status=status, **(values | more))
+    return RunResult(seed=seed, status=status, **(values | more))
 
 
 def _red(*seeds: int, status: Status = "invalid") -> Any:
     """Return a fake run that has the given status for the given seeds and is valid otherwise."""
 
-    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
         (folder / "history.jsonl").write_text(str(seed))
         if seed not in seeds:
             return _ran(seed)
@@ -47,7 +47,7 @@ def _red(*seeds: int, status: Status = "invalid") -> Any:
 
 
 def _search(tmp_path: Path, each: Any, **asked: Any) -> Summary:
-    return campaign.carry_out(Asked(**asked), tmp_path, Screen(io.StringIO()), each)
+    return campaign.run(SearchRequest(**asked), tmp_path, Screen(io.StringIO()), each)
 
 
 def test_green_runs_are_counted_and_dropped(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_child_that_crashes_is_a_failed_run(tmp_path: Path) -> None:
     The search fails with exit status 70.
     """
 
-    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
         if seed == 2:
             os.kill(os.getpid(), signal.SIGABRT)
         if seed == 3:
@@ -154,7 +154,7 @@ def test_a_child_that_crashes_is_a_failed_run(tmp_path: Path) -> None:
 def test_no_run_begins_when_the_time_is_over(tmp_path: Path) -> None:
     """When the time is over no run begins; running ones complete and count."""
 
-    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
         time.sleep(0.05)
         return _ran(seed)
 
@@ -168,7 +168,7 @@ def test_an_interruption_tells_what_there_is(tmp_path: Path, number: signal.Sign
     """An interruption ends running runs without a trace and reports the others, with status 70."""
     parent = os.getpid()
 
-    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
         if seed == 3:
             os.kill(parent, number)
             while True:
@@ -191,7 +191,7 @@ def test_what_there_is_so_far_is_written_down(
     """
     monkeypatch.setattr(campaign, "NOTED_EVERY_S", 0.0)
 
-    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
         noted = [path.read_text() for path in tmp_path.glob(f"searches/*/{outcome.FILE}")]
         return _ran(seed, "unknown", why=tuple(noted))
 
@@ -210,7 +210,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_made(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
-def _with_parts(seed: int, pinned: Mapping[str, Any], folder: Path) -> Ran:
+def _with_parts(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
     for name in batch_check.PARTS:
         (folder / name).write_text(f"{name} of {seed}")
     return _ran(seed, "failed") if seed == 2 else _ran(seed)
@@ -226,10 +226,10 @@ def test_all_histories_are_judged_together(
     """
     asked: list[str] = []
 
-    def judge(folders: Sequence[Path]) -> Together:
+    def judge(folders: Sequence[Path]) -> BatchResult:
         asked.extend(folder.name for folder in folders)
         assert all((folder / name).exists() for folder in folders for name in batch_check.PARTS)
-        return Together(
+        return BatchResult(
             histories=len(folders),
             seconds=1.0,
             differ=tuple(str(f) for f in folders if f.name in [f"seed{seed}" for seed in odd]),
@@ -254,7 +254,7 @@ def test_a_second_judgement_that_fails_leaves_the_first(
 ) -> None:
     """If the second judgement fails, the search fails, and its summary is written nevertheless."""
 
-    def judge(folders: Sequence[Path]) -> Together:
+    def judge(folders: Sequence[Path]) -> BatchResult:
         raise ValueError("no Spark today")
 
     monkeypatch.setattr(batch_check, "judge", judge)

@@ -20,7 +20,7 @@ from harness.app.refused import Refused
 from harness.app.run import Failed, Interrupted
 from harness.app.search import draw, single_run
 from harness.app.search.jobs import SAID
-from harness.app.search.outcome import Ran
+from harness.app.search.outcome import RunResult
 from harness.app.shrink import shrink, test_case, trials
 from harness.app.shrink.shrink import Shrunk
 from model.plan import Plan
@@ -39,11 +39,11 @@ def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _each(
     shows: Callable[[Plan], bool], anomaly: str = "lost-write"
-) -> Callable[[Plan, Path], Ran]:
-    def each(plan: Plan, folder: Path) -> Ran:
+) -> Callable[[Plan, Path], RunResult]:
+    def each(plan: Plan, folder: Path) -> RunResult:
         (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
         red = shows(plan)
-        return Ran(
+        return RunResult(
             seed=plan.seed,
             status="invalid" if red else "valid",
             anomalies={anomaly: 1, "poll-skip": 2} if red else {},
@@ -66,7 +66,7 @@ def _origin(tmp_path: Path, plan: Plan) -> Path:
 def _shrunk(tmp_path: Path, plan: Plan, shows: Callable[[Plan], bool], **more: object) -> Shrunk:
     each = _each(shows)
     origin = _origin(tmp_path, plan)
-    return shrink.carry_out(
+    return shrink.run(
         origin,
         tmp_path / "r",
         screen=Screen(io.StringIO()),
@@ -120,7 +120,7 @@ def test_the_answer_does_not_depend_on_how_many_trials_run_at_a_time(
     first, *_ = plan.schedule or ()
     folders = []
     for jobs in (1, 3):
-        told = shrink.carry_out(
+        told = shrink.run(
             _fresh(tmp_path / f"j{jobs}", plan),
             tmp_path / f"r{jobs}",
             screen=Screen(io.StringIO()),
@@ -166,7 +166,7 @@ def test_what_no_mutant_is_needed_for_is_told(tmp_path: Path, is_the_mutants: bo
     """
     text = io.StringIO()
     plan = draw.plan_of(1, {"mutants": ("ack-on-local-append",), "nemesis": ("kill",)})
-    shrink.carry_out(
+    shrink.run(
         _origin(tmp_path, plan),
         tmp_path / "r",
         screen=Screen(text),
@@ -183,10 +183,10 @@ def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
     It has shown nothing about the plan.
     """
 
-    def fails(plan: Plan, folder: Path) -> Ran:
-        return Ran(seed=plan.seed, status="failed", why=("Deadlock: nothing can happen",))
+    def fails(plan: Plan, folder: Path) -> RunResult:
+        return RunResult(seed=plan.seed, status="failed", why=("Deadlock: nothing can happen",))
 
-    def dies(plan: Plan, folder: Path) -> Ran:
+    def dies(plan: Plan, folder: Path) -> RunResult:
         raise SystemExit("no memory left")
 
     origin = _origin(tmp_path, draw.plan_of(1, {}))
@@ -195,7 +195,7 @@ def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
         (dies, "status 1: .*no memory left"),
     ):
         with pytest.raises(Failed, match=line):
-            shrink.carry_out(origin, tmp_path / "r", screen=Screen(io.StringIO()), each=each)
+            shrink.run(origin, tmp_path / "r", screen=Screen(io.StringIO()), each=each)
     assert not list((tmp_path / "r" / "shrunk").iterdir())
 
 
@@ -221,16 +221,14 @@ def test_an_anomaly_that_it_cannot_show_is_refused_at_once(
     The run is not repeated.
     """
 
-    def never(plan: Plan, folder: Path) -> Ran:
+    def never(plan: Plan, folder: Path) -> RunResult:
         raise AssertionError("the run was repeated")
 
     origin = _origin(tmp_path, draw.plan_of(1, {}))
     if found is not None:
         (origin / "verdict.json").write_text(json.dumps({"valid": False, "anomalies": found}))
     with pytest.raises(Refused, match=re.escape(line)):
-        shrink.carry_out(
-            origin, tmp_path / "r", screen=Screen(io.StringIO()), anomaly=wanted, each=never
-        )
+        shrink.run(origin, tmp_path / "r", screen=Screen(io.StringIO()), anomaly=wanted, each=never)
     assert not (tmp_path / "r").exists()
 
 
@@ -247,11 +245,11 @@ def test_the_anomaly_that_says_most_is_kept(
 ) -> None:
     """The anomaly to keep is a loss, else one that clients saw, else a violated invariant."""
 
-    def each(plan: Plan, folder: Path) -> Ran:
+    def each(plan: Plan, folder: Path) -> RunResult:
         ran = _each(lambda plan: True, kept)(plan, folder)
         return msgspec.structs.replace(ran, anomalies=dict.fromkeys(shown, 1))
 
-    told = shrink.carry_out(
+    told = shrink.run(
         _origin(tmp_path, draw.plan_of(1, {})),
         tmp_path / "r",
         screen=Screen(io.StringIO()),
@@ -277,14 +275,14 @@ def test_an_interruption_at_the_end_loses_nothing(tmp_path: Path) -> None:
     """After an interruption, the smallest plan so far is run once more and written."""
     parent, shows = os.getpid(), _each(lambda plan: True)
 
-    def each(plan: Plan, folder: Path) -> Ran:
+    def each(plan: Plan, folder: Path) -> RunResult:
         if folder.parent == tmp_path / "r" / "shrunk":
             os.kill(parent, signal.SIGINT)
         return shows(plan, folder)
 
     origin = _origin(tmp_path, draw.plan_of(1, {}))
-    with pytest.raises(Interrupted, match="the smallest plan so far") as ended:
-        shrink.carry_out(origin, tmp_path / "r", screen=Screen(io.StringIO()), jobs=4, each=each)
+    with pytest.raises(Interrupted, match="as small as it was by then") as ended:
+        shrink.run(origin, tmp_path / "r", screen=Screen(io.StringIO()), jobs=4, each=each)
     assert ended.value.folder is not None
     assert (ended.value.folder / shrink.FILE).exists()
 
@@ -293,12 +291,12 @@ def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
     """If the anomaly does not show in the final run, shrinking fails."""
     plan = draw.plan_of(1, {})
 
-    def each(plan: Plan, folder: Path) -> Ran:
+    def each(plan: Plan, folder: Path) -> RunResult:
         again = folder.name != "origin"
         return _each(lambda plan: not again)(plan, folder)
 
-    with pytest.raises(Failed, match="but not in the last run"):
-        shrink.carry_out(
+    with pytest.raises(Failed, match="does not now"):
+        shrink.run(
             _origin(tmp_path, plan),
             tmp_path / "r",
             screen=Screen(io.StringIO()),
