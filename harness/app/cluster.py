@@ -25,7 +25,7 @@ import psutil
 
 from harness.app import catalogue, files, leftovers, private, signals
 from harness.app.refused import Refused
-from harness.cluster.mesh.proxied_cluster import Meshed
+from harness.cluster.mesh.proxied_cluster import ProxiedCluster
 from harness.cluster.node import ClusterError
 from harness.cluster.ports import HOST
 from harness.cluster.registry import Known, known, state_folder
@@ -255,7 +255,7 @@ async def _keep(home: Path, port: int | None) -> None:
         plan, home, random.Random(f"{plan.seed}:cluster")
     )
     if port is not None:
-        assert isinstance(cluster, Meshed), "a virtual cluster has no keeper"
+        assert isinstance(cluster, ProxiedCluster), "a virtual cluster has no keeper"
         cluster.client_ports = {broker(n): port + n - 1 for n in range(1, plan.brokers + 1)}
     try:
         await cluster.start()

@@ -16,7 +16,7 @@ from broker_impl.coordinator.partitioner import partition_of
 from harness.cluster import admin
 from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, Exit, Node, NodeError
-from harness.cluster.observe.metadata_view import Sight, Unseen
+from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.polling import EVERY_S, until
@@ -24,7 +24,7 @@ from model import roles
 from model.plan import Plan
 from model.roles import ZOOKEEPER, Coordinated, NodeId, Partition
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 Answers = Mapping[str, str]
 """Names of errors, by partition."""
 
@@ -52,8 +52,8 @@ class Nodes(abc.ABC):
         folder: Path,
         rng: random.Random,
         *,
-        sight: Callable[[str], Sight] | None = None,
-        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        sight: Callable[[str], MetadataView] | None = None,
+        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         """Prepare a cluster without starting it.
 
@@ -65,7 +65,7 @@ class Nodes(abc.ABC):
         self._sight_of = sight or (lambda connect: View(connect, rng))
         self._ready = ready
         self._nodes: dict[NodeId, Node] = {}
-        self._sight: Sight | None = None
+        self._sight: MetadataView | None = None
         self.unexpected_exits: list[Exit] = []
         """Nodes that exited unexpectedly."""
 
@@ -102,8 +102,8 @@ class Nodes(abc.ABC):
         return tuple(roles.broker(number) for number in self._numbers)
 
     @property
-    def view(self) -> Sight:
-        assert self._sight is not None, "the cluster has been started"
+    def view(self) -> MetadataView:
+        assert self._sight is not None, "the cluster was started"
         return self._sight
 
     async def start(self) -> None:
@@ -187,7 +187,7 @@ class Nodes(abc.ABC):
     async def controller(self) -> NodeId | None:
         try:
             return await self.view.controller()
-        except Unseen:
+        except ViewUnavailable:
             return None
 
     async def leader(self, key: str) -> NodeId | None:
@@ -202,7 +202,7 @@ class Nodes(abc.ABC):
         topic = COORDINATION[of]
         try:
             partitions = [each for each in await self.view.partitions() if each.topic == topic]
-        except Unseen:
+        except ViewUnavailable:
             return None
         if not partitions:
             return None  # no client has asked for a coordinator yet
@@ -214,7 +214,7 @@ class Nodes(abc.ABC):
     async def partitions(self) -> Sequence[Partition]:
         try:
             return await self.view.partitions()
-        except Unseen:
+        except ViewUnavailable:
             return ()
 
     async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Answers:
@@ -235,7 +235,9 @@ class Nodes(abc.ABC):
             return {}
         return await self._past_faults(lambda: ask(self.direct(controller)), "operator")
 
-    async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
+    async def _past_faults(
+        self, work: Callable[[], Coroutine[Any, Any, Result]], name: str
+    ) -> Result:
         """Do ``work`` where no fault can touch it; some targets run it in another process."""
         return await work()
 
@@ -248,7 +250,7 @@ class Nodes(abc.ABC):
             if await self.view.controller() is None:
                 return False
             return all(partition.is_whole for partition in await self.view.partitions())
-        except Unseen:
+        except ViewUnavailable:
             return False
 
     async def registration(self, node: NodeId) -> int | None:
@@ -256,14 +258,14 @@ class Nodes(abc.ABC):
             return None
         try:
             found = await self.view.registration(node)
-        except Unseen:
+        except ViewUnavailable:
             return None
         return None if found is None else found.epoch
 
     async def in_sync_min(self, node: NodeId) -> int:
         try:
             partitions = await self.view.partitions()
-        except Unseen:
+        except ViewUnavailable:
             return 1
         return min((len(one.isr) for one in partitions if node in one.isr), default=0)
 
@@ -303,7 +305,7 @@ class Nodes(abc.ABC):
     async def _partition(self, key: str) -> Partition | None:
         try:
             return await self.view.partition(key)
-        except Unseen:
+        except ViewUnavailable:
             return None
 
     def _what_failed(self) -> str:

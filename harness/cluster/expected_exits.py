@@ -19,7 +19,7 @@ AFTER_S = 3.0
 """How long after the end of a fault a node may still exit because of it."""
 
 
-class Excuses:
+class ExpectedExits:
     """The exits that are currently expected, by node and reason."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

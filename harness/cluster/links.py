@@ -12,7 +12,7 @@ HARNESS: NodeId = "harness"
 """The party that observes. Its links bypass the mesh, or use proxies that no fault touches."""
 
 
-class Wanted(NamedTuple):
+class LinkSpec(NamedTuple):
     """A link to create."""
 
     opener: NodeId
@@ -40,20 +40,20 @@ def listeners(clients: Sequence[str]) -> tuple[str, ...]:
     return (*(client_listener(name) for name in (None, *clients)), PEER_LISTENER)
 
 
-def between(brokers: Sequence[NodeId], clients: Sequence[str]) -> Iterator[Wanted]:
+def between(brokers: Sequence[NodeId], clients: Sequence[str]) -> Iterator[LinkSpec]:
     """The links that faults may touch; ``clients`` are those that have their own links."""
     for broker in brokers:
         for name in (None, *clients):
             party = CLIENTS if name is None else roles.client(name)
-            yield Wanted(party, broker, client_listener(name))
+            yield LinkSpec(party, broker, client_listener(name))
         for peer in brokers:
             if peer != broker:
-                yield Wanted(peer, broker, PEER_LISTENER)
-        yield Wanted(broker, ZOOKEEPER, ZOOKEEPER)
+                yield LinkSpec(peer, broker, PEER_LISTENER)
+        yield LinkSpec(broker, ZOOKEEPER, ZOOKEEPER)
 
 
-def watching(brokers: Sequence[NodeId]) -> Iterator[Wanted]:
+def watching(brokers: Sequence[NodeId]) -> Iterator[LinkSpec]:
     """The harness's own links, for targets where it cannot reach the nodes directly."""
-    yield Wanted(HARNESS, ZOOKEEPER, ZOOKEEPER)
+    yield LinkSpec(HARNESS, ZOOKEEPER, ZOOKEEPER)
     for broker in brokers:
-        yield Wanted(HARNESS, broker, client_listener(None))
+        yield LinkSpec(HARNESS, broker, client_listener(None))

@@ -33,18 +33,18 @@ from harness.cluster.containers.container import Container, ContainerState
 from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.containers.disks import DATA, Disks
 from harness.cluster.containers.engine import Engine, EngineError
-from harness.cluster.containers.helper_container import ErrandError, Errands
+from harness.cluster.containers.helper_container import ErrandError, HelperContainers
 from harness.cluster.containers.network import Network
-from harness.cluster.containers.network_attachment import Cables
-from harness.cluster.expected_exits import Excuses
-from harness.cluster.links import HARNESS, Wanted
+from harness.cluster.containers.network_attachment import NetworkAttachment
+from harness.cluster.expected_exits import ExpectedExits
+from harness.cluster.links import HARNESS, LinkSpec
 from harness.cluster.mesh import toxiproxy
 from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
-from harness.cluster.mesh.proxied_cluster import Meshed
-from harness.cluster.mesh.toxiproxy import Door
+from harness.cluster.mesh.proxied_cluster import ProxiedCluster
+from harness.cluster.mesh.toxiproxy import ProxyEndpoint
 from harness.cluster.node import ClusterError, Exit, Node
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import Sight
+from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.probe import protocol_of
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.polling import until
@@ -102,17 +102,17 @@ async def prepare(say: Callable[[str], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _EngineResources:
     """The engine's resources that a cluster uses."""
 
     images: "Images"
     network: Network
     disks: Disks
-    errands: Errands
-    cables: Cables
+    errands: HelperContainers
+    cables: NetworkAttachment
 
 
-class Containers(Meshed):
+class Containers(ProxiedCluster):
     """A cluster of containers on the engine of this machine."""
 
     START_TIMEOUT_S: ClassVar[float] = 60.0
@@ -125,8 +125,8 @@ class Containers(Meshed):
         folder: Path,
         rng: random.Random,
         *,
-        sight: Callable[[str], Sight] | None = None,
-        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        sight: Callable[[str], MetadataView] | None = None,
+        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
         self._options = {**OPTIONS, **plan.options}
@@ -134,7 +134,7 @@ class Containers(Meshed):
         self._prefix = "-".join(
             ["faultline", re.sub(r"[^a-zA-Z0-9_.-]", "-", folder.name), str(os.getpid())]
         )
-        self._excuses = Excuses(lambda: asyncio.get_running_loop().time())
+        self._excuses = ExpectedExits(lambda: asyncio.get_running_loop().time())
         self._doors: dict[tuple[NodeId, NodeId], int] = {}
         self._published: dict[int, int] = {}
         self._squeezed: set[NodeId] = set()
@@ -142,7 +142,7 @@ class Containers(Meshed):
         self._images: Images | None = None
         self._containers: dict[NodeId, Container] = {}
         self._engine: Engine | None = None
-        self._ground: _Ground | None = None
+        self._ground: _EngineResources | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._registry = Registry(folder.name)
 
@@ -245,8 +245,8 @@ class Containers(Meshed):
         return self._engine
 
     @property
-    def _here(self) -> _Ground:
-        assert self._ground is not None, "the cluster has been started"
+    def _here(self) -> _EngineResources:
+        assert self._ground is not None, "the cluster was started"
         return self._ground
 
     async def _prepare(self) -> None:
@@ -276,7 +276,7 @@ class Containers(Meshed):
         await self._make(ZOOKEEPER, [*command, str(settings.TICK_MS)])
         await self._nodes[ZOOKEEPER].start()
 
-    async def _lay(self) -> _Ground:
+    async def _lay(self) -> _EngineResources:
         """Create the network and the disks."""
         asked, images = self._asked, self._images
         assert images is not None, "the images have been prepared"
@@ -286,8 +286,8 @@ class Containers(Meshed):
         disks = Disks(asked, self._prefix, self._labels, self._disk_bytes)
         for node in self.nodes:
             await disks.create(node, small=node != ZOOKEEPER and fills_disks(self._plan))
-        errands = Errands(asked, images.node, self._labels)
-        return _Ground(images, made, disks, errands, Cables(asked, made))
+        errands = HelperContainers(asked, images.node, self._labels)
+        return _EngineResources(images, made, disks, errands, NetworkAttachment(asked, made))
 
     async def _start_mesh(self) -> None:
         """Start Toxiproxy; its container ends last, as it holds the ports and the small disks."""
@@ -368,9 +368,9 @@ class Containers(Meshed):
     def _host_of(self, name: NodeId) -> str:
         return name
 
-    def _door(self, wanted: Wanted) -> Door:
+    def _door(self, wanted: LinkSpec) -> ProxyEndpoint:
         port = self._doors[wanted.opener, wanted.acceptor]
-        return Door(
+        return ProxyEndpoint(
             binds=Address(self.BINDS, port),
             inside=Address(MESH, port),
             outside=Address(HOST, self._published[port]),

@@ -17,7 +17,7 @@ from harness.cluster.node import ClusterError
 if TYPE_CHECKING:
     from docker import DockerClient
 
-Asked = ParamSpec("Asked")
+Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 DEFAULT = "unix:///var/run/docker.sock"
@@ -86,7 +86,10 @@ class Engine:
         self._under_way: set[asyncio.Future[Any]] = set()
 
     async def call(
-        self, function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs
+        self,
+        function: Callable[Arguments, Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
     ) -> Answer:
         """Run a blocking call and return its result; raise :class:`EngineError` if it fails.
 
@@ -107,7 +110,9 @@ class Engine:
         self.client.close()
 
 
-def _told(function: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+def _told(
+    function: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Answer:
     from docker.errors import APIError, DockerException
     from requests.exceptions import RequestException
 

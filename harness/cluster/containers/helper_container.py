@@ -19,7 +19,7 @@ class ErrandError(EngineError):
     """A command ended with a status other than 0; the message contains its output."""
 
 
-class Errands:
+class HelperContainers:
     """Runs commands, each in its own helper container."""
 
     def __init__(self, engine: Engine, image: str, labels: Mapping[str, str]) -> None:

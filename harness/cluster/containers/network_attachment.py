@@ -7,7 +7,7 @@ from harness.cluster.containers.network import Network
 from model.roles import NodeId
 
 
-class Cables:
+class NetworkAttachment:
     """The connections of a network's nodes; a disconnected node stays so when it is restarted."""
 
     def __init__(self, engine: Engine, network: Network) -> None:

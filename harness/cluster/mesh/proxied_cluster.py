@@ -13,13 +13,13 @@ from typing import ClassVar
 from harness.cluster import links, settings
 from harness.cluster.address import Address
 from harness.cluster.base_cluster import Nodes
-from harness.cluster.links import Wanted
+from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import link_proof
 from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
-from harness.cluster.mesh.toxiproxy import Door, Mesh
+from harness.cluster.mesh.toxiproxy import Mesh, ProxyEndpoint
 from harness.cluster.node import Node
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import Sight
+from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.probe import protocol_of
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.settings import PEER_LISTENER, Addresses
@@ -29,7 +29,7 @@ from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 
-class Meshed(Nodes):
+class ProxiedCluster(Nodes):
     """A cluster whose nodes and clients reach each other only through proxies."""
 
     BINDS: ClassVar[str]
@@ -41,8 +41,8 @@ class Meshed(Nodes):
         folder: Path,
         rng: random.Random,
         *,
-        sight: Callable[[str], Sight] | None = None,
-        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        sight: Callable[[str], MetadataView] | None = None,
+        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         """As :class:`Nodes`.
 
@@ -82,7 +82,7 @@ class Meshed(Nodes):
         """The host name or address at which the mesh reaches a node."""
 
     @abc.abstractmethod
-    def _door(self, wanted: Wanted) -> Door | None:
+    def _door(self, wanted: LinkSpec) -> ProxyEndpoint | None:
         """The addresses of a link's proxy, if they must be known before it is created."""
 
     @abc.abstractmethod
@@ -159,7 +159,7 @@ class Meshed(Nodes):
     async def _answers(self, node: NodeId) -> bool:
         return await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)
 
-    async def _add_link(self, wanted: Wanted) -> None:
+    async def _add_link(self, wanted: LinkSpec) -> None:
         opener, acceptor, listener = wanted
         upstream = Address(self._host_of(acceptor), self._ports[acceptor][listener])
         past = self._past(acceptor, listener)

@@ -79,7 +79,7 @@ async def serve(server: Process) -> Address:
     return Address(HOST, port)
 
 
-class Door(NamedTuple):
+class ProxyEndpoint(NamedTuple):
     """The addresses of a proxy, if they are known before it is created."""
 
     binds: Address
@@ -159,7 +159,12 @@ class Mesh:
         return True
 
     async def add(
-        self, opener: NodeId, acceptor: NodeId, upstream: Address, past: Address, door: Door | None
+        self,
+        opener: NodeId,
+        acceptor: NodeId,
+        upstream: Address,
+        past: Address,
+        door: ProxyEndpoint | None,
     ) -> Link:
         """Create a link, which has its own port: the port of ``door``, or any free one of this
         machine."""

@@ -6,7 +6,7 @@ from typing import Protocol
 from model.roles import NodeId, Partition
 
 
-class Unseen(Exception):
+class ViewUnavailable(Exception):
     """ZooKeeper did not answer, so the metadata is unknown at the moment."""
 
 
@@ -19,8 +19,8 @@ class Registration:
     session_id: int
 
 
-class Sight(Protocol):
-    """Reads a cluster's own metadata; each method may raise :class:`Unseen`."""
+class MetadataView(Protocol):
+    """Reads a cluster's own metadata; each method may raise :class:`ViewUnavailable`."""
 
     async def close(self) -> None: ...
     async def controller(self) -> NodeId | None: ...

@@ -16,7 +16,7 @@ from broker_impl.wire.messages.produce_request import (
 )
 from harness.cluster.address import Address
 from harness.cluster.observe.kafka_request import ask
-from harness.cluster.observe.metadata_view import Sight, Unseen
+from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.polling import until
 from model.roles import NodeId
 
@@ -26,7 +26,7 @@ _CREATE_TOPICS = (19, 4)
 _PRODUCE = (0, 7)
 
 
-async def until_writable(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
+async def until_writable(view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
     """Wait until every broker is registered, one is the controller, and a record is on all of them.
 
     ``brokers`` are their client listeners, past the mesh. If the cluster never becomes ready, this
@@ -36,12 +36,12 @@ async def until_writable(view: Sight, brokers: Mapping[NodeId, Address]) -> None
     await until(lambda: _written(view, brokers))
 
 
-async def _created(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
+async def _created(view: MetadataView, brokers: Mapping[NodeId, Address]) -> bool:
     try:
         controller = await view.controller()
         if controller is None or len(await view.live()) < len(brokers):
             return False
-    except Unseen:
+    except ViewUnavailable:
         return False
     topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=min(3, len(brokers)))
     request = CreateTopicsRequest(topics=[topic], timeout_ms=2000)
@@ -50,10 +50,10 @@ async def _created(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
     return answer is not None and answer.topics[0].error_code in made
 
 
-async def _written(view: Sight, brokers: Mapping[NodeId, Address]) -> bool:
+async def _written(view: MetadataView, brokers: Mapping[NodeId, Address]) -> bool:
     try:
         partition = await view.partition(f"{TOPIC}-0")
-    except Unseen:
+    except ViewUnavailable:
         return False
     if partition is None or partition.leader is None or not partition.is_whole:
         return False

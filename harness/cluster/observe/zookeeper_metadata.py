@@ -12,7 +12,7 @@ import msgspec
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.errors import NoNode, ZooKeeperError
 from broker_impl.zookeeper.records import Stat
-from harness.cluster.observe.metadata_view import Registration, Unseen
+from harness.cluster.observe.metadata_view import Registration, ViewUnavailable
 from model import roles
 from model.roles import NodeId, Partition
 
@@ -112,7 +112,7 @@ class View:
         except NoNode:
             return None
         except (ZooKeeperError, TimeoutError) as error:
-            raise Unseen(f"{path}: {error!r}") from error
+            raise ViewUnavailable(f"{path}: {error!r}") from error
 
     async def _children(self, path: str) -> list[str]:
         try:
@@ -121,7 +121,7 @@ class View:
         except NoNode:
             return []
         except (ZooKeeperError, TimeoutError) as error:
-            raise Unseen(f"{path}: {error!r}") from error
+            raise ViewUnavailable(f"{path}: {error!r}") from error
 
     async def _session(self) -> ZooKeeper:
         if self._zookeeper is not None and self._zookeeper.state in (

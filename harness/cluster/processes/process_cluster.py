@@ -12,13 +12,13 @@ from typing import ClassVar
 
 from harness.cluster import links, settings
 from harness.cluster.address import Address
-from harness.cluster.links import Wanted
+from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import toxiproxy
-from harness.cluster.mesh.proxied_cluster import Meshed
-from harness.cluster.mesh.toxiproxy import Door
+from harness.cluster.mesh.proxied_cluster import ProxiedCluster
+from harness.cluster.mesh.toxiproxy import ProxyEndpoint
 from harness.cluster.node import Node
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import Sight
+from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.ports import HOST, Ports
 from harness.cluster.process import Process
@@ -41,7 +41,7 @@ class Commands:
         return [sys.executable, "-m", "broker_impl", str(properties), "--reuse-port", *planted]
 
 
-class Processes(Meshed):
+class Processes(ProxiedCluster):
     """A cluster of local processes."""
 
     START_TIMEOUT_S: ClassVar[float] = 20.0
@@ -54,11 +54,11 @@ class Processes(Meshed):
         rng: random.Random,
         *,
         commands: Commands | None = None,
-        sight: Callable[[str], Sight] | None = None,
-        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        sight: Callable[[str], MetadataView] | None = None,
+        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
         state: Path | None = None,
     ) -> None:
-        """As :class:`Meshed`; for tests, also other programs and another folder for the
+        """As :class:`ProxiedCluster`; for tests, also other programs and another folder for the
         registry."""
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
         self._commands = commands or Commands()
@@ -116,11 +116,11 @@ class Processes(Meshed):
     def _host_of(self, name: NodeId) -> str:
         return HOST
 
-    def _door(self, wanted: Wanted) -> Door | None:
+    def _door(self, wanted: LinkSpec) -> ProxyEndpoint | None:
         if wanted.opener != CLIENTS or wanted.acceptor not in self.client_ports:
             return None
         address = Address(HOST, self.client_ports[wanted.acceptor])
-        return Door(binds=address, inside=address, outside=address)
+        return ProxyEndpoint(binds=address, inside=address, outside=address)
 
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(HOST, self._ports[node][listener])

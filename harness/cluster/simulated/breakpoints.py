@@ -11,7 +11,7 @@ Place = tuple[NodeId, str]
 """A node, and the name of a point."""
 
 
-class Halts:
+class Breakpoints:
     """The active breakpoints; :meth:`hold` is passed to :func:`broker_impl.failpoints.hold_by`."""
 
     def __init__(self, world: World) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from broker_impl.errors import WireError
 from broker_impl.wire.batch import batches, check_crc, parse_header
 from harness.cluster.base_cluster import Nodes
-from harness.cluster.expected_exits import Excuses
+from harness.cluster.expected_exits import ExpectedExits
 from harness.cluster.links import HARNESS
 from harness.cluster.simulated.simulated_node import SimulatedNode
 from harness.simulation.disk import Place, SimDisk
@@ -22,7 +22,7 @@ from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
 from model.roles import Flip, NodeId
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 DISK_BYTES = 1 << 40
 """The free space of a disk that no fault has filled."""
@@ -39,13 +39,13 @@ PROBED_PATH = "meta.properties"
 """The path that a probe of a disk looks up; it need not exist."""
 
 
-class Machines(Nodes, abc.ABC):
+class HostFaultsCluster(Nodes, abc.ABC):
     """A cluster whose every node has its own simulated host and disk."""
 
     _hosts: dict[NodeId, Host]
     """The hosts of all nodes, of the harness and of the clients."""
     _machines: dict[NodeId, SimulatedNode]
-    _excuses: Excuses
+    _excuses: ExpectedExits
 
     # --- CanLosePower
 
@@ -171,8 +171,8 @@ class Machines(Nodes, abc.ABC):
         return self._machines[node].disk
 
     async def _on(
-        self, host: NodeId, work: Callable[[], Coroutine[Any, Any, Told]], name: str
-    ) -> Told:
+        self, host: NodeId, work: Callable[[], Coroutine[Any, Any, Result]], name: str
+    ) -> Result:
         """Run ``work`` in a process on a host and return its result.
 
         Raises :class:`~harness.simulation.process.ProcessKilled` when the host is off, or loses
@@ -182,5 +182,5 @@ class Machines(Nodes, abc.ABC):
             raise ProcessKilled(f"{host} is off")
         process = self._hosts[host].spawn(work, name)
         await process.ended()
-        told: Told = process.result()
+        told: Result = process.result()
         return told

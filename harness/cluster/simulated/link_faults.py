@@ -14,7 +14,7 @@ Way = tuple[NodeId, NodeId]
 """From one host to another."""
 
 
-class Wires:
+class LinkFaultInjector:
     """The links between some hosts."""
 
     def __init__(self, network: Network, hosts: Sequence[NodeId]) -> None:

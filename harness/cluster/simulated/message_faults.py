@@ -81,7 +81,7 @@ class Walk:
         return key in APIS and version in APIS[key].versions and number >= 0
 
 
-class Trap:
+class MessageInterceptor:
     """Waits on some links for one message, and holds, drops or corrupts it."""
 
     def __init__(self, links: Sequence[Link], apis: Sequence[str], what: What) -> None:
@@ -168,15 +168,15 @@ class Messages:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._traps: list[Trap] = []
+        self._traps: list[MessageInterceptor] = []
 
     def trap(self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: What) -> int:
         """Set a trap and return its number."""
         found = [self._network.link(*link) for link in links]
-        self._traps.append(Trap(found, apis, what))
+        self._traps.append(MessageInterceptor(found, apis, what))
         return len(self._traps) - 1
 
-    def __getitem__(self, number: int) -> Trap:
+    def __getitem__(self, number: int) -> MessageInterceptor:
         return self._traps[number]
 
     def open_all(self) -> None:

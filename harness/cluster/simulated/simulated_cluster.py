@@ -21,8 +21,8 @@ from broker_impl.node.broker import Broker
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster import links, settings
 from harness.cluster.address import Address
-from harness.cluster.expected_exits import Excuses
-from harness.cluster.links import HARNESS, Wanted
+from harness.cluster.expected_exits import ExpectedExits
+from harness.cluster.links import HARNESS, LinkSpec
 from harness.cluster.mesh.link_proof import (
     GRACE_S,
     PROBE_TIMEOUT_S,
@@ -32,15 +32,15 @@ from harness.cluster.mesh.link_proof import (
 from harness.cluster.node import ClusterError, Exit
 from harness.cluster.observe import probe
 from harness.cluster.observe.invariant_monitor import INTERVAL_S, Watcher, rules_of
-from harness.cluster.observe.metadata_view import Sight, Unseen
+from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.probe import Sign, protocol_of
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.snapshots import Snapshots, looking_at
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
 from harness.cluster.simulated import aiokafka_patch, session_expiry, simulated_node
-from harness.cluster.simulated.breakpoints import Halts
-from harness.cluster.simulated.host_faults import Machines, Told
-from harness.cluster.simulated.link_faults import Wires
+from harness.cluster.simulated.breakpoints import Breakpoints
+from harness.cluster.simulated.host_faults import HostFaultsCluster, Result
+from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages, What
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode
@@ -80,7 +80,7 @@ SETTLE_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SimulationContext:
     """The resources of a simulated cluster, which outlive it if it fails."""
 
     world: World
@@ -89,7 +89,7 @@ class Stage:
     """The host of the harness and of all clients."""
     harness: Host
     """The host of probes that no fault may touch."""
-    halts: Halts
+    halts: Breakpoints
     """The breakpoints of the nodes."""
     watcher: Watcher
     """Takes snapshots between events until the cluster is stopped."""
@@ -101,7 +101,7 @@ def staged(
     folder: Path,
     now_s: Callable[[], float] | None = None,
     calm_since_ns: Callable[[], int | None] = lambda: None,
-) -> Iterator[Stage]:
+) -> Iterator[SimulationContext]:
     """Create a world with the plan's seed; the plan's mutants are planted while it exists.
 
     White-box checks write to a file in ``folder``. ``now_s`` is the history's clock (by default the
@@ -114,7 +114,7 @@ def staged(
         world.network.latency_s = float(options["latency_ms"]) / 1000
         world.network.jitter_s = float(options["jitter_ms"]) / 1000
         logs = NodeLogs(folder / "nodes", world)
-        halts = Halts(world)
+        halts = Breakpoints(world)
         clock = now_s or (lambda: world.now)
         try:
             failpoints.hold_by(halts.hold)
@@ -130,13 +130,13 @@ def staged(
                 )
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
                 clients.clock.jump(float(options["clients_clock_s"]))
-                yield Stage(world, logs, clients, harness, halts, watcher)
+                yield SimulationContext(world, logs, clients, harness, halts, watcher)
         finally:
             mutants.removed()
             failpoints.hold_by(None)
 
 
-class Simulated(Machines):
+class Simulated(HostFaultsCluster):
     """A cluster of simulated hosts. Call it from the host ``clients``."""
 
     START_TIMEOUT_S: ClassVar[float] = 20.0
@@ -147,17 +147,17 @@ class Simulated(Machines):
         folder: Path,
         rng: random.Random,
         *,
-        stage: Stage,
-        sight: Callable[[str], Sight] | None = None,
-        ready: Callable[[Sight, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        stage: SimulationContext,
+        sight: Callable[[str], MetadataView] | None = None,
+        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         super().__init__(plan, folder, rng, sight=sight, ready=ready)
         aiokafka_patch.use_for_reading()
         self._stage = stage
-        self._excuses = Excuses(lambda: stage.world.now)
+        self._excuses = ExpectedExits(lambda: stage.world.now)
         self._machines: dict[NodeId, SimulatedNode] = {}
         self._hosts: dict[NodeId, Host] = {CLIENTS: stage.clients, HARNESS: stage.harness}
-        self._wires = Wires(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
+        self._wires = LinkFaultInjector(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
         self._messages = Messages(stage.world.network)
         self._halts = stage.halts
 
@@ -293,7 +293,7 @@ class Simulated(Machines):
     async def expire_session(self, node: NodeId) -> bool:
         try:
             found = await self.view.registration(node)
-        except Unseen:
+        except ViewUnavailable:
             return False
         if found is None:
             return False
@@ -306,7 +306,9 @@ class Simulated(Machines):
 
     # --- implementation
 
-    async def _past_faults(self, work: Callable[[], Coroutine[Any, Any, Told]], name: str) -> Told:
+    async def _past_faults(
+        self, work: Callable[[], Coroutine[Any, Any, Result]], name: str
+    ) -> Result:
         return await self._on(HARNESS, work, name)
 
     async def _prepare(self) -> None:
@@ -385,10 +387,10 @@ class Simulated(Machines):
     async def _answers(self, node: NodeId) -> bool:
         return await self._sign(HARNESS, self._past(node), PROBE_TIMEOUT_S) == "answer"
 
-    def _past(self, node: NodeId) -> Wanted:
-        return Wanted(HARNESS, node, ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER)
+    def _past(self, node: NodeId) -> LinkSpec:
+        return LinkSpec(HARNESS, node, ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER)
 
-    def _links(self, one: NodeId, other: NodeId) -> list[Wanted]:
+    def _links(self, one: NodeId, other: NodeId) -> list[LinkSpec]:
         """All links between the two nodes, in either direction."""
         ends = {one, other}
         found = [link for link in links.between(self.brokers, ()) if {*link[:2]} == ends]
@@ -396,7 +398,7 @@ class Simulated(Machines):
             raise ClusterError(f"nothing connects {one} and {other}")
         return found
 
-    async def _is_cut(self, link: Wanted) -> bool | None:
+    async def _is_cut(self, link: LinkSpec) -> bool | None:
         """Return whether a probe through the link was lost, but a later one past it was answered.
 
         ``None`` if this cannot be decided.
@@ -418,11 +420,11 @@ class Simulated(Machines):
             through.cancel()
         return True if self._wires.lost(link.opener, link.acceptor) > lost else None
 
-    async def _is_refused(self, link: Wanted) -> bool:
+    async def _is_refused(self, link: LinkSpec) -> bool:
         sign = await self._sign(link.opener, link, PROBE_TIMEOUT_S)
         return sign == "end" and self._wires.is_refused(link.opener, link.acceptor)
 
-    async def _took_s(self, link: Wanted) -> float | None:
+    async def _took_s(self, link: LinkSpec) -> float | None:
         """The time from a probe's request to its answer; connecting takes another round trip."""
         world = self._stage.world
         asked_s: list[float] = []
@@ -438,7 +440,7 @@ class Simulated(Machines):
     async def _sign(
         self,
         source: NodeId,
-        link: Wanted,
+        link: LinkSpec,
         timeout_s: float,
         on_connect: Callable[[], object] = lambda: None,
     ) -> Sign:

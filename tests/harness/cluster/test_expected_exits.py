@@ -3,7 +3,7 @@
 import pytest
 
 from broker_impl.node.exit_status import BAD_CONFIG, FAILED, STORAGE_FAILED
-from harness.cluster.expected_exits import AFTER_S, Excuses, Reason
+from harness.cluster.expected_exits import AFTER_S, ExpectedExits, Reason
 from harness.cluster.node import Exit
 
 GAVE_UP = Exit(
@@ -43,7 +43,7 @@ def test_a_fault_explains_one_kind_of_end(
 
     Both do so only on the node with the fault.
     """
-    excuses = Excuses(Clock())
+    excuses = ExpectedExits(Clock())
     excuses.begin("broker-1", reason)
     assert excuses.cover(end, oom_killed=oom_killed) is covered
 
@@ -51,7 +51,7 @@ def test_a_fault_explains_one_kind_of_end(
 def test_an_excuse_holds_a_moment_longer_than_its_fault() -> None:
     """A fault explains an end up to AFTER_S after its own; one that never began explains none."""
     clock = Clock()
-    excuses = Excuses(clock)
+    excuses = ExpectedExits(clock)
     excuses.end("broker-1", "disk")
     assert not excuses.cover(GAVE_UP, oom_killed=False)
     excuses.begin("broker-1", "disk")

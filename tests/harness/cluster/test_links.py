@@ -1,7 +1,7 @@
 """Which nodes and clients have a link between them."""
 
 from harness.cluster import links
-from harness.cluster.links import Wanted
+from harness.cluster.links import LinkSpec
 from model import roles
 
 A, B = roles.broker(1), roles.broker(2)
@@ -14,10 +14,10 @@ def test_every_pair_that_talks_has_a_link() -> None:
     """
     assert sorted(links.between((A, B), ("alice",))) == sorted(
         [
-            *(Wanted("clients", broker, "CLIENT") for broker in (A, B)),
-            *(Wanted("clients-alice", broker, "CLIENT_ALICE") for broker in (A, B)),
-            *(Wanted(A, B, "REPLICATION"), Wanted(B, A, "REPLICATION")),
-            *(Wanted(broker, "zookeeper", "zookeeper") for broker in (A, B)),
+            *(LinkSpec("clients", broker, "CLIENT") for broker in (A, B)),
+            *(LinkSpec("clients-alice", broker, "CLIENT_ALICE") for broker in (A, B)),
+            *(LinkSpec(A, B, "REPLICATION"), LinkSpec(B, A, "REPLICATION")),
+            *(LinkSpec(broker, "zookeeper", "zookeeper") for broker in (A, B)),
         ]
     )
 

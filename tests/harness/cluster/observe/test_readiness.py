@@ -14,7 +14,7 @@ from broker_impl.wire.messages import produce_response as produced
 from broker_impl.wire.messages import request_module
 from harness.cluster.address import Address
 from harness.cluster.observe import readiness
-from harness.cluster.observe.metadata_view import Registration, Unseen
+from harness.cluster.observe.metadata_view import Registration, ViewUnavailable
 from harness.cluster.ports import HOST
 from model.roles import NodeId, Partition
 
@@ -80,7 +80,7 @@ class FakeSight:
     def _now(self) -> tuple[NodeId | None, int, Partition | None]:
         now = self._views.pop(0) if len(self._views) > 1 else self._views[0]
         if now is None:
-            raise Unseen("not now")
+            raise ViewUnavailable("not now")
         return now
 
     async def close(self) -> None:

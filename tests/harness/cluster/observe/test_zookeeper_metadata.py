@@ -10,7 +10,7 @@ import pytest
 from broker_impl.zookeeper.client import ZooKeeper
 from harness.cluster.address import Address
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import Unseen
+from harness.cluster.observe.metadata_view import ViewUnavailable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.polling import until
 from harness.cluster.ports import HOST, Ports
@@ -151,14 +151,14 @@ async def test_blind_while_zookeeper_is_away(
     monkeypatch.setattr("harness.cluster.observe.zookeeper_metadata.READ_TIMEOUT_S", 0.2)
     assert await view.controller() is None
     await server.node.kill()
-    with pytest.raises(Unseen, match="/controller"):
+    with pytest.raises(ViewUnavailable, match="/controller"):
         await view.controller()
     await server.up()
 
     async def sees() -> bool:
         try:
             return await view.controller() is None
-        except Unseen:
+        except ViewUnavailable:
             return False
 
     async with asyncio.timeout(10):

@@ -13,7 +13,7 @@ import pytest
 
 from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, NodeError
-from harness.cluster.observe.metadata_view import Registration, Sight, Unseen
+from harness.cluster.observe.metadata_view import MetadataView, Registration, ViewUnavailable
 from harness.cluster.polling import until
 from harness.cluster.process import Process
 from harness.cluster.processes.process_cluster import Commands, Processes
@@ -54,7 +54,7 @@ class FakeSight:
 
     async def controller(self) -> NodeId | None:
         if self.blind:
-            raise Unseen("blind")
+            raise ViewUnavailable("blind")
         return A
 
     async def live(self) -> tuple[NodeId, ...]:
@@ -62,12 +62,12 @@ class FakeSight:
 
     async def registration(self, broker: NodeId) -> Registration | None:
         if self.blind:
-            raise Unseen("blind")
+            raise ViewUnavailable("blind")
         return Registration(epoch=71, session_id=5) if broker == A else None
 
     async def partition(self, key: str) -> Partition | None:
         if self.blind:
-            raise Unseen("blind")
+            raise ViewUnavailable("blind")
         return Partition(key, replicas=(A, B), leader=B, leader_epoch=3, isr=self.isr)
 
     async def partitions(self) -> tuple[Partition, ...]:
@@ -81,7 +81,7 @@ class FakeSight:
         return (partition, *internal)
 
 
-async def at_once(view: Sight, brokers: Mapping[NodeId, Address]) -> None:
+async def at_once(view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
     """Report ready without writing a record, which a stand-in could not store."""
     assert sorted(brokers) == [A, B]
 

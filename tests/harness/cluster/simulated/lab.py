@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.simulated.simulated_cluster import Simulated, Stage, staged
+from harness.cluster.simulated.simulated_cluster import Simulated, SimulationContext, staged
 from model.plan import Plan
 
 ONE, TWO, THREE = "broker-1", "broker-2", "broker-3"
@@ -28,7 +28,7 @@ class Lab:
 
     def on_stage(
         self,
-        work: Callable[[Simulated, Stage], Awaitable[Any]],
+        work: Callable[[Simulated, SimulationContext], Awaitable[Any]],
         seed: int = 1,
         *,
         calm_since_ns: int | None = None,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker_impl import failpoints
-from harness.cluster.simulated.breakpoints import Halts
+from harness.cluster.simulated.breakpoints import Breakpoints
 from harness.simulation.world import World
 
 POINT = failpoints.ISR_WRITE
@@ -14,7 +14,7 @@ POINT = failpoints.ISR_WRITE
 def test_a_node_is_held_and_no_other() -> None:
     """A process at a breakpoint is held until its release; other nodes and later passes are not."""
     with World(1) as world:
-        halts = Halts(world)
+        halts = Breakpoints(world)
         passed: list[tuple[str, float]] = []
 
         async def come() -> None:
@@ -42,7 +42,7 @@ def test_a_node_is_held_and_no_other() -> None:
 def test_the_dead_wait_nowhere() -> None:
     """A node that is killed at a breakpoint counts as held no more, and its release is harmless."""
     with World(1) as world:
-        halts = Halts(world)
+        halts = Breakpoints(world)
 
         async def come() -> None:
             await halts.hold(POINT)
@@ -62,4 +62,4 @@ def test_the_dead_wait_nowhere() -> None:
 def test_points_have_names() -> None:
     """An unknown breakpoint is an error that names the existing ones."""
     with World(1) as world, pytest.raises(ValueError, match=r"no point is called x; there are isr"):
-        Halts(world).halt("a", "x")
+        Breakpoints(world).halt("a", "x")

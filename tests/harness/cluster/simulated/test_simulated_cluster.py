@@ -12,8 +12,8 @@ from broker_impl import mutants
 from broker_impl.node.exit_status import STORAGE_FAILED
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.observe.invariant_monitor import RECOVERY_S
-from harness.cluster.simulated.host_faults import LEFT_BYTES, Machines
-from harness.cluster.simulated.simulated_cluster import Simulated, Stage, staged
+from harness.cluster.simulated.host_faults import LEFT_BYTES, HostFaultsCluster
+from harness.cluster.simulated.simulated_cluster import Simulated, SimulationContext, staged
 from harness.cluster.simulated.simulated_node import SimulatedNode
 from model import violation
 from model.plan import Plan
@@ -70,7 +70,7 @@ def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
 def test_clients_with_another_time(lab: Lab) -> None:
     """The clients' clock alone is wrong; a node's clock is measured against a correct one."""
 
-    async def work(cluster: Simulated, stage: Stage) -> tuple[float, float]:
+    async def work(cluster: Simulated, stage: SimulationContext) -> tuple[float, float]:
         assert await cluster.clock_ahead_s(ONE) == pytest.approx(0, abs=1)
         await cluster.jump_clock(ONE, 60)
         assert await cluster.clock_ahead_s(ONE) == pytest.approx(60, abs=1)
@@ -176,7 +176,7 @@ def test_fill_disk(lab: Lab) -> None:
 def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
     """An unexpected end is reported with the status of a real broker and its last line."""
 
-    async def work(cluster: Simulated, stage: Stage) -> None:
+    async def work(cluster: Simulated, stage: SimulationContext) -> None:
         node = cluster._nodes[TWO]
         assert isinstance(node, SimulatedNode)
         node.disk.fill()  # not by a fault of the schedule
@@ -220,7 +220,7 @@ def test_a_seed_is_a_run(tmp_path: Path) -> None:
     """The same seed gives the same trace, and another seed another one."""
 
     def digest(seed: int, name: str) -> str:
-        async def work(cluster: Simulated, stage: Stage) -> str:
+        async def work(cluster: Simulated, stage: SimulationContext) -> str:
             await cluster.kill(ONE)
             await asyncio.sleep(1.0)
             await cluster.start_node(ONE)
@@ -237,7 +237,7 @@ def test_whoever_looks_on_changes_nothing(tmp_path: Path) -> None:
     """Snapshots, frequent, rare or none, do not change the trace."""
 
     def digest(name: str, snapshot_ms: float | None) -> str:
-        async def work(cluster: Simulated, stage: Stage) -> str:
+        async def work(cluster: Simulated, stage: SimulationContext) -> str:
             if snapshot_ms is None:
                 stage.world.lull = lambda: None
             await cluster.kill(ONE)
@@ -265,7 +265,7 @@ def test_white_box_checks_see_every_life(lab: Lab) -> None:
     They do not see a broker whose data was falsified.
     """
 
-    async def work(cluster: Simulated, stage: Stage) -> None:
+    async def work(cluster: Simulated, stage: SimulationContext) -> None:
         def look() -> ClusterState:
             return stage.watcher.snapshots.take(0, producers=False)
 
@@ -294,7 +294,7 @@ def test_the_cluster_is_given_time_to_become_whole(lab: Lab, starts: bool, stuck
     A run that ends earlier proves nothing.
     """
 
-    async def work(cluster: Simulated, stage: Stage) -> None:
+    async def work(cluster: Simulated, stage: SimulationContext) -> None:
         await cluster.kill(ONE)
         await asyncio.sleep(5.0)  # until its session has expired
         if starts:
@@ -309,7 +309,7 @@ def test_the_cluster_is_given_time_to_become_whole(lab: Lab, starts: bool, stuck
 
 @pytest.mark.parametrize(
     ("flip", "seen"),
-    [(Simulated.flip_bit, set()), (Machines.flip_bit, {"candidate-completeness"})],
+    [(Simulated.flip_bit, set()), (HostFaultsCluster.flip_bit, {"candidate-completeness"})],
     ids=["told", "untold"],
 )
 def test_violations_are_in_the_folder(
