@@ -30,7 +30,7 @@ from harness.app.judgements import Judged
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.engine.recorder import Recorder
-from harness.engine.test_run import carry_out
+from harness.engine.test_run import run_test
 from model.plan import Plan
 from model.roles import Cluster, HasData
 from nemesis.runner import Nemesis
@@ -155,7 +155,7 @@ async def _test(
             folder / "history.jsonl", lambda: int(course.now_s() * 1e9), [course.tally]
         )
         try:
-            ending = await carry_out(
+            ending = await run_test(
                 plan,
                 workload,
                 cluster,

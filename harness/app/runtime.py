@@ -99,13 +99,13 @@ def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen)
         shown = screen.simulated(course.tally, course.now_s, plan.time_limit_s)
         with shown as show, asked_to_end() as asked:
 
-            def glance() -> None:
+            def show_progress() -> None:
                 show()
                 if asked:
                     asked.clear()
                     process.call(process.main.cancel)
 
-            stage.world.glance = glance
+            stage.world.on_progress = show_progress
             cluster: Cluster = stage.world.run(process, plan.time_limit_s + PATIENCE_S)
             return cluster
 

@@ -19,8 +19,8 @@ LIBRARIES = ("aiokafka",)
 _OURS = ("harness", "workloads", "model", "nemesis")
 
 
-def tell(stumbled: Callable[[int, str], None]) -> None:
-    """Call ``stumbled`` with the process and the place of every error inside a client library.
+def tell(client_failed: Callable[[int, str], None]) -> None:
+    """Call ``client_failed`` with the process and the place of every error inside a client library.
 
     This holds for as long as the running loop lasts. All other errors go to the loop's previous
     exception handler.
@@ -36,7 +36,7 @@ def tell(stumbled: Callable[[int, str], None]) -> None:
         if process is None or where is None:
             before(loop, told)
         else:
-            stumbled(process, f"{type(error).__name__} in {where}")
+            client_failed(process, f"{type(error).__name__} in {where}")
 
     loop.set_exception_handler(hear)
 

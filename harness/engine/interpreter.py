@@ -101,7 +101,7 @@ class Interpreter:
                 case Invocation():
                     generator = later.update(self._dispatch(answer))
 
-    def stumbled(self, process: int, error: str) -> None:
+    def client_failed(self, process: int, error: str) -> None:
         """Give up the client of ``process``, whose library has failed.
 
         The current operation ends in ``info``, or else the next one in ``fail``; then the process

@@ -33,7 +33,7 @@ class Ending:
     """Whether, in time, every node was up and every partition had a leader and a full ISR."""
 
 
-async def carry_out(
+async def run_test(
     plan: Plan,
     workload: Workload,
     cluster: Cluster,
@@ -57,7 +57,7 @@ async def carry_out(
         op_timeout_s=workload.op_timeout_s(plan),
         overtime_s=lambda: faults.overtime_s(plan.time_limit_s),
     )
-    client_crashes.tell(interpreter.stumbled)
+    client_crashes.tell(interpreter.client_failed)
     try:
         async with _watched(Crashes(recorder, cluster)):
             tally.phase = "main"

@@ -74,15 +74,15 @@ class World:
         self._collect_at = _COLLECT_EVERY
         self._idle_at_step = 0
         self._is_closed = False
-        self.glance: Callable[[], object] = lambda: None
+        self.on_progress: Callable[[], object] = lambda: None
         """An observer, called a few times per second of real time while the world runs.
 
         It is called outside every process and must not change anything.
         """
-        self.lull: Callable[[], object] = lambda: None
+        self.on_idle: Callable[[], object] = lambda: None
         """An observer, called when all processes are idle, before time jumps to the next event.
 
-        A batch of events is then over. Like ``glance``, it must not change anything and is no
+        A batch of events is then over. Like ``on_progress``, it must not change anything and is no
         event: a world in which only an observer could still act is deadlocked.
         """
         number_gatherings()
@@ -183,7 +183,7 @@ class World:
                         f"every task waits and no timer is set at {now:.6f} s; waiting tasks:\n"
                         f"{self._waiting()}"
                     )
-                self.lull()
+                self.on_idle()
                 now = timeline.now = heap[0][0]
                 self._idle_at_step = self.steps
                 if limit is not None and now > limit:
@@ -214,7 +214,7 @@ class World:
             if self.steps >= self._collect_at:
                 self._collect()
                 self._check_progress()
-                self.glance()
+                self.on_progress()
                 if limit is not None and now > limit:
                     break
         else:

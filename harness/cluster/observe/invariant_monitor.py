@@ -67,7 +67,7 @@ class Watcher:
         self._count = 0
         self._is_over = False
         self._due_s = world.now
-        world.lull = self._turn
+        world.on_idle = self._turn
 
     def _turn(self) -> None:
         now_s = self._world.now

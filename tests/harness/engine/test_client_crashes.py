@@ -108,7 +108,7 @@ def test_the_client_is_given_up(
     run = Interpreter(recorder, client, concurrency=1, rng=random.Random(1), op_timeout_s=10.0)
 
     async def main() -> None:
-        client_crashes.tell(run.stumbled)
+        client_crashes.tell(run.client_failed)
         await run.run(Until(3.0, Stagger(0.5, Repeat("send", [["send", "k-0", 1]]))))
         await run.close()
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.engine.progress import Tally
 from harness.engine.recorder import Recorder
-from harness.engine.test_run import Ending, carry_out
+from harness.engine.test_run import Ending, run_test
 from model import history
 from model.op import Op
 from model.plan import Plan, ScheduledFault
@@ -88,7 +88,7 @@ def run(
         path = tmp_path / "history.jsonl"
         recorder = Recorder(path, lambda: int(clock() * 1e9), [tally])
         try:
-            return await carry_out(
+            return await run_test(
                 plan,
                 in_memory,
                 cluster,

@@ -239,7 +239,7 @@ def test_whoever_looks_on_changes_nothing(tmp_path: Path) -> None:
     def digest(name: str, snapshot_ms: float | None) -> str:
         async def work(cluster: Simulated, stage: SimulationContext) -> str:
             if snapshot_ms is None:
-                stage.world.lull = lambda: None
+                stage.world.on_idle = lambda: None
             await cluster.kill(ONE)
             await asyncio.sleep(1.0)
             await cluster.start_node(ONE)
