@@ -52,7 +52,7 @@ class Nodes(abc.ABC):
         folder: Path,
         rng: random.Random,
         *,
-        sight: Callable[[str], MetadataView] | None = None,
+        make_view: Callable[[str], MetadataView] | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         """Prepare a cluster without starting it.
@@ -62,10 +62,10 @@ class Nodes(abc.ABC):
         """
         self._plan = plan
         self._folder = folder
-        self._sight_of = sight or (lambda connect: View(connect, rng))
+        self._make_view = make_view or (lambda connect: View(connect, rng))
         self._ready = ready
         self._nodes: dict[NodeId, Node] = {}
-        self._sight: MetadataView | None = None
+        self._view: MetadataView | None = None
         self.unexpected_exits: list[Exit] = []
         """Nodes that exited unexpectedly."""
 
@@ -103,8 +103,8 @@ class Nodes(abc.ABC):
 
     @property
     def view(self) -> MetadataView:
-        assert self._sight is not None, "the cluster was started"
-        return self._sight
+        assert self._view is not None, "the cluster was started"
+        return self._view
 
     async def start(self) -> None:
         """Return once the cluster is ready; on failure, stop it and raise :class:`ClusterError`."""
@@ -128,8 +128,8 @@ class Nodes(abc.ABC):
 
     async def stop(self) -> None:
         try:
-            if self._sight is not None:
-                await self._sight.close()
+            if self._view is not None:
+                await self._view.close()
         finally:
             await self._end()
 
@@ -282,7 +282,7 @@ class Nodes(abc.ABC):
         await self._make_nodes()
         await self._answering(ZOOKEEPER, self.START_TIMEOUT_S)
         await self._start_brokers()
-        self._sight = self._sight_of(str(self.direct(ZOOKEEPER)))
+        self._view = self._make_view(str(self.direct(ZOOKEEPER)))
         await asyncio.gather(
             *(self._answering(name, self.START_TIMEOUT_S) for name in self.brokers)
         )

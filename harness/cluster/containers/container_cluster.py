@@ -33,7 +33,7 @@ from harness.cluster.containers.container import Container, ContainerState
 from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.containers.disks import DATA, Disks
 from harness.cluster.containers.engine import Engine, EngineError
-from harness.cluster.containers.helper_container import ErrandError, HelperContainers
+from harness.cluster.containers.helper_container import HelperContainers, HelperError
 from harness.cluster.containers.network import Network
 from harness.cluster.containers.network_attachment import NetworkAttachment
 from harness.cluster.expected_exits import ExpectedExits
@@ -108,8 +108,8 @@ class _EngineResources:
     images: "Images"
     network: Network
     disks: Disks
-    errands: HelperContainers
-    cables: NetworkAttachment
+    helpers: HelperContainers
+    attachment: NetworkAttachment
 
 
 class Containers(ProxiedCluster):
@@ -125,16 +125,16 @@ class Containers(ProxiedCluster):
         folder: Path,
         rng: random.Random,
         *,
-        sight: Callable[[str], MetadataView] | None = None,
+        make_view: Callable[[str], MetadataView] | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
-        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
         self._options = {**OPTIONS, **plan.options}
         self._labels = labels.of_run(folder.name)
         self._prefix = "-".join(
             ["faultline", re.sub(r"[^a-zA-Z0-9_.-]", "-", folder.name), str(os.getpid())]
         )
-        self._excuses = ExpectedExits(lambda: asyncio.get_running_loop().time())
+        self._expected_exits = ExpectedExits(lambda: asyncio.get_running_loop().time())
         self._doors: dict[tuple[NodeId, NodeId], int] = {}
         self._published: dict[int, int] = {}
         self._squeezed: set[NodeId] = set()
@@ -142,7 +142,7 @@ class Containers(ProxiedCluster):
         self._images: Images | None = None
         self._containers: dict[NodeId, Container] = {}
         self._engine: Engine | None = None
-        self._ground: _EngineResources | None = None
+        self._resources: _EngineResources | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._registry = Registry(folder.name)
 
@@ -151,7 +151,7 @@ class Containers(ProxiedCluster):
     async def start_node(self, node: NodeId) -> None:
         container = self._containers[node]
         await container.start()
-        await self._here.cables.keep_out(container)
+        await self._here.attachment.keep_out(container)
         await self._answering(node, PATIENCE_S)
 
     # --- CanCut
@@ -159,35 +159,35 @@ class Containers(ProxiedCluster):
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
         return dataclasses.replace(
             super().link_faults(one, other),
-            disconnected=any(map(self._here.cables.is_pulled, (one, other))),
+            disconnected=any(map(self._here.attachment.is_pulled, (one, other))),
             lossy=not self._leaking.isdisjoint((one, other)),
         )
 
     # --- CanDisconnect
 
     async def disconnect(self, node: NodeId) -> None:
-        await self._here.cables.pull(self._containers[node])
+        await self._here.attachment.pull(self._containers[node])
 
     async def reconnect(self, node: NodeId) -> None:
-        await self._here.cables.put_back(self._containers[node])
+        await self._here.attachment.put_back(self._containers[node])
 
     async def is_disconnected(self, node: NodeId) -> bool:
-        if await self._here.cables.is_in(self._containers[node]):
+        if await self._here.attachment.is_in(self._containers[node]):
             return False
         return not await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)
 
     # --- CanFillDisk
 
     async def fill_disk(self, node: NodeId) -> None:
-        self._excuses.begin(node, "disk")
+        self._expected_exits.begin(node, "disk")
         await self._here.disks.fill(node, self._containers[MESH])
 
     async def free_disk(self, node: NodeId) -> None:
-        if not self._excuses.expects(node, "disk"):
+        if not self._expected_exits.expects(node, "disk"):
             return
         await self._here.disks.free(node, self._containers[MESH])
         await self._containers[node].look()
-        self._excuses.end(node, "disk")
+        self._expected_exits.end(node, "disk")
 
     async def disk_free_bytes(self, node: NodeId) -> int:
         return await self._here.disks.free_bytes(node, self._containers[MESH])
@@ -200,7 +200,7 @@ class Containers(ProxiedCluster):
 
     async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
         self._squeezed.add(node)
-        self._excuses.begin(node, "memory")
+        self._expected_exits.begin(node, "memory")
         await limits.set_memory(self._asked, self._containers[node], bytes_)
 
     async def release(self, node: NodeId) -> None:
@@ -210,7 +210,7 @@ class Containers(ProxiedCluster):
         await limits.set_cpus(self._asked, container, self._options["cpus"])
         await limits.set_memory(self._asked, container, self._memory_bytes(node))
         await container.look()
-        self._excuses.end(node, "memory")
+        self._expected_exits.end(node, "memory")
         self._squeezed.discard(node)
 
     async def strain(self, node: NodeId) -> Strain:
@@ -232,7 +232,7 @@ class Containers(ProxiedCluster):
             return None
         try:
             return packets.dropped(await self._nft(node, "--json", "list", "table", *packets.TABLE))
-        except ErrandError as error:
+        except HelperError as error:
             if packets.NO_TABLE in str(error):
                 return None
             raise
@@ -246,8 +246,8 @@ class Containers(ProxiedCluster):
 
     @property
     def _here(self) -> _EngineResources:
-        assert self._ground is not None, "the cluster was started"
-        return self._ground
+        assert self._resources is not None, "the cluster was started"
+        return self._resources
 
     async def _prepare(self) -> None:
         client = await asyncio.to_thread(engine.connect)
@@ -266,7 +266,7 @@ class Containers(ProxiedCluster):
         wanted = (*links.watching(self.brokers), *links.between(self.brokers, self._clients))
         for port, (opener, acceptor, _) in enumerate(wanted, start=LINKS_FROM):
             self._doors[opener, acceptor] = port
-        self._ground = await self._lay()
+        self._resources = await self._lay()
         self._watcher = asyncio.create_task(self._watch(), name="watch containers")
         await self._start_mesh()
         for link in links.watching(self.brokers):
@@ -286,8 +286,8 @@ class Containers(ProxiedCluster):
         disks = Disks(asked, self._prefix, self._labels, self._disk_bytes)
         for node in self.nodes:
             await disks.create(node, small=node != ZOOKEEPER and fills_disks(self._plan))
-        errands = HelperContainers(asked, images.node, self._labels)
-        return _EngineResources(images, made, disks, errands, NetworkAttachment(asked, made))
+        helpers = HelperContainers(asked, images.node, self._labels)
+        return _EngineResources(images, made, disks, helpers, NetworkAttachment(asked, made))
 
     async def _start_mesh(self) -> None:
         """Start Toxiproxy; its container ends last, as it holds the ports and the small disks."""
@@ -368,7 +368,7 @@ class Containers(ProxiedCluster):
     def _host_of(self, name: NodeId) -> str:
         return name
 
-    def _door(self, wanted: LinkSpec) -> ProxyEndpoint:
+    def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint:
         port = self._doors[wanted.opener, wanted.acceptor]
         return ProxyEndpoint(
             binds=Address(self.BINDS, port),
@@ -379,8 +379,8 @@ class Containers(ProxiedCluster):
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(HOST, self._published[self._doors[HARNESS, node]])
 
-    def _ended(self, end: Exit, state: ContainerState) -> None:
-        if not self._excuses.cover(end, oom_killed=state.oom_killed):
+    def _ended(self, end: Exit, state: State) -> None:
+        if not self._expected_exits.cover(end, oom_killed=state.oom_killed):
             self.unexpected_exits.append(end)
 
     async def _watch(self) -> None:
@@ -397,7 +397,7 @@ class Containers(ProxiedCluster):
                         await container.look()
 
     async def _nft(self, node: NodeId, *words: str) -> str:
-        return await self._here.errands.run(
+        return await self._here.helpers.run(
             ["nft", *words],
             user=_ROOT,
             beside=self._containers[node].identity,

@@ -15,7 +15,7 @@ from harness.cluster.polling import until
 TIMEOUT_S = 15.0
 
 
-class ErrandError(EngineError):
+class HelperError(EngineError):
     """A command ended with a status other than 0; the message contains its output."""
 
 
@@ -58,12 +58,12 @@ class HelperContainers:
             state = await self._state(identity)
             said: bytes = await self._engine.call(api.logs, identity, stderr=state.status != 0)
         except TimeoutError:
-            raise ErrandError(f"{command[0]} did not end within {TIMEOUT_S:g} s") from None
+            raise HelperError(f"{command[0]} did not end within {TIMEOUT_S:g} s") from None
         finally:
             await self._engine.call(api.remove_container, identity, force=True, v=True)
         text = said.decode(errors="replace").strip()
         if state.status != 0:
-            raise ErrandError(f"{command[0]} exited with {state.status}: {text}")
+            raise HelperError(f"{command[0]} ended with status {state.status}: {text}")
         return text
 
     async def _state(self, identity: str) -> ContainerState:

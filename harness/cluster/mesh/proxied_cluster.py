@@ -41,7 +41,7 @@ class ProxiedCluster(Nodes):
         folder: Path,
         rng: random.Random,
         *,
-        sight: Callable[[str], MetadataView] | None = None,
+        make_view: Callable[[str], MetadataView] | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         """As :class:`Nodes`.
@@ -49,7 +49,7 @@ class ProxiedCluster(Nodes):
         ``plan.options["client_listeners"]`` names clients that get their own listeners, and so
         links.
         """
-        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
         self._clients: tuple[str, ...] = tuple(plan.options.get("client_listeners", ()))
         self._ports: dict[NodeId, dict[str, int]] = {}
         self.client_ports: Mapping[NodeId, int] = {}
@@ -82,7 +82,7 @@ class ProxiedCluster(Nodes):
         """The host name or address at which the mesh reaches a node."""
 
     @abc.abstractmethod
-    def _door(self, wanted: LinkSpec) -> ProxyEndpoint | None:
+    def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint | None:
         """The addresses of a link's proxy, if they must be known before it is created."""
 
     @abc.abstractmethod
@@ -163,7 +163,7 @@ class ProxiedCluster(Nodes):
         opener, acceptor, listener = wanted
         upstream = Address(self._host_of(acceptor), self._ports[acceptor][listener])
         past = self._past(acceptor, listener)
-        await self.mesh.add(opener, acceptor, upstream, past, self._door(wanted))
+        await self.mesh.add(opener, acceptor, upstream, past, self._endpoint(wanted))
 
     def _settings_of(self, number: int) -> dict[str, str]:
         """The settings of the broker with this number."""

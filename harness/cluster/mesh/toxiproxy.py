@@ -164,15 +164,17 @@ class Mesh:
         acceptor: NodeId,
         upstream: Address,
         past: Address,
-        door: ProxyEndpoint | None,
+        endpoint: ProxyEndpoint | None,
     ) -> Link:
-        """Create a link, which has its own port: the port of ``door``, or any free one of this
+        """Create a link, which has its own port: the port of ``endpoint``, or any free one of this
         machine."""
-        listen = str(door.binds) if door is not None else None
+        listen = str(endpoint.binds) if endpoint is not None else None
         name = f"{opener}.{acceptor}"
         proxy = await self._call(lambda: self._client.create(str(upstream), name, listen))
         taken = Address(HOST, Address.of(proxy.listen).port)
-        listens, reached = (door.inside, door.outside) if door is not None else (taken, taken)
+        listens, reached = (
+            (endpoint.inside, endpoint.outside) if endpoint is not None else (taken, taken)
+        )
         link = Link(opener, acceptor, listens, upstream, reached, past)
         self._proxies[opener, acceptor] = proxy
         self._links[opener, acceptor] = link

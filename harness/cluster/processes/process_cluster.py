@@ -54,13 +54,13 @@ class Processes(ProxiedCluster):
         rng: random.Random,
         *,
         commands: Commands | None = None,
-        sight: Callable[[str], MetadataView] | None = None,
+        make_view: Callable[[str], MetadataView] | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
         state: Path | None = None,
     ) -> None:
         """As :class:`ProxiedCluster`; for tests, also other programs and another folder for the
         registry."""
-        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
         self._commands = commands or Commands()
         self._state = state
         self._reserved = Ports()
@@ -116,7 +116,7 @@ class Processes(ProxiedCluster):
     def _host_of(self, name: NodeId) -> str:
         return HOST
 
-    def _door(self, wanted: LinkSpec) -> ProxyEndpoint | None:
+    def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint | None:
         if wanted.opener != CLIENTS or wanted.acceptor not in self.client_ports:
             return None
         address = Address(HOST, self.client_ports[wanted.acceptor])

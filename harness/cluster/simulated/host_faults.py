@@ -45,7 +45,7 @@ class HostFaultsCluster(Nodes, abc.ABC):
     _hosts: dict[NodeId, Host]
     """The hosts of all nodes, of the harness and of the clients."""
     _machines: dict[NodeId, SimulatedNode]
-    _excuses: ExpectedExits
+    _expected_exits: ExpectedExits
 
     # --- CanLosePower
 
@@ -78,13 +78,13 @@ class HostFaultsCluster(Nodes, abc.ABC):
     # --- CanFillDisk
 
     async def fill_disk(self, node: NodeId) -> None:
-        self._excuses.begin(node, "disk")
+        self._expected_exits.begin(node, "disk")
         self._disk(node).fill(LEFT_BYTES)
 
     async def free_disk(self, node: NodeId) -> None:
-        if self._excuses.expects(node, "disk"):
+        if self._expected_exits.expects(node, "disk"):
             self._disk(node).free()
-            self._excuses.end(node, "disk")
+            self._expected_exits.end(node, "disk")
 
     async def disk_free_bytes(self, node: NodeId) -> int:
         return self._disk(node).fits(DISK_BYTES)

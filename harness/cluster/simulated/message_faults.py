@@ -168,18 +168,18 @@ class Messages:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._traps: list[MessageInterceptor] = []
+        self._interceptors: list[MessageInterceptor] = []
 
     def trap(self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: What) -> int:
         """Set a trap and return its number."""
         found = [self._network.link(*link) for link in links]
-        self._traps.append(MessageInterceptor(found, apis, what))
-        return len(self._traps) - 1
+        self._interceptors.append(MessageInterceptor(found, apis, what))
+        return len(self._interceptors) - 1
 
     def __getitem__(self, number: int) -> MessageInterceptor:
-        return self._traps[number]
+        return self._interceptors[number]
 
     def open_all(self) -> None:
         """Open all traps."""
-        for trap in self._traps:
+        for trap in self._interceptors:
             trap.open()

@@ -89,7 +89,7 @@ class SimulationContext:
     """The host of the harness and of all clients."""
     harness: Host
     """The host of probes that no fault may touch."""
-    halts: Breakpoints
+    breakpoints: Breakpoints
     """The breakpoints of the nodes."""
     watcher: Watcher
     """Takes snapshots between events until the cluster is stopped."""
@@ -114,10 +114,10 @@ def staged(
         world.network.latency_s = float(options["latency_ms"]) / 1000
         world.network.jitter_s = float(options["jitter_ms"]) / 1000
         logs = NodeLogs(folder / "nodes", world)
-        halts = Breakpoints(world)
+        breakpoints = Breakpoints(world)
         clock = now_s or (lambda: world.now)
         try:
-            failpoints.hold_by(halts.hold)
+            failpoints.hold_by(breakpoints.hold)
             mutants.plant(plan.mutants)
             with listening(logs), (folder / violation.FILE).open("wb", buffering=0) as seen:
                 watcher = Watcher(
@@ -130,7 +130,7 @@ def staged(
                 )
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
                 clients.clock.jump(float(options["clients_clock_s"]))
-                yield SimulationContext(world, logs, clients, harness, halts, watcher)
+                yield SimulationContext(world, logs, clients, harness, breakpoints, watcher)
         finally:
             mutants.removed()
             failpoints.hold_by(None)
@@ -148,18 +148,18 @@ class Simulated(HostFaultsCluster):
         rng: random.Random,
         *,
         stage: SimulationContext,
-        sight: Callable[[str], MetadataView] | None = None,
+        make_view: Callable[[str], MetadataView] | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
-        super().__init__(plan, folder, rng, sight=sight, ready=ready)
+        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
         aiokafka_patch.use_for_reading()
         self._stage = stage
-        self._excuses = ExpectedExits(lambda: stage.world.now)
+        self._expected_exits = ExpectedExits(lambda: stage.world.now)
         self._machines: dict[NodeId, SimulatedNode] = {}
         self._hosts: dict[NodeId, Host] = {CLIENTS: stage.clients, HARNESS: stage.harness}
-        self._wires = LinkFaultInjector(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
+        self._link_faults = LinkFaultInjector(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
         self._messages = Messages(stage.world.network)
-        self._halts = stage.halts
+        self._breakpoints = stage.breakpoints
 
     # --- Cluster
 
@@ -181,16 +181,16 @@ class Simulated(HostFaultsCluster):
     # --- CanCut
 
     async def cut(self, source: NodeId, target: NodeId) -> None:
-        self._wires.cut(source, target)
+        self._link_faults.cut(source, target)
 
     async def heal(self, source: NodeId, target: NodeId) -> None:
-        self._wires.heal(source, target)
+        self._link_faults.heal(source, target)
 
     async def heal_all(self) -> None:
-        self._wires.heal_all()
+        self._link_faults.heal_all()
 
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        return self._wires.faults(one, other)
+        return self._link_faults.faults(one, other)
 
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
@@ -202,10 +202,10 @@ class Simulated(HostFaultsCluster):
     # --- CanRefuse
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
-        self._wires.refuse(one, other)
+        self._link_faults.refuse(one, other)
 
     async def accept(self, one: NodeId, other: NodeId) -> None:
-        self._wires.accept(one, other)
+        self._link_faults.accept(one, other)
 
     async def is_refused(self, one: NodeId, other: NodeId) -> bool:
         refused = await asyncio.gather(
@@ -216,10 +216,10 @@ class Simulated(HostFaultsCluster):
     # --- CanSlow
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        self._wires.slow(source, target, latency_s)
+        self._link_faults.slow(source, target, latency_s)
 
     async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        self._wires.quicken(source, target, latency_s)
+        self._link_faults.quicken(source, target, latency_s)
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
         took = await asyncio.gather(*(self._took_s(link) for link in self._links(source, target)))
@@ -228,24 +228,24 @@ class Simulated(HostFaultsCluster):
     # --- CanDisconnect
 
     async def disconnect(self, node: NodeId) -> None:
-        self._wires.disconnect(node)
+        self._link_faults.disconnect(node)
 
     async def reconnect(self, node: NodeId) -> None:
-        self._wires.reconnect(node)
+        self._link_faults.reconnect(node)
 
     async def is_disconnected(self, node: NodeId) -> bool:
-        return self._wires.is_off(node) and not await self._answers(node)
+        return self._link_faults.is_off(node) and not await self._answers(node)
 
     # --- CanDropPackets
 
     async def drop_packets(self, node: NodeId, share: float) -> None:
-        self._wires.leak(node, share)
+        self._link_faults.leak(node, share)
 
     async def pass_packets(self, node: NodeId) -> None:
-        self._wires.seal(node)
+        self._link_faults.seal(node)
 
     async def packets_dropped(self, node: NodeId) -> int | None:
-        return self._wires.dropped(node)
+        return self._link_faults.dropped(node)
 
     # --- CanMeddle
 
@@ -269,16 +269,16 @@ class Simulated(HostFaultsCluster):
     # --- CanHalt
 
     async def halt(self, node: NodeId, point: str) -> None:
-        self._halts.halt(node, point)
+        self._breakpoints.halt(node, point)
 
     async def halted(self, node: NodeId, point: str) -> int:
-        return self._halts.waiting(node, point)
+        return self._breakpoints.waiting(node, point)
 
     async def go_on(self, node: NodeId, point: str) -> None:
-        self._halts.release(node, point)
+        self._breakpoints.release(node, point)
 
     async def all_go_on(self) -> None:
-        self._halts.release_all()
+        self._breakpoints.release_all()
 
     # --- CanFlipBits
 
@@ -367,7 +367,7 @@ class Simulated(HostFaultsCluster):
         )
 
     def _ended(self, end: Exit) -> None:
-        if not self._excuses.cover(end, oom_killed=False):
+        if not self._expected_exits.cover(end, oom_killed=False):
             self.unexpected_exits.append(end)
 
     async def _end(self) -> None:
@@ -403,11 +403,11 @@ class Simulated(HostFaultsCluster):
 
         ``None`` if this cannot be decided.
         """
-        slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
+        slowness_s = self._link_faults.slowness_s(link.opener, link.acceptor)
         if slowness_s > SLOWNESS_S_MAX:
             return None
         grace_s = GRACE_S + 2 * slowness_s  # a connection takes another round trip
-        lost = self._wires.lost(link.opener, link.acceptor)
+        lost = self._link_faults.lost(link.opener, link.acceptor)
         through = asyncio.create_task(self._sign(link.opener, link, PROBE_TIMEOUT_S + grace_s))
         try:
             if not await self._answers(link.acceptor):
@@ -418,17 +418,17 @@ class Simulated(HostFaultsCluster):
             pass
         finally:
             through.cancel()
-        return True if self._wires.lost(link.opener, link.acceptor) > lost else None
+        return True if self._link_faults.lost(link.opener, link.acceptor) > lost else None
 
     async def _is_refused(self, link: LinkSpec) -> bool:
         sign = await self._sign(link.opener, link, PROBE_TIMEOUT_S)
-        return sign == "end" and self._wires.is_refused(link.opener, link.acceptor)
+        return sign == "end" and self._link_faults.is_refused(link.opener, link.acceptor)
 
     async def _took_s(self, link: LinkSpec) -> float | None:
         """The time from a probe's request to its answer; connecting takes another round trip."""
         world = self._stage.world
         asked_s: list[float] = []
-        slowness_s = self._wires.slowness_s(link.opener, link.acceptor)
+        slowness_s = self._link_faults.slowness_s(link.opener, link.acceptor)
         sign = await self._sign(
             link.opener,
             link,

@@ -43,23 +43,23 @@ def test_a_fault_explains_one_kind_of_end(
 
     Both do so only on the node with the fault.
     """
-    excuses = ExpectedExits(Clock())
-    excuses.begin("broker-1", reason)
-    assert excuses.cover(end, oom_killed=oom_killed) is covered
+    expected = ExpectedExits(Clock())
+    expected.begin("broker-1", reason)
+    assert expected.cover(end, oom_killed=oom_killed) is covered
 
 
 def test_an_excuse_holds_a_moment_longer_than_its_fault() -> None:
     """A fault explains an end up to AFTER_S after its own; one that never began explains none."""
     clock = Clock()
-    excuses = ExpectedExits(clock)
-    excuses.end("broker-1", "disk")
-    assert not excuses.cover(GAVE_UP, oom_killed=False)
-    excuses.begin("broker-1", "disk")
-    assert excuses.expects("broker-1", "disk")
-    excuses.end("broker-1", "disk")
-    assert not excuses.expects("broker-1", "disk")
+    expected = ExpectedExits(clock)
+    expected.end("broker-1", "disk")
+    assert not expected.cover(GAVE_UP, oom_killed=False)
+    expected.begin("broker-1", "disk")
+    assert expected.expects("broker-1", "disk")
+    expected.end("broker-1", "disk")
+    assert not expected.expects("broker-1", "disk")
     clock.now_s += AFTER_S
-    assert excuses.cover(GAVE_UP, oom_killed=False)
-    excuses.end("broker-1", "disk")
+    assert expected.cover(GAVE_UP, oom_killed=False)
+    expected.end("broker-1", "disk")
     clock.now_s += 0.1
-    assert not excuses.cover(GAVE_UP, oom_killed=False), "ending it twice does not prolong it"
+    assert not expected.cover(GAVE_UP, oom_killed=False), "ending it twice does not prolong it"

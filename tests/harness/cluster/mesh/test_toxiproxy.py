@@ -92,7 +92,7 @@ async def mesh(tmp_path: Path) -> AsyncIterator[Mesh]:
 
 async def added(mesh: Mesh, opener: str, acceptor: str, echo: Echo) -> Link:
     upstream = Address(HOST, echo.port)
-    return await mesh.add(opener, acceptor, upstream, past=upstream, door=None)
+    return await mesh.add(opener, acceptor, upstream, past=upstream, endpoint=None)
 
 
 @pytest.fixture

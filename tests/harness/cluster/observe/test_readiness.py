@@ -70,7 +70,7 @@ class FakeBroker:
         return produced.encode(produced.ProduceResponse(responses=[topic]), 7)
 
 
-class FakeSight:
+class FakeView:
     """A view of a cluster that advances by one state each time it is read."""
 
     def __init__(self, *views: tuple[NodeId | None, int, Partition | None] | None) -> None:
@@ -120,16 +120,16 @@ async def brokers() -> AsyncIterator[dict[NodeId, FakeBroker]]:
         broker.close()
 
 
-async def ready(sight: FakeSight, brokers: dict[NodeId, FakeBroker]) -> None:
+async def ready(fake_view: FakeView, brokers: dict[NodeId, FakeBroker]) -> None:
     async with asyncio.timeout(5):
         await readiness.until_writable(
-            sight, {name: Address(HOST, b.port) for name, b in brokers.items()}
+            fake_view, {name: Address(HOST, b.port) for name, b in brokers.items()}
         )
 
 
 async def test_record_goes_to_the_leader(brokers: dict[NodeId, FakeBroker]) -> None:
     """The topic is created at the controller, and a valid batch is written to its leader."""
-    await ready(FakeSight((A, 2, WHOLE)), brokers)
+    await ready(FakeView((A, 2, WHOLE)), brokers)
     [create] = brokers[A].asked
     [topic] = create.topics
     assert (topic.num_partitions, topic.replication_factor) == (1, 2)
@@ -144,7 +144,7 @@ async def test_record_goes_to_the_leader(brokers: dict[NodeId, FakeBroker]) -> N
 async def test_waits_for_all_of_it(brokers: dict[NodeId, FakeBroker]) -> None:
     """Readiness waits for a controller, all brokers, a leader, a full ISR and a readable view."""
     await ready(
-        FakeSight(
+        FakeView(
             *(None, (None, 0, None), (A, 1, None), (A, 1, None), (A, 2, None), (A, 2, None)),
             *(None, (A, 2, None), (A, 2, partition(None, A, B)), (A, 2, partition(B, B))),
             (A, 2, WHOLE),
@@ -161,6 +161,6 @@ async def test_tries_again(brokers: dict[NodeId, FakeBroker]) -> None:
     brokers[A].hangs_up = 1
     brokers[B].produce_errors = [ErrorCode.NOT_ENOUGH_REPLICAS]
     brokers[B].hangs_up = 1
-    await ready(FakeSight((A, 2, WHOLE)), brokers)
+    await ready(FakeView((A, 2, WHOLE)), brokers)
     assert len(brokers[A].asked) == 3
     assert len(brokers[B].asked) == 3

@@ -40,7 +40,7 @@ class FakeCommands(Commands):
         return [sys.executable, FAKE, "kafka", *ports]
 
 
-class FakeSight:
+class FakeView:
     """A view of ZooKeeper with fixed contents that a test sets."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ async def at_once(view: MetadataView, brokers: Mapping[NodeId, Address]) -> None
 
 def cluster_of(
     folder: Path,
-    sight: FakeSight,
+    fake_view: FakeView,
     *,
     options: Mapping[str, object] | None = None,
     commands: Commands | None = None,
@@ -98,20 +98,20 @@ def cluster_of(
         folder / "run",
         random.Random(1),
         commands=commands or FakeCommands(),
-        sight=lambda _: sight,
+        make_view=lambda _: fake_view,
         ready=at_once,
         state=folder / "state",
     )
 
 
 @pytest.fixture
-def sight() -> FakeSight:
-    return FakeSight()
+def fake_view() -> FakeView:
+    return FakeView()
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path, sight: FakeSight) -> AsyncIterator[Processes]:
-    processes = cluster_of(tmp_path, sight, options={"client_listeners": ["alice"]})
+async def cluster(tmp_path: Path, fake_view: FakeView) -> AsyncIterator[Processes]:
+    processes = cluster_of(tmp_path, fake_view, options={"client_listeners": ["alice"]})
     await processes.start()
     yield processes
     await processes.stop()
@@ -251,27 +251,27 @@ async def test_crash_is_evidence(cluster: Processes) -> None:
     assert (end.node, end.status, end.last_line) == (A, -signal.SIGSEGV, "listening")
 
 
-async def test_recovery_waits_for_every_replica(cluster: Processes, sight: FakeSight) -> None:
+async def test_recovery_waits_for_every_replica(cluster: Processes, fake_view: FakeView) -> None:
     """Recovery waits until every node runs, has leaders and full ISRs; else it returns False."""
-    sight.isr = (B,)
+    fake_view.isr = (B,)
     await cluster.kill(A)
     assert not await cluster.recover(0.5)
     assert await cluster.is_running(A), "recovery starts what is down"
-    sight.isr = (B, A)
+    fake_view.isr = (B, A)
     assert await cluster.recover(0.5)
 
 
-async def test_roles_are_those_of_zookeeper(cluster: Processes, sight: FakeSight) -> None:
+async def test_roles_are_those_of_zookeeper(cluster: Processes, fake_view: FakeView) -> None:
     """Leader, ISR and controller come from ZooKeeper's view; without a view they are unknown."""
     assert await cluster.controller() == A
     assert await cluster.leader("x-0") == B
     assert await cluster.coordinator("group", "g") is None
-    sight.internal = {"__consumer_offsets": (A, B), "__transaction_state": (B,)}
+    fake_view.internal = {"__consumer_offsets": (A, B), "__transaction_state": (B,)}
     assert await cluster.coordinator("group", "g") == B  # the hash of "g" is 103
     assert await cluster.coordinator("group", "h") == A
     assert await cluster.coordinator("transaction", "h") == B
     assert await cluster.isr("x-0") == (A, B)
-    sight.blind = True
+    fake_view.blind = True
     assert await cluster.controller() is None
     assert await cluster.leader("x-0") is None
     assert await cluster.coordinator("group", "g") is None
@@ -290,9 +290,9 @@ async def test_data_can_be_dropped_and_logs_stay(cluster: Processes, tmp_path: P
     assert sorted(path.name for path in (nodes / A).iterdir()) == ["log.txt", "server.properties"]
 
 
-async def test_stop_leaves_nothing(tmp_path: Path, sight: FakeSight) -> None:
+async def test_stop_leaves_nothing(tmp_path: Path, fake_view: FakeView) -> None:
     """After stop no process is left, paused or not, and no process is registered."""
-    cluster = cluster_of(tmp_path, sight)
+    cluster = cluster_of(tmp_path, fake_view)
     others = set(psutil.pids())
     await cluster.start()
     pids = [process.pid for process in psutil.Process().children() if process.pid not in others]
@@ -303,14 +303,14 @@ async def test_stop_leaves_nothing(tmp_path: Path, sight: FakeSight) -> None:
     assert list((tmp_path / "state").iterdir()) == []
 
 
-async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, sight: FakeSight) -> None:
+async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, fake_view: FakeView) -> None:
     """The error names the node that ended and its last line, and no process is left behind."""
 
     class Dying(FakeCommands):
         def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
             return [sys.executable, "-c", "import sys; sys.exit('bad setting')"]
 
-    cluster = cluster_of(tmp_path, sight, commands=Dying())
+    cluster = cluster_of(tmp_path, fake_view, commands=Dying())
     with pytest.raises(ClusterError, match=r"broker-. ended at its start: bad setting"):
         await cluster.start()
     assert list((tmp_path / "state").iterdir()) == []

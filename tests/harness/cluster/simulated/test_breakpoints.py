@@ -14,22 +14,22 @@ POINT = failpoints.ISR_WRITE
 def test_a_node_is_held_and_no_other() -> None:
     """A process at a breakpoint is held until its release; other nodes and later passes are not."""
     with World(1) as world:
-        halts = Breakpoints(world)
+        breakpoints = Breakpoints(world)
         passed: list[tuple[str, float]] = []
 
         async def come() -> None:
             for _ in range(2):
                 await asyncio.sleep(0.1)
-                await halts.hold(POINT)
+                await breakpoints.hold(POINT)
                 assert world.current is not None
                 passed.append((world.current.host.name, world.now))
 
         async def main() -> None:
-            halts.halt("a", POINT)
+            breakpoints.halt("a", POINT)
             await asyncio.sleep(1.0)
-            assert (halts.waiting("a", POINT), halts.waiting("b", POINT)) == (1, 0)
-            halts.release("a", POINT)
-            assert halts.waiting("a", POINT) == 0
+            assert (breakpoints.waiting("a", POINT), breakpoints.waiting("b", POINT)) == (1, 0)
+            breakpoints.release("a", POINT)
+            assert breakpoints.waiting("a", POINT) == 0
             await asyncio.sleep(1.0)
 
         for name in ("a", "b"):
@@ -42,19 +42,19 @@ def test_a_node_is_held_and_no_other() -> None:
 def test_the_dead_wait_nowhere() -> None:
     """A node that is killed at a breakpoint counts as held no more, and its release is harmless."""
     with World(1) as world:
-        halts = Breakpoints(world)
+        breakpoints = Breakpoints(world)
 
         async def come() -> None:
-            await halts.hold(POINT)
+            await breakpoints.hold(POINT)
 
         async def main() -> None:
-            halts.halt("a", POINT)
+            breakpoints.halt("a", POINT)
             process = world.host("a").spawn(come)
             await asyncio.sleep(0.1)
-            assert halts.waiting("a", POINT) == 1
+            assert breakpoints.waiting("a", POINT) == 1
             process.kill()
-            assert halts.waiting("a", POINT) == 0
-            halts.release_all()
+            assert breakpoints.waiting("a", POINT) == 0
+            breakpoints.release_all()
 
         world.run(world.host("clients").spawn(main))
 
