@@ -38,7 +38,7 @@ from workloads.client.common import Settings
 from workloads.common import settings, transactional
 from workloads.common.options import COMMON_LEAST
 from workloads.common.partitions import created
-from workloads.common.reading import CatchUp, Watchers
+from workloads.common.reading import Watchers, read_to_ends
 from workloads.common.topics import Topics, first_partitions, topic_settings, topics_of
 from workloads.package import Workload
 
@@ -252,11 +252,6 @@ def main(plan: Plan) -> Generator:
     return Until(plan.time_limit_s, Reserve(((writers, writing), (readers, reading))))
 
 
-def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Read these partitions to their ends, with every thread."""
-    return Until(until_s, CatchUp(left=keys, keys=keys, watches=True))
-
-
 def client(plan: Plan, bootstrap: str, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make = transactional.CLIENTS[plan.options["client"]]
@@ -367,7 +362,7 @@ WORKLOAD = Workload(
     },
     refuse=refuse,
     main=main,
-    final=final,
+    final=read_to_ends,
     client=client,
     op_timeout_s=op_timeout_s,
     topics=first_partitions,

@@ -31,12 +31,12 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import idempotent, transactions
+from workloads import idempotent
 from workloads.client import transaction
 from workloads.common import settings, transactional
 from workloads.common.options import COMMON_LEAST
 from workloads.common.partitions import created
-from workloads.common.reading import Readers
+from workloads.common.reading import Readers, read_to_ends
 from workloads.common.topics import Topics, first_partitions, topics_of
 from workloads.package import Workload
 
@@ -206,12 +206,12 @@ WORKLOAD = Workload(
     consumer=transactional.CONSUMER,
     refuse=refuse,
     main=main,
-    final=transactions.final,
+    final=read_to_ends,
     client=transactional.client,
     op_timeout_s=op_timeout_s,
     topics=first_partitions,
     coordinators=coordinators,
-    asked=transactions.WORKLOAD.asked,
+    asked=lambda plan: transactional.ASKED,
     moments=("txn", "init"),
     vary=vary,
 )

@@ -40,7 +40,7 @@ from workloads import idempotent
 from workloads.client import raw_txn, transaction
 from workloads.common.options import COMMON_LEAST
 from workloads.common.partitions import created
-from workloads.common.reading import CatchUp, Watchers
+from workloads.common.reading import Watchers, read_to_ends
 from workloads.common.topics import Topics, first_partitions, topics_of
 from workloads.common.transactional import (
     ASKED,
@@ -207,11 +207,6 @@ def main(plan: Plan) -> Generator:
     return Until(plan.time_limit_s, work)
 
 
-def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
-    """Read these partitions to their ends, with every thread."""
-    return Until(until_s, CatchUp(left=keys, keys=keys, watches=True))
-
-
 def refuse(plan: Plan) -> str | None:
     """Return why this plan cannot be run, or ``None``."""
     subscribe = plan.options["subscribe"]
@@ -319,7 +314,7 @@ WORKLOAD = Workload(
     consumer=CONSUMER,
     refuse=refuse,
     main=main,
-    final=final,
+    final=read_to_ends,
     client=client,
     op_timeout_s=op_timeout_s,
     topics=first_partitions,

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from model.generator import PENDING, Answer, Context, Generator, Invocation
+from model.generator import PENDING, Answer, Context, Generator, Invocation, Until
 from model.op import Op
+from model.plan import Plan
 from workloads.common.partitions import created
 
 WATCH_SHARE = 0.25
@@ -106,3 +107,8 @@ class Watchers(msgspec.Struct, frozen=True):
     def update(self, event: Op) -> Generator:
         new = created(event)
         return msgspec.structs.replace(self, keys=(*self.keys, *new)) if new else self
+
+
+def read_to_ends(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
+    """Read these partitions to their ends, with every thread."""
+    return Until(until_s, CatchUp(left=keys, keys=keys, watches=True))
