@@ -42,7 +42,7 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
-        return Applied(nodes, Effect(False, "nobody was up"))
+        return Applied(nodes, Effect(False, "no target was running"))
     if len(running) > 1:
         raise ValueError(f"one full disk at a time, not those of {', '.join(running)}")
     [node] = running

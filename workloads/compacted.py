@@ -283,7 +283,7 @@ def refuse(plan: Plan) -> str | None:
             " without keys while their cleanup.policy is not compact"
         )
     if plan.options["keys"] > record_keys.NO_KEY:
-        return f"options: keys={plan.options['keys']}: at most {record_keys.NO_KEY}"
+        return f"options: keys={plan.options['keys']}: must be at most {record_keys.NO_KEY}"
     return transactional.refuse_transactions(plan)
 
 

@@ -342,7 +342,7 @@ def refuse(plan: Plan) -> str | None:
         if plan.options[name] > 1:
             return f"options: {name}={plan.options[name]}: must be from 0 to 1"
     if plan.options["subscribe"] is not True:
-        return f"options: subscribe={plan.options['subscribe']}: members subscribe: true"
+        return f"options: subscribe={plan.options['subscribe']}: must be true"
     if (misfit := group_members.refuse(plan) or offsets.refuse_settling(plan)) is not None:
         return misfit
     if plan.options["offset_deletes_hz"] and plan.options["client"] == "librdkafka":

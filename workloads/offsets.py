@@ -248,7 +248,10 @@ def refuse(plan: Plan) -> str | None:
     if plan.options["delete_p"] and plan.options["client"] == "librdkafka":
         return "options: delete_p: confluent-kafka cannot delete offsets; use client=aiokafka"
     if plan.options["txn_p"] and plan.options["client"] == "librdkafka":
-        return "options: txn_p: of librdkafka's clients none does both; aiokafka as the client does"
+        return (
+            "options: txn_p: no client of librdkafka commits both within and outside of"
+            " transactions; use client=aiokafka"
+        )
     return group_members.refuse(plan) or refuse_settling(plan)
 
 

@@ -145,7 +145,10 @@ def refuse(plan: Plan) -> str | None:
     if not isinstance(plan.options["subscribe"], bool):
         return f"options: subscribe={plan.options['subscribe']}: must be true or false"
     if plan.options["subscribe"] and plan.options["deletes_hz"]:
-        return "options: deletes_hz: not with subscribe, where a group would begin at what is gone"
+        return (
+            "options: deletes_hz: must be 0 with subscribe=true, because a group could begin at"
+            " records that are deleted"
+        )
     refuse_for = group_members.refuse if plan.options["subscribe"] else refuse_cluster
     return options.refusal(plan.options, LEAST) or refuse_for(plan)
 

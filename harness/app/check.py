@@ -372,7 +372,7 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
 def _place(f: Finding) -> str:
     """Return a finding's partition, offset, generation and faults, if known; a crash has no
     partition."""
-    parts = [] if f.key is None else [f"key {f.key}"]
+    parts = [] if f.key is None else [f"partition {f.key}"]
     parts += [] if f.offset is None else [f"offset {f.offset}"]
     parts += [] if f.generation is None else [f"generation {f.generation}"]
     parts += [f"fault {', '.join(map(str, f.faults))}"] if f.faults else []

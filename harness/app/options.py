@@ -97,12 +97,14 @@ def example(*lines: str) -> str:
 
 def json_output(command: F) -> F:
     """Add the option ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="machine output on stdout")(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, help="print the result as JSON on standard output"
+    )(command)
 
 
 def judged_by(command: F) -> F:
     """Add the option that chooses between judging in this process and by Spark."""
-    told = "judge in this process (the default of simulated), or by Spark"
+    told = "judge in this process (the default in simulation) or with Spark"
     return click.option("--inline/--spark", default=None, help=told)(command)
 
 
@@ -111,12 +113,12 @@ def plan_options(command: F) -> F:
     for option in reversed(
         (
             click.option("--target", metavar="NAME",
-                         help="where: processes (default), containers, simulated"),
-            click.option("--brokers", type=int, metavar="N", help="how many brokers (3)"),
+                         help="where the cluster runs: processes (default), containers, simulated"),
+            click.option("--brokers", type=int, metavar="N", help="number of brokers (3)"),
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
-                         help="plant this bug in every broker; repeatable"),
+                         help="plant this bug in every broker; may be repeated"),
             click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
-                         help="a setting of broker, producer or consumer, by Kafka's name"),
+                         help="set KEY (Kafka's name) of broker, producer or consumer"),
         )
     ):  # fmt: skip
         command = option(command)

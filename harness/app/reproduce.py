@@ -113,7 +113,9 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
         if fault not in kept
     ]
     if schedule and not kept:
-        raise Refused(f"--target {target.name}: it has none of the faults of this run")
+        raise Refused(
+            f"--target {target.name}: the simulation offers none of the faults of this run"
+        )
     plan = replay.retarget(msgspec.structs.replace(recorded, schedule=kept), target.name)
     was, client = recorded.options.get("client"), plan.options.get("client")
     if was != client:

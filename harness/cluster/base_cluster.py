@@ -103,7 +103,7 @@ class Nodes(abc.ABC):
 
     @property
     def view(self) -> MetadataView:
-        assert self._view is not None, "the cluster was started"
+        assert self._view is not None, "the cluster has been started"
         return self._view
 
     async def start(self) -> None:

@@ -117,7 +117,7 @@ class Registry:
         """``name`` distinguishes a harness's clusters; ``copy`` gets the same list (the run's
         own)."""
         owner = known(os.getpid(), "harness")
-        assert owner is not None, "this process exists"
+        assert owner is not None, "the running process exists"
         self._owner = owner
         self._folder = folder or state_folder()
         self._path = self._folder / f"{owner.pid}-{name}.json"

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from harness.simulation.byte_queue import ByteQueue
 from harness.simulation.interceptors import Deliver, Hold, Run
+from harness.simulation.kernel import SocketListener, SocketStack
+from harness.simulation.network import Link
 from harness.simulation.retransmission import Retransmission
 from harness.simulation.segment import FIN, PROBE, RST, SYN, Address, Segment, end_of
 

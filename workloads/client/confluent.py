@@ -55,7 +55,7 @@ class ConfluentClient(PlainClient):
         return self._writer
 
     def _reads(self) -> Reader:
-        assert self._reader is not None, "a process has keys assigned before it reads"
+        assert self._reader is not None, "partitions are assigned to a process before it reads"
         return self._reader
 
     async def _assign(self, keys: list[str]) -> str | None:

@@ -80,7 +80,7 @@ class Reader:
             key = self._names[topic, partition]
             offset = message.offset()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                assert offset is not None, "an end is somewhere"
+                assert offset is not None, "the end of a partition has an offset"
                 self.positions[key] = max(self.positions[key], offset)
                 continue
             if error is not None:

@@ -32,7 +32,7 @@ def _misleading(settings: Mapping[str, str]) -> str | None:
     for name in settings:
         for right, alias in ALIASES.items():
             if name == alias:
-                return f"{name}: write {right}"
+                return f"{name}: write {right} instead"
     return None
 
 

@@ -24,20 +24,20 @@ def refuse_cluster(plan: Plan) -> str | None:
     """
     factor = int(plan.options["replication_factor"])
     if factor > plan.brokers:
-        return f"--brokers: {factor} replicas need as many brokers"
+        return f"--brokers: {factor} replicas need at least {factor} brokers"
     isr_min = plan.broker.get("min.insync.replicas", "1")
     if plan.producer.get("acks") in ("all", "-1") and isr_min.isdecimal() and int(isr_min) > factor:
         return (
             f"--set broker.min.insync.replicas={isr_min}: a partition has {factor} replicas,"
-            " so that nothing would be acknowledged"
+            " so no record would be acknowledged"
         )
     placed = [int(number) for number in plan.options["replicas"]]
     if placed and len(placed) != factor:
-        return f"options: replicas={placed}: replication_factor is not {len(placed)}"
+        return f"options: replicas={placed}: must be {factor} brokers, as replication_factor"
     if len(set(placed)) < len(placed) or not set(placed) <= set(range(1, plan.brokers + 1)):
-        return f"options: replicas={placed}: brokers from 1 to {plan.brokers}, each once"
+        return f"options: replicas={placed}: must be different brokers from 1 to {plan.brokers}"
     if plan.options["client"] not in CLIENTS:
-        return f"options: client={plan.options['client']}: one of {', '.join(CLIENTS)}"
+        return f"options: client={plan.options['client']}: must be one of {', '.join(CLIENTS)}"
     _, refusal = CLIENTS[plan.options["client"]]
     return refusal(plan.producer, plan.consumer)
 

@@ -74,10 +74,10 @@ def refuse_transactions(plan: Plan) -> str | None:
     """Return why no transaction would be committed or none could be judged, or ``None``."""
     for name in SHARES:
         if name in plan.options and plan.options[name] > 1:
-            return f"options: {name}={plan.options[name]}: a share, from 0 to 1"
+            return f"options: {name}={plan.options[name]}: must be from 0 to 1"
     producer = plan.producer
     if "transactional.id" in producer:
-        return "--set producer.transactional.id: each process gets its own"
+        return "--set producer.transactional.id: each process gets its own from the workload"
     if producer.get("acks") not in ("all", "-1"):
         return f"--set producer.acks={producer.get('acks')}: a transaction needs acks=all"
     if producer.get("enable.idempotence") != "true":
@@ -87,14 +87,14 @@ def refuse_transactions(plan: Plan) -> str | None:
     if session_ms.isdecimal() and shortest_ms.isdecimal() and int(session_ms) < int(shortest_ms):
         return (
             f"--set consumer.session.timeout.ms={session_ms}: less than"
-            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would take a member"
+            f" broker.group.min.session.timeout.ms={shortest_ms}: no group would accept a member"
         )
     timeout_ms = producer.get("transaction.timeout.ms", "60000")
     longest_ms = plan.broker.get("transaction.max.timeout.ms", "900000")
     if timeout_ms.isdecimal() and longest_ms.isdecimal() and int(timeout_ms) > int(longest_ms):
         return (
             f"--set producer.transaction.timeout.ms={timeout_ms}: more than"
-            f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get an id"
+            f" broker.transaction.max.timeout.ms={longest_ms}: no producer would get a producer id"
         )
     if plan.options["client"] == RAW:  # it takes aiokafka's settings, and reads with aiokafka
         options = {**plan.options, "client": "aiokafka"}

@@ -22,7 +22,7 @@ from harness.app.cli.output import print_json
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
               help="judge by this setting instead of the plan's")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="for folders that cannot be written: DIR/judgements (results)")  # fmt: skip
+              help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
 @options.json_output
 def check(
     paths: tuple[Path, ...],

@@ -13,7 +13,7 @@ from harness.app.cli.output import print_json
     epilog=options.example("faultline clean", "faultline clean --results nightly"),
 )
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="also the temporary folders of the runs in there (results)")  # fmt: skip
+              help="also remove the temporary folders of runs in DIR (results)")  # fmt: skip
 @options.json_output
 def clean(results: Path, as_json: bool) -> None:
     """Remove what killed commands left behind.
@@ -28,5 +28,5 @@ def clean(results: Path, as_json: bool) -> None:
     if as_json:
         print_json(removed)
     else:
-        lines = leftovers.sentences(removed) or ["nothing was left"]
+        lines = leftovers.sentences(removed) or ["there was nothing to remove"]
         click.echo("\n".join(lines))

@@ -23,7 +23,7 @@ def cluster() -> None:
 )
 @options.plan_options
 @click.option("--port", type=int, metavar="N",
-              help="clients reach broker 1 at N, broker 2 at N+1, … (any)")  # fmt: skip
+              help="port of broker 1; broker 2 has N+1, and so on (any free ports)")  # fmt: skip
 @options.json_output
 def up(
     settings: tuple[str, ...],

@@ -47,14 +47,14 @@ def _status_of(arguments: Sequence[str] | None) -> int:
         click.echo("faultline: interrupted", err=True)
         status = FAILED
     except MemoryError:
-        status = fail("there is not enough memory (a limit of this shell? see ulimit -v)")
+        status = fail("there is not enough memory; ulimit -v shows whether this shell has a limit")
     except OSError as error:
         status = fail(str(error))
     except ImportError as error:  # numpy's message has many lines, and the reason in its last one
         reason = str(error).strip().splitlines() or ["unknown"]
         status = fail(f"a library cannot be loaded: {reason[-1]}")
     except SystemExit as error:  # a library called sys.exit with a status of its own
-        status = 0 if not error.code else fail(f"a library ended it with {error.code!r}")
+        status = 0 if not error.code else fail(f"a library called sys.exit({error.code!r})")
     except Exception as error:  # noqa: BLE001 - Python's own status for it, 1, means invalid
         click.echo(traceback.format_exc(), err=True)
         status = fail(f"{type(error).__name__}: {error}")

@@ -19,17 +19,17 @@ from harness.app.cli.output import fail, print_json
 )
 @click.argument("suite_file", type=click.Path(path_type=Path), metavar="SUITE.toml")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
-              help="JUnit XML for CI, beside the one in the gate's folder")  # fmt: skip
+              help="also write the JUnit XML to FILE, for CI")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="the gate's folder is made in DIR/gates (results)")  # fmt: skip
+              help="the gate's folder is created in DIR/gates (results)")  # fmt: skip
 @click.option("--keep", type=options.KEEP, metavar="N",
-              help="how many folders of passes are kept")  # fmt: skip
+              help="number of folders of valid cases to keep (the suite's number)")  # fmt: skip
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
-              help="plant this bug in every case, to try out the gate; repeatable")  # fmt: skip
+              help="plant this bug in every case, to test the gate; may be repeated")  # fmt: skip
 @click.option("--seed", type=options.SEED, metavar="N", help="the first seed of every matrix")
 @click.option("--require", multiple=True, metavar="TARGET",
-              help="this target is not optional, whatever the suite says; repeatable")  # fmt: skip
+              help="require this target, even if the suite does not; may be repeated")  # fmt: skip
 @options.json_output
 def gate(
     suite_file: Path,

@@ -61,19 +61,21 @@ def show(name: str, as_json: bool) -> None:
 )
 @click.argument("names", nargs=-1, metavar="[NAME …]")
 @click.option("--runs", type=options.COUNT, metavar="N",
-              help="how many seeds are drawn for each, at most (200)")  # fmt: skip
+              help="maximum number of seeds to draw for each mutant (200)")  # fmt: skip
 @click.option("--enough", type=options.COUNT, metavar="N",
-              help="no other is drawn once so many have found it (3)")  # fmt: skip
+              help="draw no more seeds after N runs that found the mutant (3)")  # fmt: skip
 @click.option("--seed", type=options.SEED, default=1, metavar="FIRST", help="the first seed (1)")
-@click.option("--scripted-only", is_flag=True, help="draw none: only each one's own schedule")
+@click.option(
+    "--scripted-only", is_flag=True, help="draw no seeds; run only each mutant's own schedule"
+)
 @click.option("--jobs", type=options.JOBS, metavar="N",
-              help="how many runs at a time (one for each core)")  # fmt: skip
+              help="number of runs at a time (one for each core)")  # fmt: skip
 @click.option("--examples", type=click.Path(path_type=Path), default="examples", metavar="DIR",
-              help="where mutants/ and plans/ are (examples)")  # fmt: skip
+              help="the folder that contains mutants/ and plans/ (examples)")  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path), default="docs", metavar="DIR",
-              help="where detection-matrix.md and its data are (docs)")  # fmt: skip
+              help="the folder of detection-matrix.md and its data (docs)")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="what is found is kept in DIR/searches (results)")  # fmt: skip
+              help="folders of runs with findings are kept in DIR/searches (results)")  # fmt: skip
 @options.json_output
 def score(
     names: tuple[str, ...],

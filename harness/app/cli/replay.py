@@ -20,13 +20,14 @@ from harness.app.refused import Refused
     ),
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--target", metavar="NAME", help="where to, instead of where it ran")
+@click.option("--target", metavar="NAME", help="run on this target instead of the recorded one")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N",
-              help="how many seeds a simulation of a red run on processes tries (10)")  # fmt: skip
+              help="seeds to try when a red run of another target is simulated (10)")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N",
-              help="how many of them at a time (one for each core)")  # fmt: skip
+              help="number of these simulations at a time (one for each core)")  # fmt: skip
 @options.judged_by
-@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR")
+@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+              help="the new run's folder is created in DIR (results)")  # fmt: skip
 @options.json_output
 def replay(
     folder: Path,
@@ -51,7 +52,8 @@ def replay(
         return _reproduce(folder, results, seeds, jobs, inline=inline, as_json=as_json)
     if seeds is not None or jobs is not None:
         raise Refused(
-            "--seeds and --jobs are for --target simulated of a run elsewhere whose verdict is red"
+            "--seeds and --jobs apply only to --target simulated, for an INVALID run of another"
+            " target"
         )
     calm = replay_.without_faults(plan)
     plan = calm or plan
@@ -61,7 +63,7 @@ def replay(
         click.echo(changed, err=True)
     resolved = plan_resolution.resolve(plan)
     if calm is not None:
-        click.echo("no fault was scheduled in this run; it is repeated without faults", err=True)
+        click.echo("this run has no scheduled faults, so it is repeated without faults", err=True)
     return run_plan(resolved, results, inline=inline, as_json=as_json)
 
 
@@ -81,7 +83,7 @@ def _reproduce(
     from harness.app.search import campaign
 
     if inline is False:
-        raise Refused("--spark: simulated runs of a recorded one are judged in this process")
+        raise Refused("--spark: simulations of a recorded run are always judged in this process")
     try:
         told = reproduce.run(
             folder,

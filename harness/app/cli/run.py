@@ -18,22 +18,41 @@ from harness.app.cli.output import fail
     ),
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
-@click.option("--workload", metavar="NAME", help="what to ask (idempotent); README names all")
-@click.option("--nemesis", metavar="A,B", help="what to break; none, or all that the target offers")
 @click.option(
-    "--time-limit", "time_limit_s", type=options.SECONDS, metavar="S", help="seconds of work (60)"
+    "--workload",
+    metavar="NAME",
+    help="the operations of the clients (idempotent); README.md lists all",
+)
+@click.option(
+    "--nemesis",
+    metavar="A,B",
+    help="kinds of faults to inject; none, or all that the target offers (all)",
+)
+@click.option(
+    "--time-limit",
+    "time_limit_s",
+    type=options.SECONDS,
+    metavar="S",
+    help="seconds that the workload runs (60)",
 )
 @click.option(
     "--rate",
     "rate_hz",
     type=options.RATE,
     metavar="HZ",
-    help="writes asked per second (the workload's own)",
+    help="writes per second (the workload's own rate)",
 )
-@click.option("--concurrency", type=int, metavar="N", help="logical clients at a time (5)")
-@click.option("--seed", type=options.SEED, metavar="N", help="of every random choice (0)")
+@click.option(
+    "--concurrency", type=int, metavar="N", help="number of logical clients at a time (5)"
+)
+@click.option("--seed", type=options.SEED, metavar="N", help="seed of all random choices (0)")
 @options.judged_by
-@click.option("--results", type=click.Path(path_type=Path), metavar="DIR", help="(results)")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="the run's folder is created in DIR (results)",
+)
 @options.plan_options
 @options.json_output
 def run(

@@ -20,25 +20,25 @@ from harness.app.cli.output import fail, print_json
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
 @click.option("--runs", type=options.COUNT, metavar="N",
-              help="how many at most (100; with --minutes, as many as fit)")  # fmt: skip
+              help="maximum number of runs (100; with --minutes, no maximum)")  # fmt: skip
 @click.option("--minutes", type=options.MINUTES, metavar="M",
-              help="no run begins after so many")  # fmt: skip
+              help="start no run after M minutes")  # fmt: skip
 @click.option("--jobs", type=options.JOBS, metavar="N",
-              help="how many runs at a time (one for each core)")  # fmt: skip
+              help="number of runs at a time (one for each core)")  # fmt: skip
 @click.option("--seed", type=options.SEED, default=1, metavar="FIRST", help="the first seed (1)")
-@click.option("--workload", metavar="NAME", help="what to ask, of all runs")
-@click.option("--nemesis", metavar="A,B", help="what to break, in all runs")
+@click.option("--workload", metavar="NAME", help="the workload of all runs")
+@click.option("--nemesis", metavar="A,B", help="the kinds of faults of all runs")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
-              help="plant this bug in every broker; repeatable")  # fmt: skip
+              help="plant this bug in every broker; may be repeated")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
-              help="a setting of all runs, by Kafka's name")  # fmt: skip
+              help="set KEY (Kafka's name) in all runs")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="the search's folder is made in DIR/searches (results)")  # fmt: skip
+              help="the search's folder is created in DIR/searches (results)")  # fmt: skip
 @click.option("--keep", type=options.KEEP, default=0, metavar="N",
-              help="how many folders of passes are kept (0)")  # fmt: skip
+              help="number of folders of valid runs to keep (0)")  # fmt: skip
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
-              help="at the end judge all histories once more, in one Spark job")  # fmt: skip
+              help="at the end, judge all histories again in one Spark job")  # fmt: skip
 @options.json_output
 def search(
     plan_file: Path | None,

@@ -17,13 +17,14 @@ from harness.app.cli.output import fail, print_json
     ),
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--anomaly", metavar="ID", help="which to keep (lost-write, or the first it shows)")
+@click.option("--anomaly", metavar="ID",
+              help="the anomaly that smaller plans must show (the most serious one)")  # fmt: skip
 @click.option("--minutes", type=options.MINUTES, metavar="M",
-              help="no trial begins after so many (10)")  # fmt: skip
+              help="start no trial after M minutes (10)")  # fmt: skip
 @click.option("--jobs", type=options.JOBS, metavar="N",
-              help="how many trials at a time (one for each core)")  # fmt: skip
+              help="number of trials at a time (one for each core)")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
-              help="the new folder is made in DIR/shrunk (results)")  # fmt: skip
+              help="the new folder is created in DIR/shrunk (results)")  # fmt: skip
 @options.json_output
 def shrink(
     folder: Path,

@@ -379,7 +379,7 @@ class Containers(ProxiedCluster):
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(HOST, self._published[self._doors[HARNESS, node]])
 
-    def _ended(self, end: Exit, state: State) -> None:
+    def _ended(self, end: Exit, state: ContainerState) -> None:
         if not self._expected_exits.cover(end, oom_killed=state.oom_killed):
             self.unexpected_exits.append(end)
 

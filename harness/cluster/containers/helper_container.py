@@ -63,7 +63,7 @@ class HelperContainers:
             await self._engine.call(api.remove_container, identity, force=True, v=True)
         text = said.decode(errors="replace").strip()
         if state.status != 0:
-            raise HelperError(f"{command[0]} ended with status {state.status}: {text}")
+            raise HelperError(f"{command[0]} exited with {state.status}: {text}")
         return text
 
     async def _state(self, identity: str) -> ContainerState:

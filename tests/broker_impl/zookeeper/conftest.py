@@ -83,5 +83,5 @@ async def suspend(site: Site, zk: ZooKeeper) -> None:
 
 
 async def suspended(zk: ZooKeeper) -> None:
-    while zk.state is State.CONNECTED:  # noqa: ASYNC110 - a callback would only set a flag
+    while zk.state is SessionState.CONNECTED:  # noqa: ASYNC110 - a callback would only set a flag
         await asyncio.sleep(0)

@@ -6,15 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker_impl.zookeeper.client import (
-    Check,
-    Create,
-    Delete,
-    MultiFailed,
-    SetData,
-    WatchEvent,
-    ZooKeeper,
-)
+from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
 from broker_impl.zookeeper.errors import (
     BadArguments,
     BadVersion,
@@ -25,6 +17,7 @@ from broker_impl.zookeeper.errors import (
     RuntimeInconsistency,
     ZooKeeperError,
 )
+from broker_impl.zookeeper.multi import Check, Create, Delete, MultiFailed, SetData
 from broker_impl.zookeeper.records import (
     EventType,
 )

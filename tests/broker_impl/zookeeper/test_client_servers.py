@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker_impl.zookeeper import client as client_module
 from broker_impl.zookeeper.client import (
     ZooKeeper,
 )
+from broker_impl.zookeeper.connection import Connection
 from broker_impl.zookeeper.errors import (
     ConnectionLoss,
     SessionExpired,
@@ -192,7 +192,7 @@ async def test_an_answer_to_a_handshake_that_was_given_up() -> None:
     accept the session again.
     """
     zk = ZooKeeper("h:1", session_timeout_ms=600, rng=random.Random(1))
-    connection = client_module._Connection(zk)
+    connection = Connection(zk)
     shaking = asyncio.create_task(connection.shake_hands(ConnectRequest(0, 0, 600, 0, b"", False)))
     await asyncio.sleep(0)
     shaking.cancel()  # the deadline passes, and in the same turn of the event loop …

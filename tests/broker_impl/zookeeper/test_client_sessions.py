@@ -5,11 +5,7 @@ import random
 
 import pytest
 
-from broker_impl.zookeeper.client import (
-    State,
-    WatchEvent,
-    ZooKeeper,
-)
+from broker_impl.zookeeper.client import SessionState, WatchEvent, ZooKeeper
 from broker_impl.zookeeper.errors import (
     ConnectionLoss,
     SessionExpired,
@@ -22,7 +18,7 @@ from tests.broker_impl.zookeeper.conftest import Site, suspend
 
 async def test_states_are_told_in_order(site: Site) -> None:
     """The states of a connection are reported in order, from connecting to closed."""
-    states: list[State] = []
+    states: list[SessionState] = []
     zk = await site.client(on_state=states.append)
     session_id = zk.session_id
     for _ in range(2):
@@ -32,12 +28,12 @@ async def test_states_are_told_in_order(site: Site) -> None:
     await zk.close()
     await asyncio.sleep(0)
     assert states == [
-        State.CONNECTED,
-        State.SUSPENDED,
-        State.CONNECTED,
-        State.SUSPENDED,
-        State.CONNECTED,
-        State.CLOSED,
+        SessionState.CONNECTED,
+        SessionState.SUSPENDED,
+        SessionState.CONNECTED,
+        SessionState.SUSPENDED,
+        SessionState.CONNECTED,
+        SessionState.CLOSED,
     ]
 
 
@@ -77,7 +73,7 @@ async def test_an_expired_session_is_final(site: Site, monkeypatch: pytest.Monke
 
     The session then stays expired.
     """
-    states: list[State] = []
+    states: list[SessionState] = []
     zk = await site.client(session_timeout_ms=200, on_state=states.append)
     witness = await site.client()
     await zk.create("/e", ephemeral=True)
@@ -87,22 +83,22 @@ async def test_an_expired_session_is_final(site: Site, monkeypatch: pytest.Monke
     monkeypatch.setattr(site.server, "admits", lambda host: False)
     await suspend(site, zk)
     assert await gone == WatchEvent(EventType.DELETED, "/e")
-    assert zk.state is State.SUSPENDED
+    assert zk.state is SessionState.SUSPENDED
     monkeypatch.setattr(site.server, "admits", admits)
     with pytest.raises(SessionExpired):
         await zk.connected()
     with pytest.raises(SessionExpired):
         await zk.get("/")
     await zk.close()
-    assert states == [State.CONNECTED, State.SUSPENDED, State.EXPIRED]
+    assert states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED]
 
 
 async def test_pings_keep_a_quiet_session(site: Site) -> None:
     """Pings keep the session of a client without requests alive, over one connection."""
-    states: list[State] = []
+    states: list[SessionState] = []
     zk = await site.client(session_timeout_ms=100, on_state=states.append)
     await asyncio.sleep(0.4)
-    assert states == [State.CONNECTED]
+    assert states == [SessionState.CONNECTED]
     assert site.server.pipeline.clients.keys() == {zk.session_id}
 
 
@@ -124,7 +120,7 @@ async def test_a_client_can_give_up_before_it_ever_connected() -> None:
     await zk.close()
     with pytest.raises(SessionExpired):
         await starting
-    assert zk.state is State.CLOSED
+    assert zk.state is SessionState.CLOSED
 
 
 async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:

@@ -262,7 +262,7 @@ def test_librdkafka_is_not_simulated() -> None:
 
 def test_nobody_plays_with_a_simulated_cluster() -> None:
     """``cluster up`` refuses the simulated target, whose time exists within a run only."""
-    with pytest.raises(Refused, match="--target simulated: its clusters live within a run"):
+    with pytest.raises(Refused, match="--target simulated: its clusters exist only within a run"):
         plan_resolution.standalone(Plan(target="simulated"))
 
 

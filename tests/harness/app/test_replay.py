@@ -67,9 +67,13 @@ def test_what_cannot_be_suffered_is_refused() -> None:
     """A fault that the target cannot inject, or an unknown target, is refused in one line."""
     power = ScheduledFault(id=9, at_s=2.0, duration_s=1.0, fault="power-loss", targets="controller")
     struck = msgspec.structs.replace(RAN, schedule=(KILL, power))
-    with pytest.raises(Refused, match=r"processes: it cannot suffer fault 9 \(power-loss\)"):
+    with pytest.raises(
+        Refused, match=r"processes: this target does not offer fault 9 \(power-loss\)"
+    ):
         replay.retarget(struck, "processes")
-    with pytest.raises(Refused, match="--target: no moon; there is processes, containers"):
+    with pytest.raises(
+        Refused, match="--target: there is no moon; available: processes, containers"
+    ):
         replay.retarget(RAN, "moon")
 
 
@@ -96,5 +100,5 @@ def test_a_fault_without_a_possible_target_is_refused(tmp_path: Path) -> None:
 
 def test_a_misspelt_target() -> None:
     """The refusal suggests the closest name."""
-    with pytest.raises(Refused, match=r"^--target: no proceses; did you mean processes\?"):
+    with pytest.raises(Refused, match=r"^--target: there is no proceses; did you mean processes\?"):
         replay.retarget(RAN, "proceses")

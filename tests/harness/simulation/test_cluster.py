@@ -22,8 +22,8 @@ def play(seed: int, repository: Path, **environment: str) -> dict[str, Any]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    judged: dict[str, Any] = json.loads(done.stdout)
+    return judged
 
 
 @pytest.mark.slow

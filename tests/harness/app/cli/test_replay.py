@@ -13,7 +13,7 @@ from tests.harness.app.cli.conftest import Call
     ("plan", "told_why"),
     [
         (Plan(), "no schedule"),
-        (Plan(schedule=(), producer={"sasl.password": "***"}), "a secret was masked"),
+        (Plan(schedule=(), producer={"sasl.password": "***"}), "a secret in this plan was masked"),
     ],
 )
 def test_a_plan_that_cannot_be_repeated_is_refused(

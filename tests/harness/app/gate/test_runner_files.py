@@ -50,12 +50,12 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for path in (pipe, link, tmp_path):
-        with pytest.raises(Refused, match="is there, and is no regular file"):
+        with pytest.raises(Refused, match="this path exists and is not a regular file"):
             carried_out(tmp_path, FakeRun(), junit_to=path)
     assert pipe.is_fifo()
     link.unlink()
     link.symlink_to(link)
-    with pytest.raises(Refused, match="is there, and is no regular file"):
+    with pytest.raises(Refused, match="this path exists and is not a regular file"):
         carried_out(tmp_path, FakeRun(), junit_to=link)
     link.unlink()
     link.symlink_to(there)
@@ -71,7 +71,7 @@ def test_a_suite_is_not_replaced_by_its_junit_file(tmp_path: Path) -> None:
     (tmp_path / "link.xml").symlink_to("suite.toml")
     asked = dataclasses.replace(load(tmp_path / "suite.toml"), inline=True)
     for name in ("suite.toml", "plan.toml", "link.xml"):
-        with pytest.raises(Refused, match="is a file of the suite itself"):
+        with pytest.raises(Refused, match="this file belongs to the suite itself"):
             carried_out(tmp_path, FakeRun(), asked, junit_to=tmp_path / name)
     assert (tmp_path / "suite.toml").stat().st_size
     assert (tmp_path / "plan.toml").stat().st_size

@@ -208,7 +208,7 @@ def test_a_search_that_was_broken_off_is_no_measurement(
         return msgspec.structs.replace(whole(*what), stopped="interrupted")
 
     monkeypatch.setattr(campaign, "run", run)
-    with pytest.raises(Interrupted, match="interrupted; rows that were whole by then are in"):
+    with pytest.raises(Interrupted, match="interrupted; the rows measured until then are in"):
         score(replace(asked, names=("a", "b"), runs=7))
     assert len(drawn) == 2
     assert matrix.read(asked.output) == first
