@@ -1,4 +1,4 @@
-"""None"""
+"""Brokers in one process: records reach every replica, leaders move, and requests are answered."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""None"""
+"""Connections of a server: the order of responses, failures of handlers, and malformed frames."""
 
 import asyncio
 import dataclasses

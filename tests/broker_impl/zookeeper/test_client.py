@@ -1,4 +1,4 @@
-"""None"""
+"""Operations of ZooKeeper's client, and the servers that it chooses."""
 
 import asyncio
 import random
