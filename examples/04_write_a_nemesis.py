@@ -9,13 +9,13 @@ import asyncio
 import random
 from typing import Any
 
+from model.capabilities.processes import CanPause
 from model.op import NEMESIS, Op
-from model.roles import CanPause
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 from nemesis.runner import Nemesis
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw a fault as data, so that a schedule can be stored, shrunk and replayed."""
     return Drawn("stutter", rng.uniform(0.5, 2.0), [rng.choice(shape.brokers)], {"times": 3})
 
@@ -61,7 +61,7 @@ class OneSet:
 
 
 async def main() -> None:
-    drawn = draw(random.Random(7), Shape(brokers=("broker-1", "broker-2", "broker-3")))
+    drawn = draw(random.Random(7), ClusterShape(brokers=("broker-1", "broker-2", "broker-3")))
     nemesis = Nemesis(OneSet(), [PACKAGE], random.Random(7))
     for phase in ("apply", "heal"):
         value = {"id": 1, "phase": phase, "targets": drawn.targets, "options": drawn.options}

@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from model import roles
-from model.roles import CanAdminister, CanKill, CanPause, Cluster, HasRoles, NodeId, Partition
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import CanAdminister, HasRoles, Partition
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 FAULTS = ("reassign", "elect-leaders")
 ENDS = ("stay", "back", "cancel")
@@ -59,12 +62,12 @@ class _Moved:
     cancels: bool
 
 
-def room(shape: Shape) -> bool:
+def room(shape: ClusterShape) -> bool:
     """Does the cluster have a second broker and a partition to move?"""
     return len(shape.brokers) > 1 and bool(shape.keys)
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw some partitions: half of the time, where there are any, those of coordinators."""
     options: dict[str, Any] = {"keys": rng.sample(shape.keys, rng.randint(1, len(shape.keys)))}
     if shape.coordinators and rng.random() < 0.5:
@@ -171,22 +174,22 @@ async def shift(cluster: Administered, wishes: Mapping[str, NodeId]) -> Shifted:
     )
 
 
-async def able(
+async def eligible(
     cluster: Administered,
     options: Mapping[str, Any],
     rng: random.Random,
     *,
-    but: Sequence[NodeId] = (),
+    excluding: Sequence[NodeId] = (),
 ) -> dict[str, NodeId]:
     """Choose a new leader for each selected partition: another in-sync replica that runs.
 
-    ``options`` select the partitions. The brokers in ``but`` are not chosen, and a partition
+    ``options`` select the partitions. The brokers in ``excluding`` are not chosen, and a partition
     without such a replica is left out.
     """
     standing = [node for node in cluster.brokers if await aim.stands(cluster, node)]
     found: dict[str, NodeId] = {}
     for each in await _struck(cluster, options, rng):
-        others = [n for n in each.isr if n in standing and n not in (each.leader, *but)]
+        others = [n for n in each.isr if n in standing and n not in (each.leader, *excluding)]
         if others:
             found[each.key] = rng.choice(others)
     return found
@@ -221,7 +224,7 @@ async def elected(
     while (waited_s := loop.time() - began_s) < WITHIN_S:
         if preferred and waited_s > 2 * CHOICE_S:
             return [f"{key} is to be led by {node}" for key, node in preferred.items()]
-        others = await able(cluster, options, rng)
+        others = await eligible(cluster, options, rng)
         wishes: dict[str, NodeId] = {}
         for each in await _struck(cluster, options, rng):
             followers = [node for node in each.target if node != each.leader]

@@ -12,7 +12,11 @@ the fault is only for schedules that are written by hand.
 import random
 from typing import Any, Protocol
 
-from model.roles import CanFlipBits, CanKill, CanPause, Cluster, Flip, HasRoles, NodeId
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.machines import CanFlipBits, Flip
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.package import Applied, Effect, Package
 

@@ -11,9 +11,13 @@ import asyncio
 import random
 from typing import Any, Protocol
 
-from model.roles import ZOOKEEPER, CanKill, CanPause, CanSetClock, Cluster, HasRoles, NodeId
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.machines import CanSetClock
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 FAULTS = ("clock-skew", "clock-jump")
 RATES = (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)
@@ -33,7 +37,7 @@ class Timed(Cluster, CanSetClock, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one node, for about the length of a session."""
     fault = rng.choice(FAULTS)
     if fault == "clock-skew":

@@ -13,19 +13,14 @@ import dataclasses
 import random
 from typing import Any, Protocol
 
-from model.roles import (
-    ZOOKEEPER,
-    CanCut,
-    CanDisconnect,
-    CanKill,
-    CanPause,
-    Cluster,
-    HasRoles,
-    NodeId,
-)
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.network import CanCut, CanDisconnect
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package
 
 ZOOKEEPERS = 0.1
 """The share of draws whose target is ZooKeeper."""
@@ -36,7 +31,7 @@ class Disconnectable(Cluster, CanDisconnect, CanCut, CanKill, CanPause, HasRoles
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one node; half of the time for longer than a session.
 
     The shorter durations leave room for the proof, which is measured while the node is already
@@ -85,14 +80,14 @@ async def apply(
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
-async def mend(cluster: Disconnectable, applied: Applied) -> None:
+async def restore(cluster: Disconnectable, applied: Applied) -> None:
     """Reconnect the targets."""
     await asyncio.gather(*map(cluster.reconnect, applied.targets))
 
 
 async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
     """Reconnect the targets; proved when they have a network, and answer unless down or paused."""
-    await mend(cluster, applied)
+    await restore(cluster, applied)
     off = [node for node in applied.targets if await cluster.is_disconnected(node)]
     if off:
         return Effect(False, f"still without a network: {', '.join(off)}")
@@ -112,6 +107,6 @@ PACKAGE = Package(
     heal=heal,
     strike=strike,
     measure=measure,
-    mend=mend,
+    restore=restore,
     states={"disconnect": "disconnected"},
 )

@@ -9,10 +9,13 @@ import asyncio
 import random
 from typing import Any, Protocol
 
-from model.roles import CanFillDisk, CanKill, CanPause, Cluster, HasRoles
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.machines import CanFillDisk
+from model.capabilities.processes import CanKill, CanPause
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 FULL_BYTES = 4096
 """A disk with at most one page of free space counts as full."""
@@ -26,7 +29,7 @@ class Fillable(Cluster, CanFillDisk, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker, for less than a session: it writes all the time and soon hits the limit."""
     duration_s = rng.uniform(0.2, 1.0) * shape.session_timeout_s
     return Drawn("disk-full", duration_s, aim.draw_one(rng, shape), overhead_s=OVERHEAD_S)

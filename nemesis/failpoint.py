@@ -10,7 +10,9 @@ import contextlib
 import random
 from typing import Any, Protocol
 
-from model.roles import CanHalt, CanKill, CanPause, Cluster, HasRoles
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.processes import CanBreakAtPoint, CanKill, CanPause
 from nemesis import targets as aim
 from nemesis.package import Applied, Effect, Package
 
@@ -19,7 +21,7 @@ WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 
 
-class Halting(Cluster, CanHalt, CanKill, CanPause, HasRoles, Protocol):
+class Halting(Cluster, CanBreakAtPoint, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -55,7 +57,7 @@ async def heal(cluster: Halting, applied: Applied) -> Effect:
 PACKAGE = Package(
     name="point",
     faults=("at-point",),
-    needs=(CanHalt, CanKill, CanPause, HasRoles),
+    needs=(CanBreakAtPoint, CanKill, CanPause, HasRoles),
     color="#393b79",
     lane="process",
     draw=None,

@@ -11,18 +11,13 @@ import itertools
 import random
 from typing import Any, Protocol
 
-from model.roles import (
-    CanAdminister,
-    CanCut,
-    CanKill,
-    CanPause,
-    CanRefuse,
-    Cluster,
-    HasRoles,
-)
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import CanAdminister, HasRoles
+from model.capabilities.network import CanCut, CanRefuse
+from model.capabilities.processes import CanKill, CanPause
 from nemesis import admin, partition
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 TIMES = (2, 4)
 """The range of the number of elections after the links are cut."""
@@ -39,12 +34,12 @@ class Parted(Cluster, CanAdminister, CanCut, CanRefuse, CanKill, CanPause, HasRo
     """The capabilities that this package needs from a cluster."""
 
 
-def room(shape: Shape) -> bool:
+def room(shape: ClusterShape) -> bool:
     """Are there three brokers and replicas: a first leader, and two unaware of each other?"""
     return min(len(shape.brokers), shape.replicas) > 2 and bool(shape.keys)
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw some partitions, for one election before the links are cut and several after it."""
     keys = rng.sample(shape.keys, rng.randint(1, len(shape.keys)))
     times, gap_s = rng.randint(*TIMES), round(rng.uniform(*GAP_S), 3)
@@ -79,7 +74,7 @@ async def apply(
     told = [first]
     for _ in range(int(options.get("times", 1))):
         await asyncio.sleep(float(options.get("gap_s", GAP_S[1])))
-        wishes = await admin.able(cluster, options, rng)
+        wishes = await admin.eligible(cluster, options, rng)
         shifted = await admin.shift(cluster, wishes)
         told.append([f"{key} by {wishes[key]}" for key in shifted.led])
     applied = partition.applied_cuts(nodes, lost)
@@ -98,6 +93,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=partition.heal,
-    mend=partition.mend,
+    restore=partition.restore,
     room=room,
 )

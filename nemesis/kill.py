@@ -9,16 +9,18 @@ import asyncio
 import random
 from typing import Any, Protocol
 
-from model.roles import CanKill, CanPause, Cluster, HasRoles
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.processes import CanKill, CanPause
 from nemesis import targets as aim
-from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, Applied, ClusterShape, Drawn, Effect, Package
 
 
 class Killable(Cluster, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker in most cases, and sometimes a majority or all of them at once."""
     down_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
     chance = rng.random()

@@ -10,25 +10,19 @@ fault affects a Produce request, whose batches have checksums of their own.
 
 import asyncio
 import contextlib
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from model.roles import (
-    CLIENTS,
-    ZOOKEEPER,
-    CanAdminister,
-    CanExpire,
-    CanKill,
-    CanMeddle,
-    CanPause,
-    Cluster,
-    HasRoles,
-    NodeId,
-)
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import CanAdminister, CanExpire, HasRoles
+from model.capabilities.network import CanInterceptMessages, Interception
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
 from nemesis import admin
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
@@ -41,7 +35,7 @@ ORDERS = (*["LeaderAndIsr"] * 3, "UpdateMetadata")
 
 The controller sends both equally often.
 """
-STIRS = (True, "leaders")
+REASONS = (True, "leaders")
 """What makes the controller send requests: the end of a broker's session, or new leaders."""
 AGAIN_SHARE = 0.9
 """The share of held controller requests after which the same controller sends another."""
@@ -59,27 +53,36 @@ DROPPED_SHARE = 0.5
 
 Controller requests have half this share.
 """
-USURPED_SHARE = 0.3
+REPLACED_SHARE = 0.3
 """The share of held controller requests whose controller is replaced before they are delivered."""
-USURPED_S = 2.0
+REPLACED_S = 2.0
 """How long it may take to replace a controller and for the next one to send its requests."""
-_DONE = {
+_DONE: Mapping[Interception, str] = {
     "hold-request": "the request is kept",
     "hold-response": "the answer is kept",
     "drop-response": "the answer is lost",
     "corrupt-request": "one bit of the request is turned over",
 }
+_INTERCEPTIONS: Mapping[tuple[str, str], Interception] = {
+    ("hold-request", "request"): "hold-request",
+    ("hold-request", "response"): "hold-response",
+    **dict.fromkeys(itertools.product(["drop-response"], PARTS), "drop-response"),
+    **dict.fromkeys(itertools.product(["corrupt-request"], PARTS), "corrupt-request"),
+}
+"""The interception of each fault, by ``part``."""
 CATCH_S = 3.0
 """How long a fault waits for a message at its targets, and then again at any broker."""
 LOOK_EVERY_S = 0.01
 OVERHEAD_S = 2.5
 
 
-class Meddled(Cluster, CanMeddle, CanExpire, CanAdminister, CanKill, CanPause, HasRoles, Protocol):
+class Intercepted(
+    Cluster, CanInterceptMessages, CanExpire, CanAdminister, CanKill, CanPause, HasRoles, Protocol
+):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one message to or from a broker, to be held for less or more than a session.
 
     A fault on a controller's request is drawn to be alone: if other brokers are down already, there
@@ -93,7 +96,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
         options = {"api": "Fetch", "from": "brokers", "or": [LAST_RESORT]}
     if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
         options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER}
-        options["stir"] = rng.choice(STIRS) if shape.replicas > 1 else True
+        options["stir"] = rng.choice(REASONS) if shape.replicas > 1 else True
     targets = aim.draw_one(rng, shape)
     alone = "stir" in options
     if not alone and rng.random() < CORRUPT_SHARE:
@@ -108,9 +111,9 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
         # A controller's request is late once a later one has been obeyed.
         options["part"] = rng.choice(("request", "request", *PARTS))
         duration_s = rng.uniform(1.0, 4.0) * shape.session_timeout_s
-        if options["part"] == "request" and rng.random() < USURPED_SHARE:
+        if options["part"] == "request" and rng.random() < REPLACED_SHARE:
             options["usurped"] = True
-            overhead_s += USURPED_S
+            overhead_s += REPLACED_S
         elif options["part"] == "request" and rng.random() < AGAIN_SHARE:
             low, high = AGAIN_S
             options["again_s"] = round(low * (high / low) ** rng.random(), 3)
@@ -119,7 +122,7 @@ def draw(rng: random.Random, shape: Shape) -> Drawn:
 
 
 async def apply(
-    cluster: Meddled, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Intercepted, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
 ) -> Applied:
     """Catch one message; proved when one was caught.
 
@@ -137,7 +140,7 @@ async def apply(
     part = options.get("part", "request")
     if part not in PARTS:
         raise ValueError(f"part = {part}: a message is a request or a response")
-    what = f"hold-{part}" if fault == "hold-request" else fault
+    what = _INTERCEPTIONS[fault, part]
     asks = options.get("from", CLIENTS)
     nodes = await aim.resolve(cluster, targets, rng)
     message = None
@@ -150,43 +153,43 @@ async def apply(
         links = await _links(cluster, asking, answering, rng)
         if not links:
             continue
-        number = await cluster.meddle(links, apis, what)
-        former = await _stir(cluster, options.get("stir", False), links[0], rng)
+        number = await cluster.intercept(links, apis, what)
+        former = await _provoke_orders(cluster, options.get("stir", False), links[0], rng)
         message = await _caught(cluster, number)
         if message is not None:
             if "again_s" in options:
                 await asyncio.sleep(float(options["again_s"]))
-                await _stir(cluster, options.get("stir", False), links[0], rng, former)
+                await _provoke_orders(cluster, options.get("stir", False), links[0], rng, former)
             break
-        await cluster.let_go(number)
+        await cluster.release(number)
     kept = _Caught(number, bool(options.get("usurped", False)))
     if message is None:
         return Applied(nodes, Effect(False, f"no {' or '.join((api, *others))} came"), None)
     return Applied(nodes, Effect(True, f"{message}: {_DONE[what]}"), kept)
 
 
-async def heal(cluster: Meddled, applied: Applied) -> Effect:
+async def heal(cluster: Intercepted, applied: Applied) -> Effect:
     """Deliver the held message; proved when no message is held any more."""
     if applied.undo is None:
         return Effect(True, "nothing was caught")
-    number, usurped = applied.undo
+    number, replace_controller = applied.undo
     held = await cluster.is_held(number)
-    if usurped and held:
+    if replace_controller and held:
         controller = await cluster.controller()
         if controller is not None and await cluster.expire_session(controller):
-            await asyncio.sleep(USURPED_S)
-    await cluster.let_go(number)
+            await asyncio.sleep(REPLACED_S)
+    await cluster.release(number)
     still = await cluster.is_held(number)
     return Effect(not still, "kept still" if still else "let go" if held else "nothing was kept")
 
 
 class _Caught(NamedTuple):
     number: int
-    usurped: bool
+    replace_controller: bool
 
 
-async def _stir(
-    cluster: Meddled,
+async def _provoke_orders(
+    cluster: Intercepted,
     how: Any,
     link: tuple[NodeId, NodeId],
     rng: random.Random,
@@ -199,7 +202,7 @@ async def _stir(
     session of a broker that is not at either end of the link is ended instead.
     """
     if how == "leaders":
-        wishes = wishes or await admin.able(cluster, {}, rng, but=link[1:])
+        wishes = wishes or await admin.eligible(cluster, {}, rng, excluding=link[1:])
         led = {each.key: each.leader for each in await cluster.partitions()}
         shifted = await admin.shift(cluster, wishes)
         if shifted.led:
@@ -213,7 +216,7 @@ async def _stir(
 
 
 async def _links(
-    cluster: Meddled, asks: str, answering: Sequence[NodeId], rng: random.Random
+    cluster: Intercepted, asks: str, answering: Sequence[NodeId], rng: random.Random
 ) -> list[tuple[NodeId, NodeId]]:
     if ZOOKEEPER in answering:
         raise ValueError("ZooKeeper speaks a protocol of its own: no message of its can be told")
@@ -226,7 +229,7 @@ async def _links(
     return [(one, other) for other in answering for one in askers if one != other]
 
 
-async def _caught(cluster: Meddled, number: int) -> str | None:
+async def _caught(cluster: Intercepted, number: int) -> str | None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(CATCH_S):
             while (message := await cluster.caught(number)) is None:  # noqa: ASYNC110 - it is seen from outside
@@ -238,7 +241,7 @@ async def _caught(cluster: Meddled, number: int) -> str | None:
 PACKAGE = Package(
     name="messages",
     faults=FAULTS,
-    needs=(CanMeddle, CanExpire, CanAdminister, CanKill, CanPause, HasRoles),
+    needs=(CanInterceptMessages, CanExpire, CanAdminister, CanKill, CanPause, HasRoles),
     color="#f7b6d2",
     lane="network",
     draw=draw,

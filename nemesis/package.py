@@ -8,11 +8,11 @@ from typing import Any, Generic, Literal, TypeVar
 from model.roles import NodeId
 
 Lane = Literal["process", "network", "admin"]
-Piece = TypeVar("Piece")
+Resource = TypeVar("Resource")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ClusterShape:
     """The facts about the cluster on which a draw depends."""
 
     brokers: tuple[NodeId, ...]
@@ -79,21 +79,21 @@ class Applied:
     """Nodes that other faults keep down while this one is healed: the heal does not start them."""
 
 
-class Broken(Generic[Piece]):
+class UndoList(Generic[Resource]):
     """The parts that a fault has broken, for example links; each is restored once.
 
     However often the fault is healed, a part is restored no second time: another fault may have
     broken the same part, and that fault restores it itself.
     """
 
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self.pieces = tuple(pieces)
-        self._left = list(self.pieces)
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self.resources = tuple(resources)
+        self._left = list(self.resources)
 
-    async def mend(self, mend: Callable[[Piece], Awaitable[None]]) -> None:
+    async def restore(self, restore: Callable[[Resource], Awaitable[None]]) -> None:
         """Restore the remaining parts in order; if one raises, it and the parts after it remain."""
         while self._left:
-            await mend(self._left[0])
+            await restore(self._left[0])
             del self._left[0]
 
 
@@ -108,7 +108,7 @@ class Package:
     color: str
     lane: Lane
     """At most one fault of a lane is active at a time; faults of different lanes may overlap."""
-    draw: Callable[[random.Random, Shape], Drawn] | None
+    draw: Callable[[random.Random, ClusterShape], Drawn] | None
     """Draw a fault; ``None`` if the package is only for schedules written by hand."""
     apply: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]]
     """(cluster, fault, targets, options, rng): apply the fault, and measure its effect."""
@@ -126,7 +126,7 @@ class Package:
 
     It changes nothing, and may be called again while the fault lasts.
     """
-    mend: Callable[[Any, Applied], Awaitable[None]] | None = None
+    restore: Callable[[Any, Applied], Awaitable[None]] | None = None
     """The first half of ``heal``, if measuring takes long: remove the effect.
 
     ``heal`` after it does not remove anything a second time, and measures.
@@ -139,7 +139,7 @@ class Package:
     """
     weight: float = 1.0
     """The weight of this package in draws among the packages of its lane."""
-    room: Callable[[Shape], bool] = lambda shape: True
+    room: Callable[[ClusterShape], bool] = lambda shape: True
     """May the package be drawn for such a cluster? No correct cluster survives some faults."""
 
     def fits(self, cluster: object) -> bool:

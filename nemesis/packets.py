@@ -9,19 +9,14 @@ import dataclasses
 import random
 from typing import Any, Protocol
 
-from model.roles import (
-    CLIENTS,
-    CanCut,
-    CanDropPackets,
-    CanKill,
-    CanPause,
-    Cluster,
-    HasRoles,
-    NodeId,
-)
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.network import CanCut, CanDropPackets
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import CLIENTS, NodeId
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import NOT_MEASURED, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package
 
 SHARE = (0.1, 0.4)
 """The range from which the share of lost packets is drawn."""
@@ -32,7 +27,7 @@ class Leaky(Cluster, CanDropPackets, CanCut, CanKill, CanPause, HasRoles, Protoc
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker, long enough for some retransmissions to be lost as well."""
     options = {"share": round(rng.uniform(*SHARE), 2)}
     duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
@@ -80,14 +75,14 @@ async def apply(
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
-async def mend(cluster: Leaky, applied: Applied) -> None:
+async def restore(cluster: Leaky, applied: Applied) -> None:
     """Remove the rules."""
     await asyncio.gather(*map(cluster.pass_packets, applied.targets))
 
 
 async def heal(cluster: Leaky, applied: Applied) -> Effect:
     """Remove the rules; proved when they are gone and running nodes answer."""
-    await mend(cluster, applied)
+    await restore(cluster, applied)
     counts = await asyncio.gather(*map(cluster.packets_dropped, applied.targets))
     left = [n for n, count in zip(applied.targets, counts, strict=True) if count is not None]
     if left:
@@ -108,6 +103,6 @@ PACKAGE = Package(
     heal=heal,
     strike=strike,
     measure=measure,
-    mend=mend,
+    restore=restore,
     states={"drop-packets": "losing packets"},
 )

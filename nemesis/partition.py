@@ -14,20 +14,14 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from model.roles import (
-    CLIENTS,
-    ZOOKEEPER,
-    CanCut,
-    CanKill,
-    CanPause,
-    CanRefuse,
-    Cluster,
-    HasRoles,
-    NodeId,
-)
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.network import CanCut, CanRefuse
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
 from nemesis import overlap, verification
 from nemesis import targets as aim
-from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package, UndoList
 
 Cut = tuple[NodeId, NodeId]
 
@@ -49,7 +43,7 @@ class Cuttable(Cluster, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw any partition, mostly long enough for a session to expire, sometimes not quite."""
     several = len(shape.brokers) > 1
     fault = rng.choice(FAULTS if several else ("partition-zookeeper", "partition-clients"))
@@ -148,7 +142,7 @@ async def strike(
         pairs = sorted({(min(cut), max(cut)) for cut in lost})
         for pair in pairs:
             await cluster.refuse(*pair)
-        return Applied(nodes, NOT_MEASURED, ("down", Broken(pairs)))
+        return Applied(nodes, NOT_MEASURED, ("down", UndoList(pairs)))
     for cut in lost:
         await cluster.cut(*cut)
     return applied_cuts(nodes, lost)
@@ -156,7 +150,7 @@ async def strike(
 
 def applied_cuts(nodes: tuple[NodeId, ...], lost: Sequence[Cut]) -> Applied:
     """Return the fault of links that have been cut, for :func:`measure` and :func:`heal`."""
-    return Applied(nodes, NOT_MEASURED, ("cut", Broken(lost)))
+    return Applied(nodes, NOT_MEASURED, ("cut", UndoList(lost)))
 
 
 async def measure(cluster: Cuttable, applied: Applied) -> Effect:
@@ -166,8 +160,8 @@ async def measure(cluster: Cuttable, applied: Applied) -> Effect:
     """
     way, broken = applied.undo
     if way == "down":
-        return await _measure_down(cluster, broken.pieces)
-    lost = broken.pieces
+        return await _measure_down(cluster, broken.resources)
+    lost = broken.resources
     links, refused = overlap.split(
         cluster, lost, lambda faults: faults.refused or faults.disconnected
     )
@@ -200,13 +194,13 @@ async def apply(
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
-async def mend(cluster: Cuttable, applied: Applied) -> None:
+async def restore(cluster: Cuttable, applied: Applied) -> None:
     """Restore the links that this fault has cut or closed."""
     way, broken = applied.undo
     if way == "down":
-        await broken.mend(lambda pair: cluster.accept(*pair))
+        await broken.restore(lambda pair: cluster.accept(*pair))
     else:
-        await broken.mend(lambda cut: cluster.heal(*cut))
+        await broken.restore(lambda cut: cluster.heal(*cut))
 
 
 async def heal(cluster: Cuttable, applied: Applied) -> Effect:
@@ -214,9 +208,9 @@ async def heal(cluster: Cuttable, applied: Applied) -> Effect:
 
     Links to nodes that are down, and links that other faults keep from answering, do not count.
     """
-    await mend(cluster, applied)
+    await restore(cluster, applied)
     way, broken = applied.undo
-    pieces = broken.pieces
+    pieces = broken.resources
     if way == "down":
         links, hidden = overlap.split(cluster, pieces, lambda faults: faults.refused)
         refused = await asyncio.gather(*(cluster.is_refused(*pair) for pair in links))
@@ -253,6 +247,6 @@ PACKAGE = Package(
     heal=heal,
     strike=strike,
     measure=measure,
-    mend=mend,
+    restore=restore,
     weight=3.0,  # this package has many kinds of faults
 )

@@ -9,9 +9,11 @@ import asyncio
 import random
 from typing import Any, Protocol
 
-from model.roles import CanKill, CanPause, Cluster, HasRoles
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.processes import CanKill, CanPause
 from nemesis import targets as aim
-from nemesis.package import FROZEN, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import FROZEN, Applied, ClusterShape, Drawn, Effect, Package
 
 SETTLE_S = 1.0
 """How long a signal may take: it takes effect at once, except in a process inside a system call."""
@@ -21,7 +23,7 @@ class Pausable(Cluster, CanPause, CanKill, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker; half of the time for longer than its session."""
     longer = rng.random() < 0.5
     sessions = rng.uniform(1.5, 2.5) if longer else rng.uniform(0.2, 0.7)

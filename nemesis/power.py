@@ -21,18 +21,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from model.roles import (
-    ZOOKEEPER,
-    CanKill,
-    CanLosePower,
-    CanPause,
-    Cluster,
-    HasHealth,
-    HasRoles,
-    NodeId,
-)
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasHealth, HasRoles
+from model.capabilities.machines import CanLosePower
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
-from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, Applied, ClusterShape, Drawn, Effect, Package
 
 ZOOKEEPERS = 0.15
 """The share of draws whose target is ZooKeeper."""
@@ -73,12 +68,12 @@ class Powered(Cluster, CanLosePower, CanKill, CanPause, HasRoles, HasHealth, Pro
     """The capabilities that this package needs from a cluster."""
 
 
-def room(shape: Shape) -> bool:
+def room(shape: ClusterShape) -> bool:
     """Is one machine fewer than ``min.insync.replicas``, or does a power loss cost no record?"""
     return shape.min_isr > 1 or shape.synced
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one machine, with no other fault active, for less or more than its session."""
     options: dict[str, Any] = {"spare": not shape.synced}
     if rng.random() < WITHIN:

@@ -11,10 +11,13 @@ import random
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from model.roles import CanKill, CanPause, CanSqueeze, Cluster, HasRoles, NodeId, Strain
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.processes import CanKill, CanLimitResources, CanPause, ResourceUsage
+from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 FAULTS = ("squeeze-cpu", "squeeze-memory")
 
@@ -36,11 +39,11 @@ OVERHEAD_S = {"squeeze-cpu": 4.0, "squeeze-memory": 10.0}
 """The time to wait for throttling, to lower the memory limit, and to start a killed broker."""
 
 
-class Squeezable(Cluster, CanSqueeze, CanKill, CanPause, HasRoles, Protocol):
+class Squeezable(Cluster, CanLimitResources, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker, for less or more than its session, with no other fault active.
 
     A broker with hardly any CPU may answer no probe in time, so that no link to it can be proved
@@ -74,26 +77,26 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
-        return Applied(nodes, Effect(False, "no target was running"))
-    squeeze = _squeeze_cpu if fault == "squeeze-cpu" else _squeeze_memory
+        return Applied(nodes, Effect(False, "nobody was up"))
+    squeeze = _limit_cpu if fault == "squeeze-cpu" else _limit_memory
     squeezed = await asyncio.gather(*(squeeze(cluster, node, options) for node in running))
     effect = _all([effect for effect, _ in squeezed])
     limits = {node: limits for node, (_, limits) in zip(running, squeezed, strict=True)}
     return Applied(tuple(running), effect, limits)
 
 
-async def _squeeze_cpu(
+async def _limit_cpu(
     cluster: Squeezable, node: NodeId, options: dict[str, Any]
 ) -> tuple[Effect, Limits]:
     cpus = float(options["cpus"])
-    before = await cluster.strain(node)
-    await cluster.squeeze_cpu(node, cpus)
+    before = await cluster.resource_usage(node)
+    await cluster.limit_cpu(node, cpus)
 
-    def bites(now: Strain) -> bool:
+    def bites(now: ResourceUsage) -> bool:
         in_force = 0 < now.cpus <= cpus * 1.01
         return in_force and now.throttled_periods > before.throttled_periods
 
-    now = await verification.until(lambda: cluster.strain(node), bites)
+    now = await verification.until(lambda: cluster.resource_usage(node), bites)
     throttled = now.throttled_periods - before.throttled_periods
     how = (
         f"{node}: limited to {_spoken(now.cpus)} CPUs, throttled in {throttled} periods since then"
@@ -101,31 +104,31 @@ async def _squeeze_cpu(
     return Effect(bites(now), how), (cpus, 0)
 
 
-async def _squeeze_memory(
+async def _limit_memory(
     cluster: Squeezable, node: NodeId, options: dict[str, Any]
 ) -> tuple[Effect, Limits]:
-    before = now = await cluster.strain(node)
+    before = now = await cluster.resource_usage(node)
     headroom = int(options["headroom_bytes"])
     limit: float = 0
 
     def is_killed() -> bool:
         return now.oom_killed and not before.oom_killed
 
-    def bites(now: Strain) -> bool:
+    def bites(now: ResourceUsage) -> bool:
         in_force = 0 < now.memory_bytes < (before.memory_bytes or math.inf)
         return in_force and (is_killed() or now.memory_met > before.memory_met)
 
-    async def looked_at() -> Strain:
+    async def looked_at() -> ResourceUsage:
         nonlocal now
-        now = await cluster.strain(node)
+        now = await cluster.resource_usage(node)
         return now
 
-    async def drawn_closer() -> Strain:
+    async def drawn_closer() -> ResourceUsage:
         nonlocal headroom, limit
         for _ in range(2):  # the kernel's reserve for the node is known after the first round
             if now.memory_used_bytes and not bites(now):  # otherwise the node is down
                 limit = min(now.memory_used_bytes + headroom, now.memory_bytes or math.inf)
-                await cluster.squeeze_memory(node, int(limit))
+                await cluster.limit_memory(node, int(limit))
             await looked_at()
         headroom //= CLOSER
         return now
@@ -150,21 +153,21 @@ async def heal(cluster: Squeezable, applied: Applied) -> Effect:
     return _all(
         await asyncio.gather(
             *(
-                _release(cluster, node, was, kept_down=node in applied.kept_down)
+                _lift_limits(cluster, node, was, kept_down=node in applied.kept_down)
                 for node, was in limits.items()
             )
         )
     )
 
 
-async def _release(
+async def _lift_limits(
     cluster: Squeezable, node: NodeId, squeezed: Limits, *, kept_down: bool
 ) -> Effect:
-    await cluster.release(node)
+    await cluster.lift_limits(node)
     started = not kept_down and not await cluster.is_running(node)
     if started:
         await cluster.start_node(node)
-    running, now = await cluster.is_running(node), await cluster.strain(node)
+    running, now = await cluster.is_running(node), await cluster.resource_usage(node)
     wide = all(
         limit == 0 or limit > was
         for limit, was in zip((now.cpus, now.memory_bytes), squeezed, strict=True)
@@ -186,7 +189,7 @@ def _spoken(limit: float) -> str:
 PACKAGE = Package(
     name="squeeze",
     faults=FAULTS,
-    needs=(CanSqueeze, CanKill, CanPause, HasRoles),
+    needs=(CanLimitResources, CanKill, CanPause, HasRoles),
     color="#e377c2",
     lane="process",
     draw=draw,

@@ -8,9 +8,11 @@ after a timeout.
 import random
 from typing import Any, Protocol
 
-from model.roles import CanPause, CanRestart, Cluster, HasRoles
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.processes import CanPause, CanRestart
 from nemesis import targets as aim
-from nemesis.package import DOWN, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, Applied, ClusterShape, Drawn, Effect, Package
 
 WHOLE_TIMEOUT_S = 4.0
 """How long a rolling restart waits for the cluster to recover before the next broker."""
@@ -23,7 +25,7 @@ class Restartable(Cluster, CanRestart, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker in most cases, and sometimes all in a row."""
     if rng.random() < 0.25 and len(shape.brokers) > 1:
         order = rng.sample(shape.brokers, len(shape.brokers))

@@ -9,28 +9,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from model.capabilities.cluster import Cluster
+from model.capabilities.machines import CanFillDisk, CanLosePower, CanSetClock, CanSlowDisk
+from model.capabilities.network import CanCut, CanDisconnect, CanDropPackets, CanInterceptMessages
+from model.capabilities.processes import CanBreakAtPoint, CanLimitResources, CanPause
 from model.op import Op
-from model.roles import (
-    CanCut,
-    CanDisconnect,
-    CanDropPackets,
-    CanFillDisk,
-    CanHalt,
-    CanLosePower,
-    CanMeddle,
-    CanPause,
-    CanSetClock,
-    CanSlowDisk,
-    CanSqueeze,
-    Cluster,
-    NodeId,
-)
+from model.roles import NodeId
 from nemesis.package import DOWN, Applied, Effect, Package
 
 log = logging.getLogger(__name__)
 
 
-class _Broken(NamedTuple):
+class _Active(NamedTuple):
     """An active fault."""
 
     package: Package
@@ -54,7 +44,7 @@ class Nemesis:
         self._cluster = cluster
         self._rng = rng
         self._by_fault = {fault: package for package in packages for fault in package.faults}
-        self._broken: dict[int, _Broken] = {}
+        self._active: dict[int, _Active] = {}
 
     async def invoke(self, op: Op, acted: Callable[[], None] = _unheard) -> Op:
         """Apply, measure or heal a fault; return its resolved targets and its measured effect.
@@ -82,19 +72,19 @@ class Nemesis:
 
         A heal that fails does not prevent the others.
         """
-        for number, broken in reversed(list(self._broken.items())):
+        for number, broken in reversed(list(self._active.items())):
             heal = functools.partial(self._heal, number, None, _unheard)
             await _try_to(f"fault {number} ({broken.fault})", heal)
         if isinstance(self._cluster, CanCut):
-            await _try_to("the cut links", self._cluster.heal_all)
-        if isinstance(self._cluster, CanHalt):
-            await _try_to("the breakpoints", self._cluster.all_go_on)
-        if isinstance(self._cluster, CanMeddle):
-            await _try_to("the held messages", self._cluster.let_all_go)
+            await _try_to("the links", self._cluster.heal_all)
+        if isinstance(self._cluster, CanBreakAtPoint):
+            await _try_to("the points", self._cluster.all_go_on)
+        if isinstance(self._cluster, CanInterceptMessages):
+            await _try_to("the messages", self._cluster.release_all)
         if isinstance(self._cluster, Cluster):
-            for what, mend in _leftovers(self._cluster):
+            for what, restore in _leftovers(self._cluster):
                 for node in self._cluster.nodes:
-                    await _try_to(f"{what} of {node}", functools.partial(mend, node))
+                    await _try_to(f"{what} of {node}", functools.partial(restore, node))
 
     async def _apply(self, op: Op, acted: Callable[[], None]) -> tuple[Any, Effect]:
         package = self._by_fault.get(op.f)
@@ -103,7 +93,7 @@ class Nemesis:
         options = op.value.get("options") or {}
         strike = package.strike or package.apply
         applied = await strike(self._cluster, op.f, op.value["targets"], options, self._rng)
-        self._broken[op.value["id"]] = _Broken(package, op.f, applied)
+        self._active[op.value["id"]] = _Active(package, op.f, applied)
         if package.strike is not None:
             return await self._measure(op.value["id"], applied.targets, acted)
         return list(applied.targets), applied.effect
@@ -112,9 +102,9 @@ class Nemesis:
         self, number: int, targets: Any, acted: Callable[[], None]
     ) -> tuple[Any, Effect]:
         """Measure the effect of an active fault."""
-        if number not in self._broken:
+        if number not in self._active:
             return targets, Effect(False, "not broken")
-        package, _, applied = self._broken[number]
+        package, _, applied = self._active[number]
         effect = applied.effect
         acted()
         if package.measure is not None:
@@ -124,17 +114,17 @@ class Nemesis:
     async def _heal(
         self, number: int, targets: Any, acted: Callable[[], None]
     ) -> tuple[Any, Effect]:
-        if number not in self._broken:
+        if number not in self._active:
             return targets, Effect(False, "not broken")
-        package, fault, applied = self._broken[number]
+        package, fault, applied = self._active[number]
         kept = self._kept(number, package.states.get(fault))
         mine = dataclasses.replace(
             applied,
             targets=tuple(node for node in applied.targets if node not in kept),
             kept_down=frozenset(self._kept(number, DOWN)),
         )
-        if package.mend is not None:
-            await package.mend(self._cluster, mine)
+        if package.restore is not None:
+            await package.restore(self._cluster, mine)
             acted()
         effect = await package.heal(self._cluster, mine)
         if kept:
@@ -142,24 +132,24 @@ class Nemesis:
             how = f"{effect.how}; {others} {package.states[fault]}"
             effect = Effect(effect.proved, how)
         if effect.proved:
-            self._broken.pop(number, None)
+            self._active.pop(number, None)
         return list(applied.targets), effect
 
     def _kept(self, number: int, state: str | None) -> dict[NodeId, int]:
         """Return the targets that other faults keep in a state, with the number of such a fault."""
-        mine = self._broken[number].applied.targets
+        mine = self._active[number].applied.targets
         return {
             node: other
-            for other, (package, fault, applied) in self._broken.items()
+            for other, (package, fault, applied) in self._active.items()
             if other != number and state is not None and package.states.get(fault) == state
             for node in applied.targets
             if node in mine
         }
 
 
-async def _try_to(what: str, mend: Callable[[], Awaitable[object]]) -> None:
+async def _try_to(what: str, restore: Callable[[], Awaitable[object]]) -> None:
     try:
-        await mend()
+        await restore()
     except Exception as error:
         said, *_ = [*str(error).splitlines(), ""]
         log.error("%s could not be healed: %s: %s", what, type(error).__name__, said)
@@ -174,9 +164,9 @@ def _leftovers(cluster: Any) -> Iterator[tuple[str, Callable[[NodeId], Awaitable
     if isinstance(cluster, CanDisconnect):
         yield "the network", cluster.reconnect
     if isinstance(cluster, CanDropPackets):
-        yield "the packet loss", cluster.pass_packets
-    if isinstance(cluster, CanSqueeze):
-        yield "the resource limits", cluster.release
+        yield "the packets", cluster.pass_packets
+    if isinstance(cluster, CanLimitResources):
+        yield "the limits", cluster.lift_limits
     if isinstance(cluster, CanFillDisk):
         yield "the full disk", cluster.free_disk
     if isinstance(cluster, CanSlowDisk):

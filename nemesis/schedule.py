@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from model.plan import ScheduledFault
 from model.roles import NodeId
-from nemesis.package import Drawn, Lane, Package, Shape
+from nemesis.package import ClusterShape, Drawn, Lane, Package
 
 QUIET_START_S = 5.0
 """No fault is applied before the cluster has settled: it would show nothing."""
@@ -28,7 +28,7 @@ SECONDS_PER_FAULT = 7.0
 KINDS = 3
 """The faults of a schedule come from at least this many packages, if there are so many."""
 
-MOMENTS = 0.5
+TRIGGERED = 0.5
 """The share of faults that wait for an operation of a client, if the workload offers some."""
 
 OPERATORS = {1: 0.3, 2: 0.6}
@@ -37,24 +37,24 @@ OPERATORS = {1: 0.3, 2: 0.6}
 LANES: tuple[Lane, ...] = ("process", "network", "admin")
 
 
-class Temper(NamedTuple):
+class DrawSettings(NamedTuple):
     """Settings of the draw.
 
     The schedule of a seed must not change under the defaults, also when a setting is added.
     """
 
-    calm: float = 1.0
+    pause_scale: float = 1.0
     """Stretches the pauses between faults, and makes additional pauses more likely."""
-    grudge: float = 0.0
+    repeat_target_p: float = 0.0
     """How likely a fault on one broker targets the same one as the previous such fault."""
-    weight: float = 0.0
+    exclusive_p: float = 0.0
     """How likely a period consists of one fault that must be alone.
 
     Such faults mostly take too long for the time that other faults have left in a period.
     """
 
 
-EVEN = Temper()
+EVEN = DrawSettings()
 
 
 def draw(
@@ -68,20 +68,20 @@ def draw(
     acknowledged: bool = True,
     replicas: int = 3,
     asked: Sequence[str] = ("Produce", "Fetch"),
-    moments: Sequence[str] = (),
+    trigger_ops: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
     synced: bool = False,
-    temper: Temper = EVEN,
+    draw_settings: DrawSettings = EVEN,
 ) -> tuple[ScheduledFault, ...]:
     """Draw a schedule: the same one for the same arguments, and empty if no package may be drawn.
 
-    ``moments`` are operations of clients; some faults are applied when such an operation begins.
+    ``trigger_ops`` are operations of clients; some faults are applied when one of them begins.
     ``asked`` are APIs that clients call again and again. ``time_limit_s`` is that of the workload;
     every fault is over before it. If time allows, the schedule has enough faults of enough kinds to
     be meaningful (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that have fewer are repeated.
     """
-    shape = Shape(
+    shape = ClusterShape(
         brokers=tuple(brokers),
         keys=tuple(keys),
         coordinators=tuple(coordinators),
@@ -102,10 +102,10 @@ def draw(
     best: list[tuple[float, str, Drawn]] = []
     for attempt in range(200):
         rng = random.Random(f"{seed}/{attempt}")
-        faults = _drawn(rng, packages, shape, start_s, end_s, temper)
+        faults = _drawn(rng, packages, shape, start_s, end_s, draw_settings)
         drawn = sorted(faults, key=lambda item: item[0])
-        if temper.grudge:
-            drawn = list(_again(rng, drawn, brokers, temper.grudge))
+        if draw_settings.repeat_target_p:
+            drawn = list(_again(rng, drawn, brokers, draw_settings.repeat_target_p))
         enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
         if enough or len(drawn) > len(best):
             best = drawn
@@ -119,29 +119,29 @@ def draw(
             duration_s=round(fault.duration_s, 3),
             fault=fault.fault,
             targets=fault.targets,
-            options=fault.options | _moment(rng, moments),
+            options=fault.options | _trigger(rng, trigger_ops),
         )
         for number, (at_s, _, fault) in enumerate(best, start=1)
     )
 
 
-def _moment(rng: random.Random, moments: Sequence[str]) -> dict[str, Any]:
+def _trigger(rng: random.Random, trigger_ops: Sequence[str]) -> dict[str, Any]:
     """Return the option ``when`` for some faults: the operation that triggers them."""
-    return {"when": rng.choice(moments)} if moments and rng.random() < MOMENTS else {}
+    return {"when": rng.choice(trigger_ops)} if trigger_ops and rng.random() < TRIGGERED else {}
 
 
 def _again(
     rng: random.Random,
     drawn: Sequence[tuple[float, str, Drawn]],
     brokers: Sequence[NodeId],
-    grudge: float,
+    repeat_target_p: float,
 ) -> Iterator[tuple[float, str, Drawn]]:
     """Yield the same faults, some of them with the targets of the fault before them."""
     ones = {(broker,) for broker in brokers}
     last: Any = None
     for at_s, package, fault in drawn:
         is_one = isinstance(fault.targets, str) or tuple(fault.targets) in ones
-        if is_one and last is not None and rng.random() < grudge:
+        if is_one and last is not None and rng.random() < repeat_target_p:
             fault = dataclasses.replace(fault, targets=last)
         if is_one:
             last = fault.targets
@@ -151,25 +151,25 @@ def _again(
 def _drawn(
     rng: random.Random,
     packages: Sequence[Package],
-    shape: Shape,
+    shape: ClusterShape,
     start_s: float,
     end_s: float,
-    temper: Temper,
+    draw_settings: DrawSettings,
 ) -> Iterator[tuple[float, str, Drawn]]:
-    calm = temper.calm
+    pause_scale = draw_settings.pause_scale
     weights = {package.name: rng.uniform(0.25, 1.0) for package in packages}
     lanes = [lane for lane in LANES if any(package.lane == lane for package in packages)]
     beside: list[Lane] = ["admin"] if lanes[-1] == "admin" and len(lanes) > 1 else []
     lanes = [lane for lane in lanes if lane not in beside]
     at_s = start_s
     while at_s < end_s:
-        if at_s > start_s and rng.random() < QUIET_PERIODS * calm:
+        if at_s > start_s and rng.random() < QUIET_PERIODS * pause_scale:
             at_s += rng.uniform(3.0, 6.0)
-        if temper.weight and rng.random() < temper.weight:
+        if draw_settings.exclusive_p and rng.random() < draw_settings.exclusive_p:
             heavy = _alone(rng, packages, shape, end_s - at_s)
             if heavy is not None:
                 yield at_s, *heavy
-                at_s += heavy[1].takes_s + rng.uniform(2.0, 4.0) * calm
+                at_s += heavy[1].takes_s + rng.uniform(2.0, 4.0) * pause_scale
                 continue
         until_s = min(end_s, at_s + rng.uniform(8.0, 14.0))
         busy = rng.choice([lanes, lanes, lanes[:1], lanes[-1:]])
@@ -180,14 +180,14 @@ def _drawn(
             mine = [package for package in packages if package.lane == lane]
             loose = [package for package in mine if rng.random() < weights[package.name]]
             loose = loose or [rng.choice(mine)]
-            for fault in _lane(rng, loose, shape, at_s, until_s, calm, alone=len(busy) == 1):
+            for fault in _lane(rng, loose, shape, at_s, until_s, pause_scale, alone=len(busy) == 1):
                 yield fault
                 over_s = max(over_s, fault[0] + fault[2].takes_s)
-        at_s = over_s + rng.uniform(2.0, 4.0) * calm
+        at_s = over_s + rng.uniform(2.0, 4.0) * pause_scale
 
 
 def _alone(
-    rng: random.Random, packages: Sequence[Package], shape: Shape, room_s: float
+    rng: random.Random, packages: Sequence[Package], shape: ClusterShape, room_s: float
 ) -> tuple[str, Drawn] | None:
     """Draw a fault that must be alone and for which there is time, preferably one that takes long.
 
@@ -209,10 +209,10 @@ def _alone(
 def _lane(
     rng: random.Random,
     packages: Sequence[Package],
-    shape: Shape,
+    shape: ClusterShape,
     from_s: float,
     until_s: float,
-    calm: float,
+    pause_scale: float,
     *,
     alone: bool,
 ) -> Iterator[tuple[float, str, Drawn]]:
@@ -227,4 +227,4 @@ def _lane(
         if (alone or not fault.alone) and over_s < until_s:
             yield at_s, package.name, fault
             at_s = over_s
-        at_s += rng.uniform(0.5, 2.0) * calm
+        at_s += rng.uniform(0.5, 2.0) * pause_scale

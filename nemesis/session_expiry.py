@@ -11,9 +11,12 @@ import random
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from model.roles import CanExpire, CanKill, CanPause, Cluster, HasHealth, HasRoles, NodeId
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import CanExpire, HasHealth, HasRoles
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 RETURN_S = 5.0
 """How long a broker may take to register again."""
@@ -27,7 +30,7 @@ class Expirable(Cluster, CanExpire, CanKill, CanPause, HasRoles, HasHealth, Prot
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker; the fault itself takes no time.
 
     No other fault is active, because a broker that is cut off may have no session.

@@ -10,9 +10,13 @@ import math
 import random
 from typing import Any, Protocol
 
-from model.roles import CanKill, CanPause, CanSlowDisk, Cluster, HasRoles, NodeId
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.machines import CanSlowDisk
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, Drawn, Effect, Package, Shape
+from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
 
 SECONDS = (0.0005, 0.01)
 """The range from which the delay is drawn."""
@@ -25,7 +29,7 @@ class Sluggish(Cluster, CanSlowDisk, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker, for about the length of a session."""
     low, high = SECONDS
     options = {"seconds": round(low * (high / low) ** rng.random(), 4)}

@@ -11,11 +11,15 @@ import random
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.network import CanCut, CanSlow
+from model.capabilities.processes import CanKill, CanPause
 from model.link_faults import LinkFaults
-from model.roles import CanCut, CanKill, CanPause, CanSlow, Cluster, HasRoles, NodeId
+from model.roles import NodeId
 from nemesis import overlap, partition, verification
 from nemesis import targets as aim
-from nemesis.package import NOT_MEASURED, Applied, Broken, Drawn, Effect, Package, Shape
+from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package, UndoList
 
 LATENCY_S = (0.02, 0.2)
 """The range from which the latency is drawn."""
@@ -25,7 +29,7 @@ class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker whose messages to its peers, to ZooKeeper, or to both are slow."""
     parties = [["brokers"], ["brokers", "zookeeper"]] if len(shape.brokers) > 1 else []
     options = {
@@ -49,7 +53,7 @@ async def strike(
     latency_s = options["latency_s"]
     for link in links:
         await cluster.slow(*link, latency_s)
-    return Applied(nodes, NOT_MEASURED, (Broken(links), latency_s))
+    return Applied(nodes, NOT_MEASURED, (UndoList(links), latency_s))
 
 
 async def measure(cluster: Slowable, applied: Applied) -> Effect:
@@ -58,7 +62,7 @@ async def measure(cluster: Slowable, applied: Applied) -> Effect:
     That is the requested latency or, if it is more, what all faults on the link add together.
     """
     broken, latency_s = applied.undo
-    links, hidden = overlap.split(cluster, broken.pieces, lambda faults: faults.is_silent)
+    links, hidden = overlap.split(cluster, broken.resources, lambda faults: faults.is_silent)
     due_s = [max(latency_s, cluster.link_faults(*link).slowness_s) for link in links]
     took = await verification.told(
         lambda: asyncio.gather(*(cluster.round_trip_s(*link) for link in links))
@@ -66,7 +70,7 @@ async def measure(cluster: Slowable, applied: Applied) -> Effect:
     answered = [seconds for seconds in took if seconds is not None]
     quickest = min(answered, default=0.0)
     how = (
-        f"{len(answered)} of {len(broken.pieces)} probes answered, none before"
+        f"{len(answered)} of {len(broken.resources)} probes answered, none before"
         f" {quickest * 1000:.0f} ms"
     )
     if hidden:
@@ -85,10 +89,10 @@ async def apply(
     return dataclasses.replace(applied, effect=await measure(cluster, applied))
 
 
-async def mend(cluster: Slowable, applied: Applied) -> None:
+async def restore(cluster: Slowable, applied: Applied) -> None:
     """Remove the latency of this fault from the links."""
     broken, latency_s = applied.undo
-    await broken.mend(lambda link: cluster.quicken(link[0], link[1], latency_s))
+    await broken.restore(lambda link: cluster.quicken(link[0], link[1], latency_s))
 
 
 async def heal(cluster: Slowable, applied: Applied) -> Effect:
@@ -98,16 +102,16 @@ async def heal(cluster: Slowable, applied: Applied) -> Effect:
     other faults keep from being measured do not count. A busy machine may delay a probe by itself,
     so the quickest of several probes counts.
     """
-    await mend(cluster, applied)
+    await restore(cluster, applied)
     broken, latency_s = applied.undo
     links: Sequence[overlap.Link] = ()
     hidden: Sequence[overlap.Link] = ()
-    quickest = dict.fromkeys(broken.pieces, math.inf)
+    quickest = dict.fromkeys(broken.resources, math.inf)
 
     async def late() -> list[overlap.Link]:
         nonlocal links, hidden
         standing = [
-            link for link in broken.pieces if await aim.stands(cluster, _answers(cluster, link))
+            link for link in broken.resources if await aim.stands(cluster, _answers(cluster, link))
         ]
         links, hidden = overlap.split(cluster, standing, _hides)
         due_s = {link: latency_s + cluster.link_faults(*link).slowness_s for link in links}
@@ -121,10 +125,10 @@ async def heal(cluster: Slowable, applied: Applied) -> Effect:
         return [link for link in links if quickest[link] == math.inf]
 
     left = await verification.until(late, lambda late: not late)
-    how = f"{len(links) - len(left)} of {len(broken.pieces)} links are quicker than the latency"
+    how = f"{len(links) - len(left)} of {len(broken.resources)} links are quicker than the latency"
     if hidden:
         how += f", {len(hidden)} are cut, lossy or slow by other faults"
-    if deaf := len(broken.pieces) - len(links) - len(hidden):
+    if deaf := len(broken.resources) - len(links) - len(hidden):
         how += f", {deaf} lead to nodes that are down"
     return Effect(not left, how)
 
@@ -151,5 +155,5 @@ PACKAGE = Package(
     heal=heal,
     strike=strike,
     measure=measure,
-    mend=mend,
+    restore=restore,
 )

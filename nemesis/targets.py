@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from model.roles import Coordinated, NodeId
 from model.text import brief
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 
 CONTROLLER = "controller"
 NOT_CONTROLLER = "not-controller"
@@ -35,7 +35,7 @@ class Inhabited(Protocol):
     async def coordinator(self, of: Coordinated, name: str) -> NodeId | None: ...
 
 
-def draw_one(rng: random.Random, shape: Shape) -> Any:
+def draw_one(rng: random.Random, shape: ClusterShape) -> Any:
     """Draw one broker, by id or by role."""
     kinds = ["node", "node", CONTROLLER, *(["leader"] * 2 if shape.keys else [])]
     kinds += ["coordinator"] * 4 if shape.coordinators else []

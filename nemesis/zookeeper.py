@@ -8,9 +8,12 @@ import dataclasses
 import random
 from typing import Any, Protocol
 
-from model.roles import ZOOKEEPER, CanKill, CanPause, Cluster, HasRoles
+from model.capabilities.cluster import Cluster
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.processes import CanKill, CanPause
+from model.roles import ZOOKEEPER
 from nemesis import kill, pause
-from nemesis.package import DOWN, FROZEN, Applied, Drawn, Effect, Package, Shape
+from nemesis.package import DOWN, FROZEN, Applied, ClusterShape, Drawn, Effect, Package
 
 FAULTS = ("kill-zookeeper", "pause-zookeeper")
 
@@ -19,7 +22,7 @@ class Headless(Cluster, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
-def draw(rng: random.Random, shape: Shape) -> Drawn:
+def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw an absence of less or more than a session.
 
     No other fault is active, because meanwhile no link to ZooKeeper can be proved cut.
@@ -39,8 +42,8 @@ async def apply(
 
 async def heal(cluster: Headless, applied: Applied) -> Effect:
     """Start ZooKeeper after a kill, resume it after a pause: each fault removes its own effect."""
-    mend = kill.heal if applied.undo == "kill-zookeeper" else pause.heal
-    return await mend(cluster, applied)
+    restore = kill.heal if applied.undo == "kill-zookeeper" else pause.heal
+    return await restore(cluster, applied)
 
 
 PACKAGE = Package(

@@ -365,8 +365,8 @@ WORKLOAD = Workload(
     final=read_to_ends,
     client=client,
     op_timeout_s=op_timeout_s,
-    topics=first_partitions,
-    coordinators=transactional.coordinators,
-    moments=("txn",),
+    topics=idempotent.first_keys,
+    coordinators=transactions.coordinators,
+    trigger_ops=("txn",),
     vary=vary,
 )

@@ -383,7 +383,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=topics,
     coordinators=coordinators,
-    asked=lambda plan: (*transactional.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
-    moments=("txn", "subscribe", "leave"),
+    asked=lambda plan: (*transactions.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
+    trigger_ops=("txn", "subscribe", "leave"),
     vary=vary,
 )

@@ -211,7 +211,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=first_partitions,
     coordinators=coordinators,
-    asked=lambda plan: transactional.ASKED,
-    moments=("txn", "init"),
+    asked=transactions.WORKLOAD.asked,
+    trigger_ops=("txn", "init"),
     vary=vary,
 )

@@ -336,6 +336,6 @@ WORKLOAD = Workload(
     topics=first_partitions,
     coordinators=coordinators,
     asked=asked,
-    moments=("commit",),
+    trigger_ops=("commit",),
     vary=vary,
 )

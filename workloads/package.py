@@ -52,7 +52,7 @@ class Workload:
     """
     asked: Callable[[Plan], tuple[str, ...]] = lambda plan: ("Produce", "Fetch")
     """The APIs that its clients call again and again, whatever happens; faults may wait for one."""
-    moments: tuple[str, ...] = ()
+    trigger_ops: tuple[str, ...] = ()
     """The operations that may trigger faults, which then are applied in the middle of one."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}
     """Draws what a search varies of this workload only.

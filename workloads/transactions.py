@@ -320,6 +320,6 @@ WORKLOAD = Workload(
     topics=first_partitions,
     coordinators=coordinators,
     asked=lambda plan: ASKED,
-    moments=("txn",),
+    trigger_ops=("txn",),
     vary=vary,
 )

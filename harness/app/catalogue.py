@@ -11,8 +11,8 @@ from harness.cluster.processes.process_cluster import Processes
 from harness.cluster.simulated import simulated_cluster
 from harness.cluster.simulated.simulated_cluster import Simulated
 from model import options
+from model.capabilities.cluster import Cluster
 from model.plan import Plan
-from model.roles import Cluster
 from nemesis import (
     admin,
     bit_flip,

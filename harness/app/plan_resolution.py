@@ -25,7 +25,7 @@ from model.plan import Plan, ScheduledFault
 from model.roles import ZOOKEEPER, broker
 from model.text import brief
 from nemesis import schedule, targets
-from nemesis.schedule import EVEN, Temper
+from nemesis.schedule import EVEN, DrawSettings
 
 ALL = "all"
 NONE = "none"
@@ -142,7 +142,7 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
         raise Refused(f"the plan: {error}".replace("`$.", "`")) from None
 
 
-def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) -> Plan:
+def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: bool = False) -> Plan:
     """Return the plan with everything that is needed to run it again, including the drawn faults.
 
     Raises :class:`Refused`, also if faults are requested but none can be drawn: the verdict could
@@ -181,9 +181,9 @@ def resolve(plan: Plan, temper: Temper = EVEN, *, may_be_quiet: bool = False) ->
     except BadSetting as error:
         raise Refused(str(error)) from None
     if resolved.schedule is None:
-        resolved = msgspec.structs.replace(resolved, schedule=_draw(resolved, temper))
+        resolved = msgspec.structs.replace(resolved, schedule=_draw(resolved, draw_settings))
         if resolved.nemesis and not resolved.schedule and not may_be_quiet:
-            raise Refused(too_quiet(resolved, temper))
+            raise Refused(too_quiet(resolved, draw_settings))
         return resolved
     if resolved.nemesis and not resolved.schedule and not may_be_quiet:
         raise Refused(
@@ -213,13 +213,13 @@ def _check_numbers(plan: Plan) -> None:
         raise Refused(f"--seed {brief(plan.seed)}: must fit into 64 bits")
 
 
-def too_quiet(plan: Plan, temper: Temper = EVEN) -> str:
+def too_quiet(plan: Plan, draw_settings: DrawSettings = EVEN) -> str:
     """Return why no fault is drawn, and with which time limit one would be."""
     names_ = ", ".join(plan.nemesis)
     for limit_s in LONGER_S:
         if limit_s > plan.time_limit_s:
             longer = msgspec.structs.replace(plan, time_limit_s=limit_s)
-            if _draw(longer, temper):
+            if _draw(longer, draw_settings):
                 return (
                     f"--time-limit {plan.time_limit_s:g}: too short for any fault of {names_} (seed"
                     f" {plan.seed}); {limit_s:g} seconds are enough, or write --nemesis none"
@@ -388,14 +388,14 @@ def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
+def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]:
     workload = catalogue.WORKLOADS[plan.workload]
     return schedule.draw(
         [catalogue.NEMESES[name] for name in plan.nemesis],
         brokers=tuple(broker(number) for number in range(1, plan.brokers + 1)),
         keys=workload.topics(plan),
         coordinators=workload.coordinators(plan),
-        moments=workload.moments,
+        trigger_ops=workload.trigger_ops,
         acknowledged=plan.producer.get("acks") != "0",
         replicas=int(plan.options["replication_factor"]),
         asked=workload.asked(plan),
@@ -404,7 +404,7 @@ def _draw(plan: Plan, temper: Temper) -> tuple[ScheduledFault, ...]:
         session_timeout_s=settings.session_timeout_s(plan.broker),
         min_isr=settings.min_isr(plan.brokers, plan.broker),
         synced=settings.is_synced(plan.broker),
-        temper=temper,
+        draw_settings=draw_settings,
     )
 
 

@@ -30,9 +30,9 @@ from harness.app.judgements import Judged
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.engine.recorder import Recorder
-from harness.engine.test_run import run_test
+from harness.engine.test_run import carry_out
+from model.capabilities.cluster import Cluster, HasData
 from model.plan import Plan
-from model.roles import Cluster, HasData
 from nemesis.runner import Nemesis
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from harness.app.progress import Screen
 from harness.cluster.simulated import simulated_cluster
 from harness.engine.progress import Tally
 from harness.simulation.clock import EPOCH_S
+from model.capabilities.cluster import Cluster
 from model.plan import Plan
-from model.roles import Cluster
 
 Make = Callable[..., Cluster]
 """Creates the cluster of a plan."""

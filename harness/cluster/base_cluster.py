@@ -21,8 +21,9 @@ from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.polling import EVERY_S, until
 from model import roles
+from model.capabilities.control_plane import Partition
 from model.plan import Plan
-from model.roles import ZOOKEEPER, Coordinated, NodeId, Partition
+from model.roles import ZOOKEEPER, Coordinated, NodeId
 
 Result = TypeVar("Result")
 Answers = Mapping[str, str]

@@ -6,8 +6,8 @@ The event belongs to the nemesis and has no invocation. Checkers report it: a br
 import asyncio
 
 from harness.engine.recorder import Recorder
+from model.capabilities.cluster import Cluster, HasExits
 from model.op import CRASH, NEMESIS
-from model.roles import Cluster, HasExits
 
 LOOK_S = 0.5
 

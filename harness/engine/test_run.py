@@ -17,9 +17,9 @@ from harness.engine.faults import Faults, Nemesis
 from harness.engine.interpreter import Interpreter
 from harness.engine.progress import Tally
 from harness.engine.recorder import Recorder
+from model.capabilities.cluster import Cluster
 from model.op import NEMESIS, RECOVER
 from model.plan import Plan
-from model.roles import Cluster
 from workloads.package import Workload
 
 RECOVERY_TIMEOUT_S = 60.0

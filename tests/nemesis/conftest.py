@@ -8,11 +8,17 @@ from dataclasses import replace
 import pytest
 
 from model import roles
+from model.capabilities.control_plane import Partition
+from model.capabilities.machines import Flip
+from model.capabilities.network import Interception
+from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
-from model.roles import ZOOKEEPER, Coordinated, Flip, NodeId, Partition, Strain
+from model.roles import ZOOKEEPER, Coordinated, NodeId
 from nemesis import admin, clock, disk, messages, power, session_expiry, verification
 
 DISK_BYTES = 64 << 20
+APIS = ("Produce", "Fetch", "LeaderAndIsr", "UpdateMetadata", "Metadata")
+POINTS = ("here", "there")
 
 
 class FakeCluster:
@@ -221,26 +227,26 @@ class FakeCluster:
         self._may_fail("disk_free_bytes")
         return self.free[node]
 
-    async def squeeze_cpu(self, node: NodeId, cpus: float) -> None:
+    async def limit_cpu(self, node: NodeId, cpus: float) -> None:
         self.limits[node] = (cpus, self.limits[node][1])
-        self._may_fail("squeeze_cpu")
+        self._may_fail("limit_cpu")
 
-    async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
+    async def limit_memory(self, node: NodeId, bytes_: int) -> None:
         self.limits[node] = (self.limits[node][0], bytes_)
-        self._may_fail("squeeze_memory")
+        self._may_fail("limit_memory")
 
-    async def release(self, node: NodeId) -> None:
-        self._may_fail("release")
-        self.log.append(f"release {node}")
+    async def lift_limits(self, node: NodeId) -> None:
+        self._may_fail("lift_limits")
+        self.log.append(f"lift_limits {node}")
         self.limits[node] = (0.0, 0)
 
-    async def strain(self, node: NodeId) -> Strain:
+    async def resource_usage(self, node: NodeId) -> ResourceUsage:
         cpus, memory_bytes = self.limits[node]
         if cpus and not self.immortal:
             self.throttled[node] += 1
         if 0 < memory_bytes < self.used[node] + self.wants and not self.immortal:
             self.met[node] += 1
-        return Strain(
+        return ResourceUsage(
             cpus=cpus,
             memory_bytes=memory_bytes,
             throttled_periods=self.throttled[node],
@@ -316,8 +322,12 @@ class FakeCluster:
         self.registered[node] = None if self.homeless else before + 1
         return True
 
-    async def meddle(
-        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    @classmethod
+    def apis(cls) -> Sequence[str]:
+        return APIS
+
+    async def intercept(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
     ) -> int:
         self.log.append(
             f"{what} {','.join(apis)} {' '.join(f'{one}>{other}' for one, other in links)}"
@@ -335,12 +345,16 @@ class FakeCluster:
     async def is_held(self, number: int) -> bool:
         return number in self.held
 
-    async def let_go(self, number: int) -> None:
-        self._may_fail("let_go")
+    async def release(self, number: int) -> None:
+        self._may_fail("release")
         self.held.discard(number)
 
-    async def let_all_go(self) -> None:
+    async def release_all(self) -> None:
         self.held.clear()
+
+    @classmethod
+    def breakpoints(cls) -> Sequence[str]:
+        return POINTS
 
     async def halt(self, node: NodeId, point: str) -> None:
         self.halts.add((node, point))

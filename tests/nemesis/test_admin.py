@@ -8,7 +8,7 @@ import pytest
 
 from model.roles import broker
 from nemesis import admin
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -187,14 +187,16 @@ async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> Non
 def test_draws() -> None:
     """Both faults and all ends are drawn; elections only with several replicas."""
     rng = random.Random(3)
-    shape = Shape(tuple(map(broker, range(1, 4))), KEYS, coordinators=("group-coordinator:g",))
+    shape = ClusterShape(
+        tuple(map(broker, range(1, 4))), KEYS, coordinators=("group-coordinator:g",)
+    )
     faults = [admin.draw(rng, shape) for _ in range(100)]
     assert {fault.fault for fault in faults} == set(admin.FAULTS)
     ends = {fault.options["end"] for fault in faults if fault.fault == "reassign"}
     assert ends == set(admin.ENDS)
     assert {"internal" in fault.options for fault in faults} == {True, False}
-    alone = Shape(shape.brokers, KEYS, replicas=1)
+    alone = ClusterShape(shape.brokers, KEYS, replicas=1)
     assert {admin.draw(rng, alone).fault for _ in range(50)} == {"reassign"}
     assert admin.room(alone)
-    assert not admin.room(Shape(("broker-1",), KEYS))
-    assert not admin.room(Shape(shape.brokers))
+    assert not admin.room(ClusterShape(("broker-1",), KEYS))
+    assert not admin.room(ClusterShape(shape.brokers))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import clock
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 
@@ -77,7 +77,7 @@ async def test_a_clock_that_stays_wrong_is_not_healed(
 @given(seed=st.integers(0))
 def test_draws(seed: int) -> None:
     """A wrong rate is drawn, or a jump of at most an hour."""
-    fault = clock.draw(random.Random(seed), Shape(("broker-1",)))
+    fault = clock.draw(random.Random(seed), ClusterShape(("broker-1",)))
     if fault.fault == "clock-skew":
         assert fault.options["rate"] != 1.0
     else:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import disk
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import DISK_BYTES, FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -123,7 +123,7 @@ async def test_a_heal_that_failed_can_be_repeated(
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
     """One broker is drawn, for at most a session."""
-    shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
     fault = disk.draw(random.Random(seed), shape)
     assert fault.fault == "disk-full"
     assert 0.19 <= fault.duration_s / session_s <= 1.01

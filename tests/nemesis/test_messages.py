@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import messages
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -113,7 +113,7 @@ async def test_an_order_of_a_controller_that_was_replaced(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller's session ends once, before its held request is delivered."""
-    monkeypatch.setattr(messages, "USURPED_S", 0.0)
+    monkeypatch.setattr(messages, "REPLACED_S", 0.0)
     cluster.traffic = {("broker-1", "broker-3")}
     options = {"api": "LeaderAndIsr", "from": "controller", "usurped": True}
     before = dict(cluster.registered)
@@ -185,7 +185,7 @@ async def test_nonsense_is_an_error(
 @given(seed=st.integers(0), brokers=st.integers(1, 3))
 def test_draws(seed: int, brokers: int) -> None:
     """A periodic message is drawn, or a controller's request, alone and with a reason."""
-    shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
+    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
     fault = messages.draw(random.Random(seed), shape)
     assert fault.alone is bool(fault.options.get("stir"))
     if fault.options.get("stir"):
@@ -206,7 +206,7 @@ def test_draws(seed: int, brokers: int) -> None:
 
 def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
     """With ``acks=0`` no fault waits for the response to a Produce."""
-    shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), acknowledged=False)
+    shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), acknowledged=False)
     drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
     answers = [each for each in drawn if each.fault != "corrupt-request"]
     assert {each.options["api"] for each in answers} == {"Fetch", *messages.ORDERS}
@@ -217,7 +217,7 @@ def test_what_is_asked_is_the_workloads() -> None:
     """The workload's APIs are drawn equally often, and fetches only if there are followers."""
     brokers = ("broker-1", "broker-2", "broker-3")
     for replicas in (1, 3):
-        shape = Shape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)
+        shape = ClusterShape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)
         drawn = Counter(
             (each.options["api"], each.options["from"])
             for each in (messages.draw(random.Random(seed), shape) for seed in range(1000))
@@ -230,7 +230,7 @@ def test_what_is_asked_is_the_workloads() -> None:
 
 def test_all_are_drawn() -> None:
     """Each fault on messages has its share."""
-    shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",))
+    shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",))
     drawn = Counter(messages.draw(random.Random(seed), shape).fault for seed in range(1000))
     assert set(drawn) == set(messages.FAULTS)
     assert min(drawn.values()) >= 20

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nemesis import partition
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -163,12 +163,12 @@ async def test_a_mend_that_fails_goes_on_where_it_stopped(
 def test_draw_knows_every_kind() -> None:
     """All kinds are drawn, each with links; a single broker loses ZooKeeper or clients."""
     rng = random.Random(5)
-    drawn = [partition.draw(rng, Shape(THREE, ("x-0",))) for _ in range(300)]
+    drawn = [partition.draw(rng, ClusterShape(THREE, ("x-0",))) for _ in range(300)]
     assert {fault.fault for fault in drawn} == set(partition.FAULTS)
     for fault in drawn:
         nodes = fault.targets if isinstance(fault.targets, list) else [B]
         assert partition.cuts(fault.fault, nodes, fault.options, THREE)
-    lone = [partition.draw(rng, Shape((A,))) for _ in range(50)]
+    lone = [partition.draw(rng, ClusterShape((A,))) for _ in range(50)]
     assert {fault.fault for fault in lone} == {"partition-zookeeper", "partition-clients"}
-    keyless = [partition.draw(rng, Shape(THREE)) for _ in range(100)]
+    keyless = [partition.draw(rng, ClusterShape(THREE)) for _ in range(100)]
     assert "partition-leader" not in {fault.fault for fault in keyless}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.roles import ZOOKEEPER
 from nemesis import power, schedule
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -100,11 +100,11 @@ async def test_its_former_session_must_be_over(
 @given(seed=st.integers(0), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, session_s: float) -> None:
     """One machine is drawn, to be alone, and ``spare`` is true unless brokers sync each record."""
-    shape = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_s)
+    shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_s)
     fault = power.draw(random.Random(seed), shape)
     assert fault.alone
     assert fault.options["spare"] is True
-    synced = Shape(shape.brokers, shape.keys, session_s, synced=True)
+    synced = ClusterShape(shape.brokers, shape.keys, session_s, synced=True)
     assert power.draw(random.Random(seed), synced).options["spare"] is False
     assert 0 <= fault.options.get("after", 0) <= power.OPERATIONS_MAX
     assert 0.19 <= fault.duration_s / session_s <= 2.01

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from nemesis import kill, pause, restart, zookeeper
-from nemesis.package import Package, Shape
+from nemesis.package import ClusterShape, Package
 from tests.nemesis.conftest import FakeCluster
 
-SHAPE = Shape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_timeout_s=2.0)
+SHAPE = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_timeout_s=2.0)
 
 
 async def test_kill_and_start(cluster: FakeCluster, rng: random.Random) -> None:
@@ -111,6 +111,6 @@ def test_pauses_are_longer_and_shorter_than_the_session() -> None:
 
 def test_one_broker_is_enough() -> None:
     """A single broker can be killed and restarted; no fault is drawn that needs more."""
-    rng, lone = random.Random(3), Shape(("broker-1",))
+    rng, lone = random.Random(3), ClusterShape(("broker-1",))
     for draw in (kill.draw, restart.draw):
         assert not any(draw(rng, lone).alone for _ in range(100))

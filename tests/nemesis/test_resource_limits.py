@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import resource_limits, verification
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -18,7 +18,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "squeeze-cpu": {"cpus": 0.05},
     "squeeze-memory": {"headroom_bytes": 4 << 20},
 }
-METHODS = {"squeeze-cpu": "squeeze_cpu", "squeeze-memory": "squeeze_memory"}
+METHODS = {"squeeze-cpu": "limit_cpu", "squeeze-memory": "limit_memory"}
 
 
 async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
@@ -45,7 +45,7 @@ async def test_memory_is_scarce_and_plenty_again(cluster: FakeCluster, rng: rand
     assert cluster.limits["broker-2"] == (0.0, 44 << 20)
     assert (await resource_limits.heal(cluster, applied)).proved
     assert cluster.limits["broker-2"] == (0.0, 0)
-    assert cluster.log == ["release broker-2"]
+    assert cluster.log == ["lift_limits broker-2"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_who_is_killed_gets_no_limit_of_its_own_absence(
         if len(slept) > verification.TRIES:
             cluster.oom_killed.add("broker-1")
 
-    monkeypatch.setattr(cluster, "squeeze_memory", deadly)
+    monkeypatch.setattr(cluster, "limit_memory", deadly)
     monkeypatch.setattr(asyncio, "sleep", late)
     cluster.wants = 0
     applied = await resource_limits.apply(
@@ -114,14 +114,14 @@ async def test_who_was_killed_for_memory_is_started(
         cluster.down.add(node)
         cluster.oom_killed.add(node)
 
-    monkeypatch.setattr(cluster, "squeeze_memory", deadly)
+    monkeypatch.setattr(cluster, "limit_memory", deadly)
     applied = await resource_limits.apply(
         cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
     assert applied.effect.how.endswith("the OOM killer killed the broker")
     assert (await resource_limits.heal(cluster, applied)).proved
-    assert cluster.log == ["release broker-1", "start broker-1"]
+    assert cluster.log == ["lift_limits broker-1", "start broker-1"]
 
 
 @pytest.mark.parametrize("fault", resource_limits.FAULTS)
@@ -177,7 +177,7 @@ async def test_a_limit_that_stays_is_not_healed(
         pass
 
     with monkeypatch.context() as deaf:
-        deaf.setattr(cluster, "release", nothing)
+        deaf.setattr(cluster, "lift_limits", nothing)
         assert not (await resource_limits.heal(cluster, applied)).proved
     assert (await resource_limits.heal(cluster, applied)).proved
 
@@ -186,7 +186,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
     """A heal that failed with an error of the engine can be repeated."""
     both = ["broker-1", "broker-2"]
     applied = await resource_limits.apply(cluster, "squeeze-cpu", both, OPTIONS["squeeze-cpu"], rng)
-    cluster.down, cluster.fails["release"] = {"broker-2"}, 1
+    cluster.down, cluster.fails["lift_limits"] = {"broker-2"}, 1
     with pytest.raises(OSError, match="engine"):
         await resource_limits.heal(cluster, applied)
     assert (await resource_limits.heal(cluster, applied)).proved
@@ -197,7 +197,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
     """One broker is drawn, with a few percent of a CPU or with a few MiB in whole pages."""
-    shape = Shape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
     fault = resource_limits.draw(random.Random(seed), shape)
     assert 0.49 <= fault.duration_s / session_s <= 2.51
     assert fault.alone

@@ -78,8 +78,8 @@ async def test_heal_all_mends_everything(nemesis: Nemesis, cluster: FakeCluster)
     [
         ("disconnect", "disconnect", {}),
         ("disk-full", "fill_disk", {}),
-        ("squeeze-cpu", "squeeze_cpu", {"cpus": 0.05}),
-        ("squeeze-memory", "squeeze_memory", {"headroom_bytes": 4 << 20}),
+        ("squeeze-cpu", "limit_cpu", {"cpus": 0.05}),
+        ("squeeze-memory", "limit_memory", {"headroom_bytes": 4 << 20}),
         ("drop-packets", "drop_packets", {"share": 0.2}),
         ("power-loss", "power_off", {}),
         ("slow-disk", "slow_disk", {"seconds": 0.005}),

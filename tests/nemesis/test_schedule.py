@@ -66,8 +66,8 @@ def test_what_a_seed_draws_stays_the_same() -> None:
     ]
 
 
-def test_a_grudge_strikes_again() -> None:
-    """A grudge changes only targets: more faults strike the same broker as the one before."""
+def test_a_target_is_repeated() -> None:
+    """``repeat_target_p`` changes only targets: more faults strike the broker of the one before."""
     again = 0
     for seed in range(20):
         plain = drawn(seed)
@@ -77,7 +77,7 @@ def test_a_grudge_strikes_again() -> None:
             seed=seed,
             time_limit_s=60.0,
             keys=("x-0", "x-1"),
-            temper=schedule.Temper(grudge=1.0),
+            draw_settings=schedule.DrawSettings(repeat_target_p=1.0),
         )
         assert [(f.at_s, f.fault, f.options) for f in plain] == [
             (f.at_s, f.fault, f.options) for f in bitter
@@ -95,7 +95,7 @@ def test_a_grudge_strikes_again() -> None:
 
 
 def test_what_takes_long_gets_its_time() -> None:
-    """With ``weight`` faults that must be alone are drawn more often.
+    """With ``exclusive_p`` faults that must be alone are drawn more often.
 
     Without it they mostly take too long for a shared period. No other fault is active while they
     last.
@@ -103,7 +103,7 @@ def test_what_takes_long_gets_its_time() -> None:
     packages = (*CLASSIC, power.PACKAGE)
     long = ("restart-rolling", "power-loss")
 
-    def counted(weight: float) -> int:
+    def counted(p: float) -> int:
         count = 0
         for seed in range(40):
             faults = schedule.draw(
@@ -111,7 +111,7 @@ def test_what_takes_long_gets_its_time() -> None:
                 brokers=BROKERS,
                 seed=seed,
                 time_limit_s=40.0,
-                temper=schedule.Temper(weight=weight),
+                draw_settings=schedule.DrawSettings(exclusive_p=p),
             )
             for fault in (each for each in faults if each.fault in long):
                 during = [f for f in faults if 0 <= f.at_s - fault.at_s <= fault.duration_s]
@@ -224,12 +224,12 @@ def test_short_runs_are_allowed() -> None:
 
 
 def test_some_faults_have_a_moment() -> None:
-    """With ``moments`` some faults have the option ``when``, and nothing else changes."""
+    """With ``trigger_ops`` some faults have the option ``when``, and nothing else changes."""
     whens = set()
     for seed in range(5):
         plain = schedule.draw(PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0)
         timed = schedule.draw(
-            PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0, moments=("commit", "leave")
+            PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0, trigger_ops=("commit", "leave")
         )
         assert "when" not in str(plain)
         whens |= {fault.options.pop("when", None) for fault in timed}

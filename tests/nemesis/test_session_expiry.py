@@ -6,7 +6,7 @@ import random
 import pytest
 
 from nemesis import session_expiry
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -79,5 +79,5 @@ async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Ra
 
 def test_draws() -> None:
     """One broker is drawn, to be alone."""
-    fault = session_expiry.draw(random.Random(1), Shape(("broker-1",)))
+    fault = session_expiry.draw(random.Random(1), ClusterShape(("broker-1",)))
     assert (fault.fault, fault.duration_s, fault.alone) == ("expire-session", 0.0, True)

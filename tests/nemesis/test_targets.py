@@ -5,7 +5,7 @@ import random
 import pytest
 
 from nemesis import targets
-from nemesis.package import Shape
+from nemesis.package import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 
@@ -47,15 +47,17 @@ async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random
 def test_draw_names_every_kind_of_target() -> None:
     """Nodes, controller and leaders are drawn, leaders only if partitions are known."""
     rng = random.Random(1)
-    shape = Shape(("broker-1", "broker-2"), ("x-0",))
+    shape = ClusterShape(("broker-1", "broker-2"), ("x-0",))
     drawn = [targets.draw_one(rng, shape) for _ in range(100)]
     assert {str(target) for target in drawn} == {
         *("controller", "leader:x-0", "['broker-1']", "['broker-2']")
     }
-    coordinated = Shape(("broker-1",), coordinators=("group-coordinator:g", "group-coordinator:h"))
+    coordinated = ClusterShape(
+        ("broker-1",), coordinators=("group-coordinator:g", "group-coordinator:h")
+    )
     drawn = [targets.draw_one(rng, coordinated) for _ in range(100)]
     assert {str(target) for target in drawn} == {
         *("controller", "['broker-1']", "group-coordinator:g", "group-coordinator:h")
     }
-    keyless = Shape(("broker-1",))
+    keyless = ClusterShape(("broker-1",))
     assert "leader" not in str([targets.draw_one(rng, keyless) for _ in range(50)])

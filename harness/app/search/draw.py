@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
 from model.plan import Plan
-from nemesis.schedule import Temper
+from nemesis.schedule import DrawSettings
 from workloads.package import Workload
 
 TIME_LIMIT_S = 40.0
@@ -25,11 +25,11 @@ FAULTS_MIN = 4
 
 Some kinds take long, or rarely fit in.
 """
-CALM = (0.3, 0.6, 1.0, 1.5)
+PAUSE_SCALES = (0.3, 0.6, 1.0, 1.5)
 """The length of pauses between faults, relative to a single run's."""
-GRUDGES = (0.0, 0.0, 0.4, 0.8)
+REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
-WEIGHTS = (0.0, 0.3, 0.6, 0.9)
+EXCLUSIVE_PS = (0.0, 0.3, 0.6, 0.9)
 """The base probability that a period of a schedule belongs to one fault alone."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
 """How far clients' clocks are ahead.
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
     weight: float
     always: tuple[str, ...] = ()
     """Kinds of faults that no run with drawn nemeses leaves out."""
-    alone: tuple[float, ...] = WEIGHTS
+    alone: tuple[float, ...] = EXCLUSIVE_PS
     """The probabilities that a period of a schedule belongs to one fault alone."""
     synced: float = 0.25
     """The probability that records are synced before they are acknowledged."""
@@ -72,7 +72,14 @@ class Layout(NamedTuple):
 
 
 SINGLE = Layout(
-    3, 1, 1, 2, always=("power",), alone=(max(WEIGHTS),), synced=0.9, segment_bytes=(2048, 16384)
+    3,
+    1,
+    1,
+    2,
+    always=("power",),
+    alone=(max(EXCLUSIVE_PS),),
+    synced=0.9,
+    segment_bytes=(2048, 16384),
 )
 """A layout with one replica. Its disk holds the only copy, so these runs test the disk."""
 LAYOUTS = (
@@ -122,7 +129,9 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "options": options | {"batch_max": batch_max},
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
-    temper = Temper(rng.choice(CALM), rng.choice(GRUDGES), rng.choice(layout.alone))
+    draw_settings = DrawSettings(
+        rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)
+    )
     name = pinned.get("workload", Plan().workload)
     varied = _of_workload(catalogue.WORKLOADS.get(name), {"plan": {}, **parts}, seed)
     drawn |= varied.pop("plan")
@@ -137,14 +146,14 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
         planted = tuple(name for name in fixed.get("mutants", ()) if name != protocol)
         fixed["mutants"] = (protocol, *planted)
     plan = plan_resolution.resolve(
-        plan_resolution.plan_of(drawn | fixed), temper, may_be_quiet=True
+        plan_resolution.plan_of(drawn | fixed), draw_settings, may_be_quiet=True
     )
     if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (plan_resolution.ALL,):
         return plan
     drawn["nemesis"] = (plan_resolution.ALL,)
-    temper = temper._replace(calm=min(CALM))
+    draw_settings = draw_settings._replace(pause_scale=min(PAUSE_SCALES))
     return plan_resolution.resolve(
-        plan_resolution.plan_of(drawn | fixed), temper, may_be_quiet=True
+        plan_resolution.plan_of(drawn | fixed), draw_settings, may_be_quiet=True
     )
 
 

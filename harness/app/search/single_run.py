@@ -19,9 +19,9 @@ from harness.app.run import drive
 from harness.app.search import draw
 from harness.app.search.outcome import RunResult, Status
 from model import violation
+from model.capabilities.cluster import HasData
 from model.finding import Finding
 from model.plan import Plan
-from model.roles import HasData
 
 _STATUS: Mapping[bool | str, Status] = {True: "valid", False: "invalid", "unknown": "unknown"}
 

@@ -51,9 +51,10 @@ from harness.cluster.polling import until
 from harness.cluster.ports import HOST
 from harness.cluster.registry import Registry
 from model import options
+from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId, Strain
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -192,18 +193,18 @@ class Containers(ProxiedCluster):
     async def disk_free_bytes(self, node: NodeId) -> int:
         return await self._here.disks.free_bytes(node, self._containers[MESH])
 
-    # --- CanSqueeze
+    # --- CanLimitResources
 
-    async def squeeze_cpu(self, node: NodeId, cpus: float) -> None:
+    async def limit_cpu(self, node: NodeId, cpus: float) -> None:
         self._squeezed.add(node)
         await limits.set_cpus(self._asked, self._containers[node], cpus)
 
-    async def squeeze_memory(self, node: NodeId, bytes_: int) -> None:
+    async def limit_memory(self, node: NodeId, bytes_: int) -> None:
         self._squeezed.add(node)
         self._expected_exits.begin(node, "memory")
         await limits.set_memory(self._asked, self._containers[node], bytes_)
 
-    async def release(self, node: NodeId) -> None:
+    async def lift_limits(self, node: NodeId) -> None:
         if node not in self._squeezed:
             return
         container = self._containers[node]
@@ -213,8 +214,8 @@ class Containers(ProxiedCluster):
         self._expected_exits.end(node, "memory")
         self._squeezed.discard(node)
 
-    async def strain(self, node: NodeId) -> Strain:
-        return await limits.strain(self._asked, self._containers[node])
+    async def resource_usage(self, node: NodeId) -> ResourceUsage:
+        return await limits.resource_usage(self._asked, self._containers[node])
 
     # --- CanDropPackets
 

@@ -5,7 +5,7 @@ from typing import Any
 from harness.cluster.containers.container import Container
 from harness.cluster.containers.container_spec import CPU_PERIOD_US
 from harness.cluster.containers.engine import Engine, EngineError
-from model.roles import Strain
+from model.capabilities.processes import ResourceUsage
 
 SLACK_BYTES = 4 << 20
 _CACHE = ("total_inactive_file", "inactive_file")
@@ -28,7 +28,7 @@ async def set_memory(engine: Engine, node: Container, bytes_: int) -> None:
     try:
         await _set_memory(engine, node, bytes_)
     except EngineError:
-        now = await strain(engine, node)
+        now = await resource_usage(engine, node)
         tightest = now.memory_used_bytes + SLACK_BYTES
         if not now.memory_used_bytes:  # the node has ended meanwhile: then any limit is accepted
             await _set_memory(engine, node, bytes_)
@@ -38,7 +38,7 @@ async def set_memory(engine: Engine, node: Container, bytes_: int) -> None:
             await _set_memory(engine, node, tightest)
 
 
-async def strain(engine: Engine, node: Container) -> Strain:
+async def resource_usage(engine: Engine, node: Container) -> ResourceUsage:
     """The limits by the node's settings, its use by the kernel's counters."""
     api = engine.client.api
     found = await node.inspect()
@@ -49,7 +49,7 @@ async def strain(engine: Engine, node: Container) -> Strain:
     memory = stats.get("memory_stats", {})
     throttling = stats.get("cpu_stats", {}).get("throttling_data", {})
     quota, period = settings["CpuQuota"], settings["CpuPeriod"] or CPU_PERIOD_US
-    return Strain(
+    return ResourceUsage(
         cpus=quota / period,
         memory_bytes=settings["Memory"],
         throttled_periods=throttling.get("throttled_periods", 0),

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from model.roles import NodeId, Partition
+from model.capabilities.control_plane import Partition
+from model.roles import NodeId
 
 
 class ViewUnavailable(Exception):

@@ -14,7 +14,8 @@ from broker_impl.zookeeper.errors import NoNode, ZooKeeperError
 from broker_impl.zookeeper.records import Stat
 from harness.cluster.observe.metadata_view import Registration, ViewUnavailable
 from model import roles
-from model.roles import NodeId, Partition
+from model.capabilities.control_plane import Partition
+from model.roles import NodeId
 
 SESSION_TIMEOUT_MS = 10_000
 READ_TIMEOUT_S = 2.0

@@ -20,7 +20,8 @@ from harness.cluster.simulated.simulated_node import SimulatedNode
 from harness.simulation.disk import Place, SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
-from model.roles import Flip, NodeId
+from model.capabilities.machines import Flip
+from model.roles import NodeId
 
 Result = TypeVar("Result")
 

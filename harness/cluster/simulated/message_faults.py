@@ -7,14 +7,13 @@ of a connection synchronizes at the first run of bytes that can only be the begi
 
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Final, Literal
+from typing import Final
 
 from broker_impl.wire.messages.apis import APIS
 from harness.simulation.interceptors import Connection, Deliver, Hold, Kill, Run, Verdict
 from harness.simulation.network import Link, Network
+from model.capabilities.network import Interception
 from model.roles import NodeId
-
-What = Literal["hold-request", "hold-response", "drop-response", "corrupt-request"]
 
 _REQUEST: Final = Struct(">ihhi")
 """Size, API key, API version, correlation id."""
@@ -84,7 +83,7 @@ class Walk:
 class MessageInterceptor:
     """Waits on some links for one message, and holds, drops or corrupts it."""
 
-    def __init__(self, links: Sequence[Link], apis: Sequence[str], what: What) -> None:
+    def __init__(self, links: Sequence[Link], apis: Sequence[str], what: Interception) -> None:
         """``links`` lead from client to server; catches the first message of one of ``apis``."""
         self._apis = {api_key(api): api for api in apis}
         self._what = what
@@ -170,7 +169,9 @@ class Messages:
         self._network = network
         self._interceptors: list[MessageInterceptor] = []
 
-    def trap(self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: What) -> int:
+    def trap(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
+    ) -> int:
         """Set a trap and return its number."""
         found = [self._network.link(*link) for link in links]
         self._interceptors.append(MessageInterceptor(found, apis, what))

@@ -13,11 +13,12 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from broker_impl import failpoints, mutants
 from broker_impl.errors import StorageError
 from broker_impl.node.broker import Broker
+from broker_impl.wire.messages.apis import APIS
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster import links, settings
 from harness.cluster.address import Address
@@ -38,10 +39,10 @@ from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.snapshots import Snapshots, looking_at
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
 from harness.cluster.simulated import aiokafka_patch, session_expiry, simulated_node
-from harness.cluster.simulated.breakpoints import Breakpoints
-from harness.cluster.simulated.host_faults import HostFaultsCluster, Result
-from harness.cluster.simulated.link_faults import LinkFaultInjector
-from harness.cluster.simulated.message_faults import Messages, What
+from harness.cluster.simulated.breakpoints import Halts
+from harness.cluster.simulated.host_faults import Machines, Told
+from harness.cluster.simulated.link_faults import Wires
+from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode
 from harness.simulation.clock import EPOCH_S
@@ -50,9 +51,11 @@ from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
 from harness.simulation.world import World
 from model import roles, violation
+from model.capabilities.machines import Flip
+from model.capabilities.network import Interception
 from model.link_faults import LinkFaults
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, Flip, NodeId
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
 """The port of each listener, by name."""
@@ -247,12 +250,16 @@ class Simulated(HostFaultsCluster):
     async def packets_dropped(self, node: NodeId) -> int | None:
         return self._link_faults.dropped(node)
 
-    # --- CanMeddle
+    # --- CanInterceptMessages
 
-    async def meddle(
-        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: str
+    @classmethod
+    def apis(cls) -> Sequence[str]:
+        return [api.name for api in APIS.values()]
+
+    async def intercept(
+        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
     ) -> int:
-        return self._messages.trap(links, apis, cast(What, what))
+        return self._messages.trap(links, apis, what)
 
     async def caught(self, number: int) -> str | None:
         return self._messages[number].caught
@@ -260,13 +267,17 @@ class Simulated(HostFaultsCluster):
     async def is_held(self, number: int) -> bool:
         return self._messages[number].is_holding
 
-    async def let_go(self, number: int) -> None:
+    async def release(self, number: int) -> None:
         self._messages[number].open()
 
-    async def let_all_go(self) -> None:
+    async def release_all(self) -> None:
         self._messages.open_all()
 
-    # --- CanHalt
+    # --- CanBreakAtPoint
+
+    @classmethod
+    def breakpoints(cls) -> Sequence[str]:
+        return failpoints.POINTS
 
     async def halt(self, node: NodeId, point: str) -> None:
         self._breakpoints.halt(node, point)

@@ -13,9 +13,9 @@ from harness.engine.progress import Tally
 from harness.engine.recorder import Recorder
 from harness.engine.test_run import Ending, run_test
 from model import history
+from model.capabilities.cluster import Cluster
 from model.op import Op
 from model.plan import Plan, ScheduledFault
-from model.roles import Cluster
 from workloads.idempotent import WORKLOAD
 
 PLAN = Plan(

@@ -226,12 +226,12 @@ async def test_a_pulled_cable_stays_out_over_a_restart(cluster: Containers) -> N
 
 async def test_mending_what_was_not_broken_changes_nothing(cluster: Containers) -> None:
     """Healing without an active fault changes nothing, as before the final reads."""
-    before = await cluster.strain(A)
+    before = await cluster.resource_usage(A)
     await cluster.reconnect(A)
     await cluster.free_disk(A)
-    await cluster.release(A)
+    await cluster.lift_limits(A)
     await cluster.pass_packets(A)
-    after = await cluster.strain(A)
+    after = await cluster.resource_usage(A)
     assert (before.cpus, before.memory_bytes) == (after.cpus, after.memory_bytes)
     assert await cluster.packets_dropped(A) is None
     assert await cluster.recover(5)

@@ -58,20 +58,20 @@ async def test_file_pages_that_go_at_once_are_not_used(memory: dict[str, Any]) -
 
     The limits are those of the container's settings.
     """
-    strain = await limits.strain(*held(FakeEngine(memory)))
-    assert strain.memory_used_bytes == USED
-    assert (strain.cpus, strain.memory_bytes) == (0.5, 512 << 20)
-    assert strain.throttled_periods == 7
-    assert strain.memory_met == 5
-    assert not strain.oom_killed
+    resource_usage = await limits.resource_usage(*held(FakeEngine(memory)))
+    assert resource_usage.memory_used_bytes == USED
+    assert (resource_usage.cpus, resource_usage.memory_bytes) == (0.5, 512 << 20)
+    assert resource_usage.throttled_periods == 7
+    assert resource_usage.memory_met == 5
+    assert not resource_usage.oom_killed
 
 
 async def test_who_is_down_uses_nothing() -> None:
     """A container that does not run uses no memory; its limits and OOM state are still known."""
-    strain = await limits.strain(*held(FakeEngine({}, running=False)))
-    assert (strain.memory_used_bytes, strain.memory_bytes) == (0, 512 << 20)
-    assert strain.memory_met == 0
-    assert strain.oom_killed
+    resource_usage = await limits.resource_usage(*held(FakeEngine({}, running=False)))
+    assert (resource_usage.memory_used_bytes, resource_usage.memory_bytes) == (0, 512 << 20)
+    assert resource_usage.memory_met == 0
+    assert resource_usage.oom_killed
 
 
 async def test_limits_are_set_and_read_back() -> None:
@@ -79,8 +79,8 @@ async def test_limits_are_set_and_read_back() -> None:
     engine, node = held(FakeEngine(V2))
     await limits.set_cpus(engine, node, 0.05)
     await limits.set_memory(engine, node, 40 << 20)
-    strain = await limits.strain(engine, node)
-    assert (strain.cpus, strain.memory_bytes) == (0.05, 40 << 20)
+    resource_usage = await limits.resource_usage(engine, node)
+    assert (resource_usage.cpus, resource_usage.memory_bytes) == (0.05, 40 << 20)
 
 
 async def test_as_tight_as_the_kernel_takes() -> None:

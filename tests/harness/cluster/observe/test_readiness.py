@@ -16,7 +16,8 @@ from harness.cluster.address import Address
 from harness.cluster.observe import readiness
 from harness.cluster.observe.metadata_view import Registration, ViewUnavailable
 from harness.cluster.ports import HOST
-from model.roles import NodeId, Partition
+from model.capabilities.control_plane import Partition
+from model.roles import NodeId
 
 A, B = "broker-1", "broker-2"
 

@@ -17,7 +17,7 @@ from harness.cluster.ports import HOST, Ports
 from harness.cluster.process import Process
 from harness.cluster.processes.process_cluster import Commands
 from harness.cluster.registry import Registry
-from model.roles import Partition
+from model.capabilities.control_plane import Partition
 
 pytestmark = pytest.mark.cluster
 

@@ -18,8 +18,9 @@ from harness.cluster.polling import until
 from harness.cluster.process import Process
 from harness.cluster.processes.process_cluster import Commands, Processes
 from model import roles
+from model.capabilities.control_plane import Partition
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId, Partition
+from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("toxiproxy_server")]
 

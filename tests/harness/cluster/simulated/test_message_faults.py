@@ -14,10 +14,10 @@ from harness.cluster.simulated.message_faults import (
     _RESPONSE,
     Messages,
     Walk,
-    What,
     api_key,
 )
 from harness.simulation.world import World
+from model.capabilities.network import Interception
 
 PORT = 9092
 PRODUCE, FETCH = 0, 1
@@ -115,7 +115,7 @@ def world() -> Iterator[World]:
         yield world
 
 
-def talk(world: World, what: What) -> tuple[Talk, Messages]:
+def talk(world: World, what: Interception) -> tuple[Talk, Messages]:
     """Trap the first Produce, release it after two seconds, and return what both ends have seen."""
     client, server = world.host("client"), world.host("server")
     talk, messages = Talk(world), Messages(world.network)

@@ -16,22 +16,13 @@ from harness.cluster.simulated.host_faults import LEFT_BYTES, HostFaultsCluster
 from harness.cluster.simulated.simulated_cluster import Simulated, SimulationContext, staged
 from harness.cluster.simulated.simulated_node import SimulatedNode
 from model import violation
+from model.capabilities.cluster import HasData
+from model.capabilities.control_plane import HasRoles
+from model.capabilities.machines import CanFillDisk
+from model.capabilities.network import CanCut, CanDisconnect, CanDropPackets, CanRefuse, CanSlow
+from model.capabilities.processes import CanKill, CanLimitResources, CanPause, CanRestart
 from model.plan import Plan
-from model.roles import (
-    ZOOKEEPER,
-    CanCut,
-    CanDisconnect,
-    CanDropPackets,
-    CanFillDisk,
-    CanKill,
-    CanPause,
-    CanRefuse,
-    CanRestart,
-    CanSlow,
-    CanSqueeze,
-    HasData,
-    HasRoles,
-)
+from model.roles import CLIENTS, ZOOKEEPER
 from model.snapshot import ClusterState
 from tests.harness.cluster.simulated.lab import KEY, ONE, THREE, TWO, Lab
 
@@ -41,7 +32,7 @@ def test_it_offers_all_but_limits() -> None:
     offers: tuple[type, ...] = (CanKill, CanRestart, CanPause, CanCut, CanRefuse, CanSlow)
     offers += (CanDisconnect, CanFillDisk, CanDropPackets, HasRoles, HasData)
     assert all(issubclass(Simulated, offer) for offer in offers)
-    assert not issubclass(Simulated, CanSqueeze)
+    assert not issubclass(Simulated, CanLimitResources)
 
 
 def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
