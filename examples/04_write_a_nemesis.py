@@ -2,17 +2,27 @@
 
 It uses only the capabilities of a cluster, so it runs on every target that offers them; here the
 cluster is a set of names. To offer this fault as ``--nemesis stutter``, list it in
-``harness/app/catalogue.py``.
+``nemesis/catalogue.py``.
 """
 
 import asyncio
 import random
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from model.capabilities.processes import CanPause
 from model.op import NEMESIS, Op
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import Applied, Effect, Fault, Package
 from nemesis.runner import Nemesis
+
+
+class StutterOptions(Options, frozen=True, kw_only=True):
+    """What a schedule may say of the fault; a plan with anything else is refused."""
+
+    times: Annotated[int, Meta(ge=1, le=100)] = 3
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
@@ -21,18 +31,18 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: CanPause, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: CanPause, fault: str, targets: Any, options: StutterOptions, rng: random.Random
 ) -> Applied:
     """Pause and resume the targets several times and leave them paused; each pause is measured."""
     seen = 0
-    for turn in range(options["times"]):
+    for turn in range(options.times):
         for node in targets if turn else ():
             await cluster.resume(node)
         for node in targets:
             await cluster.pause(node)
         seen += all([await cluster.is_paused(node) for node in targets])
-    proved = seen == options["times"]
-    return Applied(tuple(targets), Effect(proved, f"{seen} of {options['times']} freezes measured"))
+    proved = seen == options.times
+    return Applied(tuple(targets), Effect(proved, f"{seen} of {options.times} freezes measured"))
 
 
 async def heal(cluster: CanPause, applied: Applied) -> Effect:
@@ -41,7 +51,8 @@ async def heal(cluster: CanPause, applied: Applied) -> Effect:
     return Effect(True, f"{', '.join(applied.targets)}: resumed")
 
 
-PACKAGE = Package("stutter", ("stutter",), (CanPause,), "#17becf", "process", draw, apply, heal)
+STUTTER = Fault("stutter", StutterOptions)
+PACKAGE = Package("stutter", (STUTTER,), (CanPause,), "#17becf", "process", draw, apply, heal)
 
 
 class OneSet:

@@ -1,10 +1,8 @@
 """A plan holds everything needed to run a test again: workload, faults, configuration, seed."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-
-Target = Literal["processes", "simulated", "containers", "external"]
 
 
 class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +29,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     workload: str = "idempotent"
     nemesis: tuple[str, ...] = ()
     """Names of nemeses; empty means none."""
-    target: Target = "processes"
+    target: str = "processes"
     time_limit_s: float = 60.0
     rate_hz: float = 0.0
     """Operations per second over all clients; 0 stands for the target's default."""

@@ -13,7 +13,10 @@ import contextlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Meta
 
 from model import roles
 from model.capabilities.cluster import Cluster
@@ -21,7 +24,9 @@ from model.capabilities.control_plane import CanAdminister, HasRoles, Partition
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Key, Options, Seconds
+from nemesis.package import Applied, Effect, Environment, Fault, Package
 
 FAULTS = ("reassign", "elect-leaders")
 ENDS = ("stay", "back", "cancel")
@@ -48,6 +53,35 @@ INTERNAL_MAX = 6
 """The largest number of internal partitions that one fault affects."""
 
 Replicas = tuple[NodeId, ...]
+
+
+class PartitionOptions(Options, frozen=True, kw_only=True):
+    """The options that select partitions."""
+
+    keys: list[Key] = msgspec.field(default_factory=list)
+    """The partitions; if none of them exists, all partitions of clients."""
+    internal: bool = False
+    """Are partitions of coordinators selected instead?"""
+
+
+class ReassignOptions(PartitionOptions, frozen=True, kw_only=True):
+    """The options of ``reassign``."""
+
+    end: Literal["stay", "back", "cancel"] = "back"
+    """What the heal does: leave them, move them back, or do so while they still move."""
+    factor: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    """The number of replicas (default: as many as there are)."""
+    replicas: Annotated[list[Annotated[int, Meta(ge=1)]], Meta(min_length=1)] | None = None
+    """The new replicas by broker number, whatever the target."""
+
+
+class ElectOptions(PartitionOptions, frozen=True, kw_only=True):
+    """The options of ``elect-leaders`` and ``elect-apart``."""
+
+    times: Annotated[int, Meta(ge=1, le=1000)] = 1
+    """The number of elections; of ``elect-apart``, of those after the links are cut."""
+    gap_s: Seconds | None = None
+    """The time between two elections."""
 
 
 class Administered(Cluster, CanAdminister, CanKill, CanPause, HasRoles, Protocol):
@@ -88,28 +122,22 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Administered, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Administered,
+    fault: str,
+    targets: Any,
+    options: ReassignOptions | ElectOptions,
+    rng: random.Random,
 ) -> Applied:
     """Request the change; proved when ZooKeeper has it for at least one partition.
 
     An election is proved by another leader or, when no other replica is in sync, by another
     preferred leader.
-
-    Options: ``keys``, the partitions (default, and if none of them exists: all partitions of
-    clients); ``internal``, partitions of coordinators instead. Of ``reassign``: ``end``, what the
-    heal does (``stay``: leave them; ``back``: move them back; ``cancel``: the same, if the move is
-    still in progress); ``factor``, the number of replicas (default: as many as there are);
-    ``replicas``, the new replicas by broker number, whatever the target. Of ``elect-leaders``:
-    ``times``, how many elections, and ``gap_s``, the time between them. Raises ``ValueError`` for
-    an unknown ``end``.
     """
     nodes = await aim.resolve(cluster, targets, rng)
-    if fault == "elect-leaders":
+    if isinstance(options, ElectOptions):
         told = await _in_turn(cluster, nodes, options, rng)
         how = "; then ".join(", ".join(led) or "nobody else leads" for led in told)
         return Applied(nodes, Effect(bool(told[0]), how))
-    if options.get("end", "back") not in ENDS:
-        raise ValueError(f"end = {options['end']}: there are {', '.join(ENDS)}")
     return await _move(cluster, nodes, options, rng)
 
 
@@ -176,7 +204,7 @@ async def shift(cluster: Administered, wishes: Mapping[str, NodeId]) -> Shifted:
 
 async def eligible(
     cluster: Administered,
-    options: Mapping[str, Any],
+    options: PartitionOptions,
     rng: random.Random,
     *,
     excluding: Sequence[NodeId] = (),
@@ -196,21 +224,21 @@ async def eligible(
 
 
 async def _in_turn(
-    cluster: Administered, nodes: Sequence[NodeId], options: Mapping[str, Any], rng: random.Random
+    cluster: Administered, nodes: Sequence[NodeId], options: ElectOptions, rng: random.Random
 ) -> list[list[str]]:
     """Run the elections and return the result of each: the first, and more while there is time."""
     until_s = asyncio.get_running_loop().time() + WITHIN_S
     told = [await elected(cluster, nodes, options, rng)]
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout_at(until_s):
-            for _ in range(int(options.get("times", 1)) - 1):
-                await asyncio.sleep(float(options.get("gap_s", 0.0)))
+            for _ in range(options.times - 1):
+                await asyncio.sleep(options.gap_s or 0.0)
                 told.append(await elected(cluster, (), options, rng))
     return told
 
 
 async def elected(
-    cluster: Administered, nodes: Sequence[NodeId], options: Mapping[str, Any], rng: random.Random
+    cluster: Administered, nodes: Sequence[NodeId], options: PartitionOptions, rng: random.Random
 ) -> list[str]:
     """Elect other leaders for the selected partitions, and describe the first that have changed.
 
@@ -245,7 +273,7 @@ async def elected(
 async def _move(
     cluster: Administered,
     nodes: tuple[NodeId, ...],
-    options: Mapping[str, Any],
+    options: ReassignOptions,
     rng: random.Random,
 ) -> Applied:
     loop = asyncio.get_running_loop()
@@ -263,18 +291,17 @@ async def _move(
         after = {each.key: each.target for each in await cluster.partitions()}
         moved = [key for key, replicas in wanted.items() if after.get(key) == replicas]
         if moved:
-            end = options.get("end", "back")
             goals = {
                 # If there are more brokers than replicas, any of them will do as a replica.
                 key: wanted[key]
-                if end == "stay" and len(wanted[key]) >= len(before[key])
+                if options.end == "stay" and len(wanted[key]) >= len(before[key])
                 else before[key]
                 for key in moved
             }
             how = ", ".join(
                 f"{key} from {_names(before[key])} to {_names(wanted[key])}" for key in moved
             )
-            return Applied(nodes, Effect(True, how), _Moved(goals, end == "cancel"))
+            return Applied(nodes, Effect(True, how), _Moved(goals, options.end == "cancel"))
         await asyncio.sleep(LOOK_EVERY_S)
     said = ", ".join(f"{key}: {error}" for key, error in answers.items()) or "no answer"
     return Applied(nodes, Effect(False, f"nothing moves: {said}"))
@@ -284,13 +311,13 @@ def _others(
     replicas: Replicas,
     nodes: Sequence[NodeId],
     standing: Sequence[NodeId],
-    options: Mapping[str, Any],
+    options: ReassignOptions,
     rng: random.Random,
 ) -> Replicas:
     """Return the new replicas of a partition with these replicas; empty if there are none."""
-    if "replicas" in options:
-        return tuple(map(roles.broker, options["replicas"]))
-    factor = int(options.get("factor", len(replicas)))
+    if options.replicas is not None:
+        return tuple(map(roles.broker, options.replicas))
+    factor = options.factor or len(replicas)
     struck = nodes[0] if nodes else None
     stay = [node for node in replicas if node != struck]
     if struck is not None and struck not in replicas:
@@ -302,24 +329,35 @@ def _others(
 
 
 async def _struck(
-    cluster: Administered, options: Mapping[str, Any], rng: random.Random
+    cluster: Administered, options: PartitionOptions, rng: random.Random
 ) -> list[Partition]:
     found = [each for each in await cluster.partitions() if each.leader_epoch >= 0]
     internal = [each for each in found if each.topic.startswith(INTERNAL)]
-    if options.get("internal", False) and internal:
+    if options.internal and internal:
         return rng.sample(internal, min(len(internal), INTERNAL_MAX))
     clients = [each for each in found if each not in internal]
-    keys = options.get("keys", ())
-    return [each for each in clients if each.key in keys] or clients
+    return [each for each in clients if each.key in options.keys] or clients
 
 
 def _names(nodes: Sequence[NodeId]) -> str:
     return f"[{' '.join(nodes)}]"
 
 
+def _unknown_replica(
+    options: ReassignOptions, targets: Any, environment: Environment
+) -> str | None:
+    """Refuse a broker in ``replicas`` that the cluster does not have."""
+    known = range(1, len(environment.brokers) + 1)
+    strange = [number for number in options.replicas or () if number not in known]
+    return f"replicas = {strange[0]}: must be 1 to {len(known)}" if strange else None
+
+
 PACKAGE = Package(
     name="admin",
-    faults=FAULTS,
+    faults=(
+        Fault("reassign", ReassignOptions, aim.BROKERS, _unknown_replica),
+        Fault("elect-leaders", ElectOptions, aim.BROKERS),
+    ),
     needs=(CanAdminister, CanKill, CanPause, HasRoles),
     color="#bcbd22",
     lane="admin",

@@ -18,7 +18,15 @@ from model.capabilities.machines import CanFlipBits, Flip
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, Effect, Package
+from nemesis.options import Key, Options
+from nemesis.package import Applied, Effect, Fault, Package
+
+
+class FlipOptions(Options, frozen=True, kw_only=True):
+    """The options of ``bit-flip``."""
+
+    key: Key
+    """The partition in whose log the bit is flipped."""
 
 
 class Corruptible(Cluster, CanFlipBits, CanKill, CanPause, HasRoles, Protocol):
@@ -26,19 +34,16 @@ class Corruptible(Cluster, CanFlipBits, CanKill, CanPause, HasRoles, Protocol):
 
 
 async def apply(
-    cluster: Corruptible, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Corruptible, fault: str, targets: Any, options: FlipOptions, rng: random.Random
 ) -> Applied:
-    """Flip a bit on each target; proved when the batch does not match its CRC.
-
-    Option ``key``: the partition in whose log the bit is flipped.
-    """
+    """Flip a bit on each target; proved when the batch does not match its CRC."""
     nodes = await aim.resolve(cluster, targets, rng)
     flips: dict[NodeId, Flip] = {}
     told = []
     for node in nodes:
-        flip = await cluster.flip_bit(node, options["key"])
+        flip = await cluster.flip_bit(node, options.key)
         if flip is None:
-            told.append(f"{node}: nothing is stored of {options['key']}")
+            told.append(f"{node}: nothing is stored of {options.key}")
             continue
         damaged = await cluster.is_damaged(node, flip)
         state = "does not match" if damaged else "matches"
@@ -60,7 +65,7 @@ async def heal(cluster: Corruptible, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="bit-flip",
-    faults=("bit-flip",),
+    faults=(Fault("bit-flip", FlipOptions, aim.BROKERS),),
     needs=(CanFlipBits, CanKill, CanPause, HasRoles),
     color="#ff9896",
     lane="process",

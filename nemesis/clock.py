@@ -9,7 +9,9 @@ them. ZooKeeper measures sessions by its own clock, which may be wrong as well.
 
 import asyncio
 import random
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from msgspec import Meta
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
@@ -17,7 +19,9 @@ from model.capabilities.machines import CanSetClock
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import Applied, Cleanup, Effect, Fault, Package
 
 FAULTS = ("clock-skew", "clock-jump")
 RATES = (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)
@@ -31,6 +35,22 @@ WATCHED_S = 0.5
 RIGHT_S = 0.01
 """The largest error of a clock that counts as right."""
 OVERHEAD_S = 3.0
+WRONG = "on a wrong clock"
+"""The state of nodes that both faults cause."""
+
+
+class SkewOptions(Options, frozen=True, kw_only=True):
+    """The options of ``clock-skew``."""
+
+    rate: Annotated[float, Meta(ge=0.01, le=100)]
+    """The speed of the clocks, relative to real time."""
+
+
+class JumpOptions(Options, frozen=True, kw_only=True):
+    """The options of ``clock-jump``."""
+
+    seconds: Annotated[float, Meta(ge=-1e9, le=1e9, description="seconds")]
+    """How far the clock is set forward; a negative number sets it back."""
 
 
 class Timed(Cluster, CanSetClock, CanKill, CanPause, HasRoles, Protocol):
@@ -52,18 +72,17 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Timed, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Timed, fault: str, targets: Any, options: SkewOptions | JumpOptions, rng: random.Random
 ) -> Applied:
     """Set the clocks; proved by reading them twice, before and after a jump or while they drift."""
     nodes = await aim.resolve(cluster, targets, rng)
-    if fault == "clock-skew":
-        rate = float(options["rate"])
+    if isinstance(options, SkewOptions):
         for node in nodes:
-            await cluster.drift_clock(node, rate)
-        wanted = (rate - 1) * WATCHED_S
+            await cluster.drift_clock(node, options.rate)
+        wanted = (options.rate - 1) * WATCHED_S
         moved = await _moved(cluster, nodes, WATCHED_S)
     else:
-        wanted = float(options["seconds"])
+        wanted = options.seconds
         before = await _ahead(cluster, nodes)
         for node in nodes:
             await cluster.jump_clock(node, wanted)
@@ -101,13 +120,16 @@ async def _ahead(cluster: Timed, nodes: tuple[NodeId, ...]) -> list[float]:
 
 PACKAGE = Package(
     name="clock",
-    faults=FAULTS,
+    faults=(
+        Fault("clock-skew", SkewOptions, state=WRONG),
+        Fault("clock-jump", JumpOptions, state=WRONG),
+    ),
     needs=(CanSetClock, CanKill, CanPause, HasRoles),
     color="#9edae5",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states=dict.fromkeys(FAULTS, "on a wrong clock"),
+    cleanups=(Cleanup("the clock", node=lambda cluster, node: cluster.correct_clock(node)),),
     weight=0.5,
 )

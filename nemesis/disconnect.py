@@ -11,7 +11,7 @@ broker can reach it, and every broker returns to an expired session.
 import asyncio
 import dataclasses
 import random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
@@ -20,11 +20,20 @@ from model.capabilities.processes import CanKill, CanPause
 from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import NOT_MEASURED, Applied, Cleanup, Effect, Fault, Package
 
 ZOOKEEPERS = 0.1
 """The share of draws whose target is ZooKeeper."""
 OVERHEAD_S = 3.5
+
+
+class DisconnectOptions(Options, frozen=True, kw_only=True):
+    """The options of ``disconnect``."""
+
+    session: Literal["shorter", "longer"] | None = None
+    """How the duration relates to a session: a note for readers of the schedule."""
 
 
 class Disconnectable(Cluster, CanDisconnect, CanCut, CanKill, CanPause, HasRoles, Protocol):
@@ -53,7 +62,11 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def strike(
-    cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Disconnectable,
+    fault: str,
+    targets: Any,
+    options: DisconnectOptions,
+    rng: random.Random,
 ) -> Applied:
     """Disconnect every target that runs."""
     nodes = await aim.resolve(cluster, targets, rng)
@@ -73,7 +86,11 @@ async def measure(cluster: Disconnectable, applied: Applied) -> Effect:
 
 
 async def apply(
-    cluster: Disconnectable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Disconnectable,
+    fault: str,
+    targets: Any,
+    options: DisconnectOptions,
+    rng: random.Random,
 ) -> Applied:
     """Disconnect the targets, and measure that they are disconnected."""
     applied = await strike(cluster, fault, targets, options, rng)
@@ -98,7 +115,7 @@ async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="disconnect",
-    faults=("disconnect",),
+    faults=(Fault("disconnect", DisconnectOptions, state="disconnected"),),
     needs=(CanDisconnect, CanCut, CanKill, CanPause, HasRoles),
     color="#17becf",
     lane="network",
@@ -108,5 +125,5 @@ PACKAGE = Package(
     strike=strike,
     measure=measure,
     restore=restore,
-    states={"disconnect": "disconnected"},
+    cleanups=(Cleanup("the network", node=lambda cluster, node: cluster.reconnect(node)),),
 )

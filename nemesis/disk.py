@@ -15,7 +15,9 @@ from model.capabilities.machines import CanFillDisk
 from model.capabilities.processes import CanKill, CanPause
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import Applied, Cleanup, Effect, Fault, Package
 
 FULL_BYTES = 4096
 """A disk with at most one page of free space counts as full."""
@@ -36,7 +38,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Fillable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Fillable, fault: str, targets: Any, options: Options, rng: random.Random
 ) -> Applied:
     """Fill the disk; proved when its file system is full, and was not full before.
 
@@ -89,12 +91,13 @@ async def heal(cluster: Fillable, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="disk",
-    faults=("disk-full",),
+    faults=(Fault("disk-full", targets=aim.ONE_BROKER, needs_small_disk=True),),
     needs=(CanFillDisk, CanKill, CanPause, HasRoles),
     color="#7f7f7f",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
+    cleanups=(Cleanup("the disk", node=lambda cluster, node: cluster.free_disk(node)),),
     weight=0.5,
 )

@@ -13,12 +13,23 @@ from typing import Any, Protocol
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.processes import CanBreakAtPoint, CanKill, CanPause
+from model.text import brief
 from nemesis import targets as aim
-from nemesis.package import Applied, Effect, Package
+from nemesis.options import Options, Seconds
+from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package
 
 WITHIN_S = 5.0
-"""How long the fault waits for a code path at the point, unless ``within_s`` is given."""
+"""How long the fault waits for a code path at the point by default."""
 LOOK_EVERY_S = 0.01
+
+
+class PointOptions(Options, frozen=True, kw_only=True):
+    """The options of ``at-point``."""
+
+    point: str
+    """The name of the point."""
+    within_s: Seconds = WITHIN_S
+    """How long the fault waits for a code path at the point."""
 
 
 class Halting(Cluster, CanBreakAtPoint, CanKill, CanPause, HasRoles, Protocol):
@@ -26,19 +37,16 @@ class Halting(Cluster, CanBreakAtPoint, CanKill, CanPause, HasRoles, Protocol):
 
 
 async def apply(
-    cluster: Halting, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Halting, fault: str, targets: Any, options: PointOptions, rng: random.Random
 ) -> Applied:
-    """Hold code at the point; proved when a code path waits there within ``within_s``.
-
-    Option ``point``: its name. Raises ``ValueError`` for an unknown one.
-    """
+    """Hold code at the point; proved when a code path waits there within ``within_s``."""
     nodes = await aim.resolve(cluster, targets, rng)
-    point = str(options["point"])
+    point = options.point
     for node in nodes:
         await cluster.halt(node, point)
     waiting: list[int] = []
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(float(options.get("within_s", WITHIN_S))):
+        async with asyncio.timeout(options.within_s):
             while not any(waiting):
                 await asyncio.sleep(LOOK_EVERY_S)
                 waiting = [await cluster.halted(node, point) for node in nodes]
@@ -54,13 +62,22 @@ async def heal(cluster: Halting, applied: Applied) -> Effect:
     return Effect(not left, f"{', '.join(left) or 'nobody'} waits at {applied.undo}")
 
 
+def _unknown_point(options: PointOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse a point that the cluster's code does not have."""
+    points = environment.kind.breakpoints()
+    if options.point in points:
+        return None
+    return f"point = {brief(options.point)}: must be {' or '.join(points)}"
+
+
 PACKAGE = Package(
     name="point",
-    faults=("at-point",),
+    faults=(Fault("at-point", PointOptions, aim.BROKERS, _unknown_point),),
     needs=(CanBreakAtPoint, CanKill, CanPause, HasRoles),
     color="#393b79",
     lane="process",
     draw=None,
     apply=apply,
     heal=heal,
+    cleanups=(Cleanup("the points", cluster=lambda cluster: cluster.all_go_on()),),
 )

@@ -17,7 +17,8 @@ from model.capabilities.network import CanCut, CanRefuse
 from model.capabilities.processes import CanKill, CanPause
 from nemesis import admin, partition
 from nemesis import targets as aim
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.package import Applied, Effect, Fault, Package
 
 TIMES = (2, 4)
 """The range of the number of elections after the links are cut."""
@@ -54,15 +55,12 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Parted, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Parted, fault: str, targets: Any, options: admin.ElectOptions, rng: random.Random
 ) -> Applied:
     """Elect a leader, cut the links between brokers, and elect further leaders.
 
     Proved when the election before the cut is proved as for ``elect-leaders``, and the cut is
     proved as well. The controller still reaches all brokers, because it sends them the new leaders.
-
-    Options: ``keys``, the partitions, as for ``elect-leaders``; ``times``, how many elections
-    follow after the links are cut; ``gap_s``, the time between them.
     """
     nodes = await aim.resolve(cluster, targets, rng)
     first = await admin.elected(cluster, nodes, options, rng)
@@ -72,8 +70,8 @@ async def apply(
     for cut in lost:
         await cluster.cut(*cut)
     told = [first]
-    for _ in range(int(options.get("times", 1))):
-        await asyncio.sleep(float(options.get("gap_s", GAP_S[1])))
+    for _ in range(options.times):
+        await asyncio.sleep(GAP_S[1] if options.gap_s is None else options.gap_s)
         wishes = await admin.eligible(cluster, options, rng)
         shifted = await admin.shift(cluster, wishes)
         told.append([f"{key} by {wishes[key]}" for key in shifted.led])
@@ -86,7 +84,7 @@ async def apply(
 
 PACKAGE = Package(
     name="apart",
-    faults=("elect-apart",),
+    faults=(Fault("elect-apart", admin.ElectOptions, aim.BROKERS),),
     needs=(CanAdminister, CanCut, CanRefuse, CanKill, CanPause, HasRoles),
     color="#e7969c",
     lane="network",
@@ -94,5 +92,6 @@ PACKAGE = Package(
     apply=apply,
     heal=partition.heal,
     restore=partition.restore,
+    cleanups=(partition.LINKS,),
     room=room,
 )

@@ -13,7 +13,9 @@ from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.processes import CanKill, CanPause
 from nemesis import targets as aim
-from nemesis.package import DOWN, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import DOWN, Applied, Effect, Fault, Package
 
 
 class Killable(Cluster, CanKill, CanPause, HasRoles, Protocol):
@@ -31,7 +33,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Killable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Killable, fault: str, targets: Any, options: Options, rng: random.Random
 ) -> Applied:
     """Kill the targets; proved when each was waited for and its port refuses connections."""
     nodes = await aim.resolve(cluster, targets, rng)
@@ -54,12 +56,11 @@ async def heal(cluster: Killable, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="kill",
-    faults=("kill",),
+    faults=(Fault("kill", state=DOWN),),
     needs=(CanKill, CanPause, HasRoles),
     color="#d62728",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states={"kill": DOWN},
 )

@@ -10,19 +10,23 @@ fault affects a Produce request, whose batches have checksums of their own.
 
 import asyncio
 import contextlib
-import itertools
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import CanAdminister, CanExpire, HasRoles
 from model.capabilities.network import CanInterceptMessages, Interception
 from model.capabilities.processes import CanKill, CanPause
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
+from model.roles import CLIENTS, NodeId
+from model.text import brief
 from nemesis import admin
 from nemesis import targets as aim
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options, Seconds
+from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package
 
 FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
@@ -63,17 +67,50 @@ _DONE: Mapping[Interception, str] = {
     "drop-response": "the answer is lost",
     "corrupt-request": "one bit of the request is turned over",
 }
-_INTERCEPTIONS: Mapping[tuple[str, str], Interception] = {
-    ("hold-request", "request"): "hold-request",
-    ("hold-request", "response"): "hold-response",
-    **dict.fromkeys(itertools.product(["drop-response"], PARTS), "drop-response"),
-    **dict.fromkeys(itertools.product(["corrupt-request"], PARTS), "corrupt-request"),
-}
-"""The interception of each fault, by ``part``."""
 CATCH_S = 3.0
 """How long a fault waits for a message at its targets, and then again at any broker."""
 LOOK_EVERY_S = 0.01
 OVERHEAD_S = 2.5
+
+
+class MessageOptions(
+    Options,
+    frozen=True,
+    kw_only=True,
+    rename={"alternatives": "or", "sender": "from", "provoke_orders": "stir"},
+):
+    """The options of every fault on a message."""
+
+    api: str
+    """The API of the request."""
+    alternatives: list[str] = msgspec.field(default_factory=list)
+    """Other APIs that will do as well when no message of ``api`` came to the targets.
+
+    Finally they will do only from clients: followers do not fetch while there is no leader.
+    """
+    sender: str = CLIENTS
+    """The sender of the request: ``clients``, ``brokers``, ``controller`` or a broker."""
+    provoke_orders: Literal["leaders"] | bool = False
+    """What makes a controller send a request.
+
+    It is the end of the ZooKeeper session of a broker that neither sends nor answers the request
+    or, with ``leaders``, the election of other leaders.
+    """
+
+
+class HoldOptions(
+    MessageOptions, frozen=True, kw_only=True, rename={"replace_controller": "usurped"}
+):
+    """The options of ``hold-request``."""
+
+    part: Literal["request", "response"] = "request"
+    again_s: Seconds | None = None
+    """How much later the controller gets another reason to send requests.
+
+    It is another ended session, or the election of the former leaders.
+    """
+    replace_controller: bool = False
+    """Does the controller's session end before the message is delivered?"""
 
 
 class Intercepted(
@@ -122,30 +159,19 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Intercepted, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Intercepted, fault: str, targets: Any, options: MessageOptions, rng: random.Random
 ) -> Applied:
     """Catch one message; proved when one was caught.
 
     If none comes to the targets, a message to any broker will do, and in the end one of any client.
-
-    Options: ``api``; ``or``, other APIs that will do as well when no message of ``api`` came to the
-    targets, and finally only from clients (followers do not fetch while there is no leader);
-    ``from``, the sender of the request (``clients``, ``brokers``, ``controller`` or a node);
-    ``part``; ``stir``, what makes a controller send a request: the end of the ZooKeeper session of
-    a broker that neither sends nor answers the request or, with ``leaders``, the election of other
-    leaders; ``again_s``, how much later the controller gets another reason, another ended session
-    or the election of the former leaders; ``usurped``, to end the controller's session before the
-    message is delivered. Raises ``ValueError`` for options that make no sense.
     """
-    part = options.get("part", "request")
-    if part not in PARTS:
-        raise ValueError(f"part = {part}: a message is a request or a response")
-    what = _INTERCEPTIONS[fault, part]
-    asks = options.get("from", CLIENTS)
+    hold = options if isinstance(options, HoldOptions) else HoldOptions(api=options.api)
+    what = _interception(fault, hold.part)
+    asks = options.sender
     nodes = await aim.resolve(cluster, targets, rng)
     message = None
     number = -1
-    api, others = options["api"], options.get("or", ())
+    api, others = options.api, options.alternatives
     rounds = [(asks, nodes, (api,)), (asks, cluster.brokers, (api, *others))]
     if others and asks != CLIENTS:
         rounds.append((CLIENTS, cluster.brokers, tuple(others)))
@@ -154,15 +180,15 @@ async def apply(
         if not links:
             continue
         number = await cluster.intercept(links, apis, what)
-        former = await _provoke_orders(cluster, options.get("stir", False), links[0], rng)
+        former = await _provoke_orders(cluster, options.provoke_orders, links[0], rng)
         message = await _caught(cluster, number)
         if message is not None:
-            if "again_s" in options:
-                await asyncio.sleep(float(options["again_s"]))
-                await _provoke_orders(cluster, options.get("stir", False), links[0], rng, former)
+            if hold.again_s is not None:
+                await asyncio.sleep(hold.again_s)
+                await _provoke_orders(cluster, options.provoke_orders, links[0], rng, former)
             break
         await cluster.release(number)
-    kept = _Caught(number, bool(options.get("usurped", False)))
+    kept = _Caught(number, hold.replace_controller)
     if message is None:
         return Applied(nodes, Effect(False, f"no {' or '.join((api, *others))} came"), None)
     return Applied(nodes, Effect(True, f"{message}: {_DONE[what]}"), kept)
@@ -181,6 +207,14 @@ async def heal(cluster: Intercepted, applied: Applied) -> Effect:
     await cluster.release(number)
     still = await cluster.is_held(number)
     return Effect(not still, "kept still" if still else "let go" if held else "nothing was kept")
+
+
+def _interception(fault: str, part: Literal["request", "response"]) -> Interception:
+    match fault:
+        case "drop-response" | "corrupt-request":
+            return fault
+        case _:
+            return "hold-request" if part == "request" else "hold-response"
 
 
 class _Caught(NamedTuple):
@@ -202,7 +236,9 @@ async def _provoke_orders(
     session of a broker that is not at either end of the link is ended instead.
     """
     if how == "leaders":
-        wishes = wishes or await admin.eligible(cluster, {}, rng, excluding=link[1:])
+        wishes = wishes or await admin.eligible(
+            cluster, admin.PartitionOptions(), rng, excluding=link[1:]
+        )
         led = {each.key: each.leader for each in await cluster.partitions()}
         shifted = await admin.shift(cluster, wishes)
         if shifted.led:
@@ -218,8 +254,6 @@ async def _provoke_orders(
 async def _links(
     cluster: Intercepted, asks: str, answering: Sequence[NodeId], rng: random.Random
 ) -> list[tuple[NodeId, NodeId]]:
-    if ZOOKEEPER in answering:
-        raise ValueError("ZooKeeper speaks a protocol of its own: no message of its can be told")
     if asks == CLIENTS:
         askers: Sequence[NodeId] = (CLIENTS,)
     elif asks == "brokers":
@@ -238,13 +272,30 @@ async def _caught(cluster: Intercepted, number: int) -> str | None:
     return await cluster.caught(number)
 
 
+def _unknown_names(options: MessageOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse an API that does not exist, and a sender that sends no such request."""
+    apis = environment.kind.apis()
+    for name, given in (("api", [options.api]), ("or", options.alternatives)):
+        if strange := [api for api in given if api not in apis]:
+            return f"{name} = {brief(strange[0])}: must be an API ({', '.join(apis)})"
+    senders = (CLIENTS, "brokers", aim.CONTROLLER, *environment.brokers)
+    if options.sender in senders:
+        return None
+    return f"from = {brief(options.sender)}: must be {' or '.join(senders)}"
+
+
 PACKAGE = Package(
     name="messages",
-    faults=FAULTS,
+    faults=(
+        Fault("hold-request", HoldOptions, aim.BROKERS, _unknown_names),
+        Fault("drop-response", MessageOptions, aim.BROKERS, _unknown_names),
+        Fault("corrupt-request", MessageOptions, aim.BROKERS, _unknown_names),
+    ),
     needs=(CanInterceptMessages, CanExpire, CanAdminister, CanKill, CanPause, HasRoles),
     color="#f7b6d2",
     lane="network",
     draw=draw,
     apply=apply,
     heal=heal,
+    cleanups=(Cleanup("the messages", cluster=lambda cluster: cluster.release_all()),),
 )

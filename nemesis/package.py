@@ -2,55 +2,17 @@
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from model.roles import NodeId
+from nemesis import options as options_of
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.targets import NODES, TargetRule
 
 Lane = Literal["process", "network", "admin"]
 Resource = TypeVar("Resource")
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterShape:
-    """The facts about the cluster on which a draw depends."""
-
-    brokers: tuple[NodeId, ...]
-    keys: tuple[str, ...] = ()
-    """The partitions (``topic-partition``) whose leaders can be targets."""
-    session_timeout_s: float = 2.0
-    """The session timeout: a broker that is silent for longer is declared dead."""
-    min_isr: int = 2
-    """``min.insync.replicas``: the number of replicas that have an acknowledged record."""
-    synced: bool = False
-    """Is ``log.flush.interval.messages`` 1, so that these replicas have the record on disk?"""
-    coordinators: tuple[str, ...] = ()
-    """The coordinator roles that can be targets."""
-    acknowledged: bool = True
-    """Are Produce requests answered? They are not with ``acks=0``."""
-    replicas: int = 3
-    """The replication factor of each partition in ``keys``."""
-    asked: tuple[str, ...] = ("Produce", "Fetch")
-    """The APIs that clients call again and again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A fault as data, without its time."""
-
-    fault: str
-    duration_s: float
-    targets: Any
-    options: dict[str, Any] = field(default_factory=dict)
-    alone: bool = False
-    """May no other fault be active at the same time, because this one affects so much?"""
-    overhead_s: float = 1.5
-    """About how long applying, healing and proving take, in addition to ``duration_s``."""
-
-    @property
-    def takes_s(self) -> float:
-        """The time from the start of the fault until it is healed."""
-        return self.duration_s + self.overhead_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +60,81 @@ class UndoList(Generic[Resource]):
 
 
 @dataclass(frozen=True, slots=True)
+class Environment:
+    """The cluster of a plan before it is started: its brokers, and the class that drives it."""
+
+    brokers: tuple[NodeId, ...]
+    kind: Any
+    """The class offers every capability that the fault's package needs."""
+
+
+def _nothing_to_refuse(options: Any, targets: Any, environment: Environment) -> str | None:
+    """Refuse nothing: most faults accept all combinations of their options and targets."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of a package: what a schedule may say of it, and facts about it."""
+
+    name: str
+    """Its name in schedules and histories."""
+    options: type[Options] = Options
+    targets: TargetRule = NODES
+    refuse: Callable[[Any, Any, Environment], str | None] = _nothing_to_refuse
+    """(options, targets, environment): return why these do not fit together; ``None`` if they do.
+
+    Options and targets are valid by themselves.
+    """
+    state: str | None = None
+    """The state in which it puts its target nodes, if a node is either in it or not.
+
+    A node stays in the state while any fault keeps it there; the last of these faults to be healed
+    ends the state.
+    """
+    needs_small_disk: bool = False
+    """Does it need brokers whose disks are small enough to fill?"""
+
+    def refusal(
+        self, targets: Any, options: Mapping[str, Any], environment: Environment
+    ) -> str | None:
+        """Return why a schedule may not say this of the fault; ``None`` if it may."""
+        why = self.targets.refusal(targets, environment.brokers)
+        why = why or options_of.refusal(self.options, options)
+        return why or self.refuse(options_of.read(self.options, options), targets, environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleanup:
+    """Removes what failed faults may have left behind; it affects nothing that is well."""
+
+    what: str
+    cluster: Callable[[Any], Awaitable[object]] | None = None
+    """Cleans the whole cluster."""
+    node: Callable[[Any, NodeId], Awaitable[object]] | None = None
+    """Cleans one node."""
+
+
+@dataclass(frozen=True, slots=True)
 class Package:
     """A family of faults. ``cluster`` offers every capability in ``needs``."""
 
     name: str
-    faults: tuple[str, ...]
-    """The names of its faults in schedules and histories."""
+    faults: tuple[Fault, ...]
     needs: tuple[type, ...]
     color: str
     lane: Lane
     """At most one fault of a lane is active at a time; faults of different lanes may overlap."""
     draw: Callable[[random.Random, ClusterShape], Drawn] | None
     """Draw a fault; ``None`` if the package is only for schedules written by hand."""
-    apply: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]]
-    """(cluster, fault, targets, options, rng): apply the fault, and measure its effect."""
+    apply: Callable[[Any, str, Any, Any, random.Random], Awaitable[Applied]]
+    """(cluster, fault, targets, options, rng): apply the fault, and measure its effect.
+
+    ``options`` has the type of the fault's options.
+    """
     heal: Callable[[Any, Applied], Awaitable[Effect]]
     """Remove the fault's effect, and measure that it is gone."""
-    strike: Callable[[Any, str, Any, dict[str, Any], random.Random], Awaitable[Applied]] | None = (
-        None
-    )
+    strike: Callable[[Any, str, Any, Any, random.Random], Awaitable[Applied]] | None = None
     """The first half of ``apply``, if measuring takes long: apply the fault.
 
     It measures nothing. Other faults may be applied and healed during ``measure``.
@@ -131,16 +149,22 @@ class Package:
 
     ``heal`` after it does not remove anything a second time, and measures.
     """
-    states: Mapping[str, str] = field(default_factory=dict)
-    """The state in which each fault puts its target nodes, if a node is either in it or not.
-
-    A node stays in the state while any fault keeps it there; the last of these faults to be healed
-    ends the state.
-    """
+    cleanups: tuple[Cleanup, ...] = ()
+    """What removes the leftovers of its faults at the end of a run."""
     weight: float = 1.0
     """The weight of this package in draws among the packages of its lane."""
     room: Callable[[ClusterShape], bool] = lambda shape: True
     """May the package be drawn for such a cluster? No correct cluster survives some faults."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its faults."""
+        return tuple(fault.name for fault in self.faults)
+
+    def typed(self, fault: str, table: Mapping[str, Any]) -> Options:
+        """Return the options of one of its faults; raises ``ValueError`` if they are refused."""
+        [kind] = [each.options for each in self.faults if each.name == fault]
+        return options_of.read(kind, table)
 
     def fits(self, cluster: object) -> bool:
         """Does the cluster offer every capability that this package needs?"""

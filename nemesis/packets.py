@@ -16,11 +16,20 @@ from model.capabilities.processes import CanKill, CanPause
 from model.roles import CLIENTS, NodeId
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options, Share
+from nemesis.package import NOT_MEASURED, Applied, Cleanup, Effect, Fault, Package
 
 SHARE = (0.1, 0.4)
 """The range from which the share of lost packets is drawn."""
 OVERHEAD_S = 4.5
+
+
+class PacketOptions(Options, frozen=True, kw_only=True):
+    """The options of ``drop-packets``."""
+
+    share: Share
+    """The share of packets that are lost in each direction."""
 
 
 class Leaky(Cluster, CanDropPackets, CanCut, CanKill, CanPause, HasRoles, Protocol):
@@ -36,15 +45,14 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def strike(
-    cluster: Leaky, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Leaky, fault: str, targets: Any, options: PacketOptions, rng: random.Random
 ) -> Applied:
     """Give every target that runs a rule that drops packets."""
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
         return Applied(nodes, NOT_MEASURED, ())
-    share = float(options["share"])
-    await asyncio.gather(*(cluster.drop_packets(node, share) for node in running))
+    await asyncio.gather(*(cluster.drop_packets(node, options.share) for node in running))
     return Applied(tuple(running), NOT_MEASURED, tuple(running))
 
 
@@ -68,7 +76,7 @@ async def measure(cluster: Leaky, applied: Applied) -> Effect:
 
 
 async def apply(
-    cluster: Leaky, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Leaky, fault: str, targets: Any, options: PacketOptions, rng: random.Random
 ) -> Applied:
     """Drop packets, and measure that they are dropped."""
     applied = await strike(cluster, fault, targets, options, rng)
@@ -94,7 +102,7 @@ async def heal(cluster: Leaky, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="packets",
-    faults=("drop-packets",),
+    faults=(Fault("drop-packets", PacketOptions, state="losing packets"),),
     needs=(CanDropPackets, CanCut, CanKill, CanPause, HasRoles),
     color="#bcbd22",
     lane="network",
@@ -104,5 +112,5 @@ PACKAGE = Package(
     strike=strike,
     measure=measure,
     restore=restore,
-    states={"drop-packets": "losing packets"},
+    cleanups=(Cleanup("the packets", node=lambda cluster, node: cluster.pass_packets(node)),),
 )

@@ -12,7 +12,10 @@ import dataclasses
 import itertools
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
@@ -21,7 +24,18 @@ from model.capabilities.processes import CanKill, CanPause
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 from nemesis import overlap, verification
 from nemesis import targets as aim
-from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package, UndoList
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import (
+    NOT_MEASURED,
+    Applied,
+    Cleanup,
+    Effect,
+    Environment,
+    Fault,
+    Package,
+    UndoList,
+)
 
 Cut = tuple[NodeId, NodeId]
 
@@ -35,8 +49,42 @@ FAULTS = (
     "partition-majorities-ring",
     "partition-one-way",
 )
-WITHOUT_GROUPS = FAULTS[:4]
-"""The faults that make sense for a single broker."""
+Party = Annotated[
+    str,
+    Meta(
+        pattern=r"^(brokers|zookeeper|clients|broker-[1-9][0-9]*)$",
+        description="brokers, zookeeper, clients or the id of a broker",
+    ),
+]
+Parties = Annotated[list[Party], Meta(min_length=1)]
+
+
+class LinkOptions(Options, frozen=True, kw_only=True):
+    """The options of every partition."""
+
+    way: Literal["cut", "down"] = "cut"
+    """Do the links lose bytes without notice, or reset and refuse connections?"""
+
+
+class PartiesOptions(LinkOptions, frozen=True, kw_only=True, rename={"parties": "from"}):
+    """The options of ``partition-one`` and ``partition-leader``."""
+
+    parties: Parties = msgspec.field(default_factory=lambda: ["brokers"])
+    """From what the targets are separated."""
+
+
+class HalvesOptions(LinkOptions, frozen=True, kw_only=True):
+    """The options of ``partition-halves``."""
+
+    zookeeper: Literal["both", "rest"] = "both"
+    """Who reaches ZooKeeper: both halves, or only the brokers that are no targets."""
+
+
+class OneWayOptions(PartiesOptions, frozen=True, kw_only=True):
+    """The options of ``partition-one-way``."""
+
+    direction: Literal["out", "in"] = "out"
+    """Is what the targets send lost, or what they receive?"""
 
 
 class Cuttable(Cluster, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol):
@@ -76,31 +124,36 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 def cuts(
-    fault: str, nodes: Sequence[NodeId], options: dict[str, Any], brokers: Sequence[NodeId]
+    fault: str, nodes: Sequence[NodeId], options: LinkOptions, brokers: Sequence[NodeId]
 ) -> list[Cut]:
     """Return the directed links that a fault cuts."""
     rest = [broker for broker in brokers if broker not in nodes]
-    match fault:
-        case "partition-one" | "partition-leader":
-            parties = options.get("from", ["brokers"])
+    match options, fault:
+        case OneWayOptions(parties=parties, direction=direction), _:
+            return one_way(nodes, parties, rest, direction)
+        case PartiesOptions(parties=parties), _:
             return both_ways(nodes, _parties(parties, rest))
-        case "partition-zookeeper":
+        case HalvesOptions(zookeeper=zookeeper), _:
+            return both_ways(nodes, [*rest, ZOOKEEPER] if zookeeper == "rest" else rest)
+        case _, "partition-zookeeper":
             return both_ways(nodes, [ZOOKEEPER])
-        case "partition-clients":
+        case _, "partition-clients":
             return both_ways(nodes, [CLIENTS])
-        case "partition-halves":
-            other = [*rest, ZOOKEEPER] if options.get("zookeeper") == "rest" else rest
-            return both_ways(nodes, other)
-        case "partition-majorities-ring":
+        case _, "partition-majorities-ring":
             return majorities_ring(nodes)
-        case "partition-one-way":
-            others = _parties(options.get("from", ["brokers"]), rest)
-            outward = list(itertools.product(nodes, others))
-            if options.get("direction", "out") == "out":
-                return outward
-            return [(other, node) for node, other in outward]
         case _:
             raise ValueError(f"no such partition: {fault}")
+
+
+def one_way(
+    nodes: Sequence[NodeId],
+    parties: Iterable[str],
+    brokers: Sequence[NodeId],
+    direction: Literal["out", "in"] = "out",
+) -> list[Cut]:
+    """Return the links from the nodes to the parties or, with ``in``, from the parties to them."""
+    outward = list(itertools.product(nodes, _parties(parties, brokers)))
+    return outward if direction == "out" else [(other, node) for node, other in outward]
 
 
 def both_ways(ones: Sequence[NodeId], others: Sequence[NodeId]) -> list[Cut]:
@@ -126,19 +179,31 @@ def majorities_ring(ring: Sequence[NodeId]) -> list[Cut]:
 
 
 def _parties(names: Iterable[str], brokers: Sequence[NodeId]) -> list[NodeId]:
-    """Return the nodes of parties, or single nodes by id, for schedules written by hand."""
+    """Return the nodes of parties, or single brokers by id, for schedules written by hand.
+
+    A broker that is not in ``brokers`` is left out: it is itself a target.
+    """
     members = {"brokers": list(brokers), "zookeeper": [ZOOKEEPER], "clients": [CLIENTS]}
     members |= {node: [node] for node in brokers}
-    return [node for name in names for node in members[name]]
+    return [node for name in names for node in members.get(name, ())]
+
+
+def unknown_party(options: PartiesOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse a broker in ``from`` that the cluster does not have."""
+    known = (*PARTIES, *environment.brokers)
+    strange = [party for party in options.parties if party not in known]
+    if not strange:
+        return None
+    return f"from = {strange[0]}: must be {' or '.join(known)}"
 
 
 async def strike(
-    cluster: Cuttable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Cuttable, fault: str, targets: Any, options: LinkOptions, rng: random.Random
 ) -> Applied:
     """Cut the links, or close them."""
     nodes = await aim.resolve(cluster, targets, rng)
     lost = cuts(fault, nodes, options, cluster.brokers)
-    if options.get("way", "cut") == "down":
+    if options.way == "down":
         pairs = sorted({(min(cut), max(cut)) for cut in lost})
         for pair in pairs:
             await cluster.refuse(*pair)
@@ -187,7 +252,7 @@ async def _measure_down(cluster: Cuttable, pairs: Sequence[Cut]) -> Effect:
 
 
 async def apply(
-    cluster: Cuttable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Cuttable, fault: str, targets: Any, options: LinkOptions, rng: random.Random
 ) -> Applied:
     """Cut or close the links, and measure that they are."""
     applied = await strike(cluster, fault, targets, options, rng)
@@ -236,9 +301,19 @@ def _text(links: Iterable[Cut], arrow: str = "→") -> str:
     return " ".join(f"{source}{arrow}{target}" for source, target in links)
 
 
+LINKS = Cleanup("the links", cluster=lambda cluster: cluster.heal_all())
+
 PACKAGE = Package(
     name="partition",
-    faults=FAULTS,
+    faults=(
+        Fault("partition-one", PartiesOptions, aim.BROKERS, unknown_party),
+        Fault("partition-leader", PartiesOptions, aim.BROKERS, unknown_party),
+        Fault("partition-zookeeper", LinkOptions, aim.BROKERS),
+        Fault("partition-clients", LinkOptions, aim.BROKERS),
+        Fault("partition-halves", HalvesOptions, aim.BROKERS),
+        Fault("partition-majorities-ring", LinkOptions, aim.SEVERAL_BROKERS),
+        Fault("partition-one-way", OneWayOptions, refuse=unknown_party),
+    ),
     needs=(CanCut, CanRefuse, CanKill, CanPause, HasRoles),
     color="#ff7f0e",
     lane="network",
@@ -248,5 +323,6 @@ PACKAGE = Package(
     strike=strike,
     measure=measure,
     restore=restore,
+    cleanups=(LINKS,),
     weight=3.0,  # this package has many kinds of faults
 )

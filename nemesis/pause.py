@@ -7,16 +7,26 @@ without followers.
 
 import asyncio
 import random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.processes import CanKill, CanPause
+from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import FROZEN, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import FROZEN, Applied, Cleanup, Effect, Fault, Package
 
 SETTLE_S = 1.0
 """How long a signal may take: it takes effect at once, except in a process inside a system call."""
+
+
+class PauseOptions(Options, frozen=True, kw_only=True):
+    """The options of ``pause``."""
+
+    session: Literal["shorter", "longer"] | None = None
+    """How the duration relates to a session: a note for readers of the schedule."""
 
 
 class Pausable(Cluster, CanPause, CanKill, HasRoles, Protocol):
@@ -32,7 +42,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Pausable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Pausable, fault: str, targets: Any, options: PauseOptions, rng: random.Random
 ) -> Applied:
     """Stop the targets; proved when the operating system reports their processes as stopped."""
     nodes = await aim.resolve(cluster, targets, rng)
@@ -65,14 +75,21 @@ async def _all(cluster: Pausable, nodes: "tuple[str, ...] | list[str]", *, pause
     return True
 
 
+async def _thaw(cluster: CanPause, node: NodeId) -> None:
+    if await cluster.is_paused(node):
+        await cluster.resume(node)
+
+
+THAW = Cleanup("the pause", node=_thaw)
+
 PACKAGE = Package(
     name="pause",
-    faults=("pause",),
+    faults=(Fault("pause", PauseOptions, state=FROZEN),),
     needs=(CanPause, CanKill, HasRoles),
     color="#9467bd",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states={"pause": FROZEN},
+    cleanups=(THAW,),
 )

@@ -19,7 +19,9 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
+
+from msgspec import Meta
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasHealth, HasRoles
@@ -27,7 +29,9 @@ from model.capabilities.machines import CanLosePower
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
-from nemesis.package import DOWN, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import DOWN, Applied, Cleanup, Effect, Environment, Fault, Package
 
 ZOOKEEPERS = 0.15
 """The share of draws whose target is ZooKeeper."""
@@ -47,6 +51,17 @@ WHOLE_WITHIN_S = 15.0
 LOOK_EVERY_S = 0.1
 IN_SYNC_MIN = 2
 """Never cut the power of a partition's only in-sync replica: its ISR must have two members."""
+
+
+class PowerOptions(Options, frozen=True, kw_only=True):
+    """The options of ``power-loss``."""
+
+    spare: bool = True
+    """Is one machine affected, and only while all replicas are in sync?"""
+    after: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    """The power fails right before the disk operation that follows so many others."""
+    renaming: str = ""
+    """The power fails right before a file is renamed whose name ends in this suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +99,14 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Powered, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Powered, fault: str, targets: Any, options: PowerOptions, rng: random.Random
 ) -> Applied:
     """Switch the machines off; proved when they are off and leave a probe unanswered.
 
     Raises ``ValueError`` for several machines, unless ``spare`` is false.
     """
     nodes = await aim.resolve(cluster, targets, rng)
-    spare = bool(options.get("spare", True))
-    if spare:
+    if options.spare:
         if len(nodes) > 1:
             raise ValueError(f"one machine at a time, not {', '.join(nodes)}; or spare = false")
         if not await _within(WHOLE_WITHIN_S, cluster.is_whole):
@@ -101,11 +115,11 @@ async def apply(
     if not nodes:
         return Applied((), Effect(False, "everybody is the only one in sync of something"))
     spared = None
-    if spare:
+    if options.spare:
         [node] = nodes
         spared = _Spared(node, await cluster.registration(node))
-    when = options.get("after", 0), options.get("renaming", "")
-    await asyncio.gather(*(cluster.power_off(node, *when) for node in nodes))
+    moment = options.after, options.renaming
+    await asyncio.gather(*(cluster.power_off(node, *moment) for node in nodes))
     lost = await asyncio.gather(*map(cluster.lost_bytes, nodes))
     how = ", ".join(
         f"{node}: {'still answers' if count is None else f'off, {count} bytes were not synced'}"
@@ -163,15 +177,22 @@ async def _within(timeout_s: float, holds: Callable[[], Awaitable[bool]]) -> boo
     return False
 
 
+def _unspared(options: PowerOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse several machines, of which a cluster need not survive the loss."""
+    if not options.spare or isinstance(targets, str) or len(targets) == 1:
+        return None
+    return f"spare = true: must be false for several targets ({', '.join(targets)})"
+
+
 PACKAGE = Package(
     name="power",
-    faults=("power-loss",),
+    faults=(Fault("power-loss", PowerOptions, refuse=_unspared, state=DOWN),),
     needs=(CanLosePower, CanKill, CanPause, HasRoles, HasHealth),
     color="#000000",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states={"power-loss": DOWN},
+    cleanups=(Cleanup("the power", node=lambda cluster, node: cluster.power_on(node)),),
     room=room,
 )

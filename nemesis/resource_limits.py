@@ -9,7 +9,9 @@ import asyncio
 import math
 import random
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from msgspec import Meta
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
@@ -17,7 +19,9 @@ from model.capabilities.processes import CanKill, CanLimitResources, CanPause, R
 from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis import verification
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import Applied, Cleanup, Effect, Fault, Package
 
 FAULTS = ("squeeze-cpu", "squeeze-memory")
 
@@ -39,7 +43,21 @@ OVERHEAD_S = {"squeeze-cpu": 4.0, "squeeze-memory": 10.0}
 """The time to wait for throttling, to lower the memory limit, and to start a killed broker."""
 
 
-class Squeezable(Cluster, CanLimitResources, CanKill, CanPause, HasRoles, Protocol):
+class CpuOptions(Options, frozen=True, kw_only=True):
+    """The options of ``squeeze-cpu``."""
+
+    cpus: Annotated[float, Meta(gt=0, le=1024, description="CPUs")]
+    """The limit."""
+
+
+class MemoryOptions(Options, frozen=True, kw_only=True):
+    """The options of ``squeeze-memory``."""
+
+    headroom_bytes: Annotated[int, Meta(ge=0, le=1 << 40, description="bytes")]
+    """How much more memory than it uses a broker may use."""
+
+
+class Limited(Cluster, CanLimitResources, CanKill, CanPause, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -66,7 +84,11 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Squeezable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Limited,
+    fault: str,
+    targets: Any,
+    options: CpuOptions | MemoryOptions,
+    rng: random.Random,
 ) -> Applied:
     """Limit CPU or memory of the targets that run.
 
@@ -78,17 +100,21 @@ async def apply(
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
         return Applied(nodes, Effect(False, "nobody was up"))
-    squeeze = _limit_cpu if fault == "squeeze-cpu" else _limit_memory
-    squeezed = await asyncio.gather(*(squeeze(cluster, node, options) for node in running))
-    effect = _all([effect for effect, _ in squeezed])
-    limits = {node: limits for node, (_, limits) in zip(running, squeezed, strict=True)}
+    if isinstance(options, CpuOptions):
+        limited = await asyncio.gather(
+            *(_limit_cpu(cluster, node, options.cpus) for node in running)
+        )
+    else:
+        headroom = options.headroom_bytes
+        limited = await asyncio.gather(
+            *(_limit_memory(cluster, node, headroom) for node in running)
+        )
+    effect = _all([effect for effect, _ in limited])
+    limits = {node: limits for node, (_, limits) in zip(running, limited, strict=True)}
     return Applied(tuple(running), effect, limits)
 
 
-async def _limit_cpu(
-    cluster: Squeezable, node: NodeId, options: dict[str, Any]
-) -> tuple[Effect, Limits]:
-    cpus = float(options["cpus"])
+async def _limit_cpu(cluster: Limited, node: NodeId, cpus: float) -> tuple[Effect, Limits]:
     before = await cluster.resource_usage(node)
     await cluster.limit_cpu(node, cpus)
 
@@ -104,11 +130,8 @@ async def _limit_cpu(
     return Effect(bites(now), how), (cpus, 0)
 
 
-async def _limit_memory(
-    cluster: Squeezable, node: NodeId, options: dict[str, Any]
-) -> tuple[Effect, Limits]:
+async def _limit_memory(cluster: Limited, node: NodeId, headroom: int) -> tuple[Effect, Limits]:
     before = now = await cluster.resource_usage(node)
-    headroom = int(options["headroom_bytes"])
     limit: float = 0
 
     def is_killed() -> bool:
@@ -144,7 +167,7 @@ async def _limit_memory(
     return Effect(bites(now), how), (0, int(limit))
 
 
-async def heal(cluster: Squeezable, applied: Applied) -> Effect:
+async def heal(cluster: Limited, applied: Applied) -> Effect:
     """Raise the limits, and start what is down; proved when limits are wider and nodes run.
 
     A node that another fault keeps down is not started.
@@ -161,7 +184,7 @@ async def heal(cluster: Squeezable, applied: Applied) -> Effect:
 
 
 async def _lift_limits(
-    cluster: Squeezable, node: NodeId, squeezed: Limits, *, kept_down: bool
+    cluster: Limited, node: NodeId, limited: Limits, *, kept_down: bool
 ) -> Effect:
     await cluster.lift_limits(node)
     started = not kept_down and not await cluster.is_running(node)
@@ -170,7 +193,7 @@ async def _lift_limits(
     running, now = await cluster.is_running(node), await cluster.resource_usage(node)
     wide = all(
         limit == 0 or limit > was
-        for limit, was in zip((now.cpus, now.memory_bytes), squeezed, strict=True)
+        for limit, was in zip((now.cpus, now.memory_bytes), limited, strict=True)
     )
     state = ("was started" if started else "runs") if running else "does not run"
     how = f"{node} {state} with {_spoken(now.cpus)} CPUs, {_spoken(now.memory_bytes)} bytes"
@@ -188,12 +211,13 @@ def _spoken(limit: float) -> str:
 
 PACKAGE = Package(
     name="squeeze",
-    faults=FAULTS,
+    faults=(Fault("squeeze-cpu", CpuOptions), Fault("squeeze-memory", MemoryOptions)),
     needs=(CanLimitResources, CanKill, CanPause, HasRoles),
     color="#e377c2",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
+    cleanups=(Cleanup("the limits", node=lambda cluster, node: cluster.lift_limits(node)),),
     weight=0.5,
 )

@@ -12,7 +12,9 @@ from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.processes import CanPause, CanRestart
 from nemesis import targets as aim
-from nemesis.package import DOWN, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import DOWN, Applied, Effect, Fault, Package
 
 WHOLE_TIMEOUT_S = 4.0
 """How long a rolling restart waits for the cluster to recover before the next broker."""
@@ -35,7 +37,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Restartable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Restartable, fault: str, targets: Any, options: Options, rng: random.Random
 ) -> Applied:
     """Stop the brokers; proved when each one exited by itself with status 0."""
     nodes = await aim.resolve(cluster, targets, rng)
@@ -63,12 +65,11 @@ async def heal(cluster: Restartable, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="restart",
-    faults=("restart", "restart-rolling"),
+    faults=(Fault("restart", state=DOWN), Fault("restart-rolling", state=DOWN)),
     needs=(CanRestart, CanPause, HasRoles),
     color="#1f77b4",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states={"restart": DOWN, "restart-rolling": DOWN},
 )

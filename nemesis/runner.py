@@ -4,18 +4,15 @@ import dataclasses
 import functools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from model.capabilities.cluster import Cluster
-from model.capabilities.machines import CanFillDisk, CanLosePower, CanSetClock, CanSlowDisk
-from model.capabilities.network import CanCut, CanDisconnect, CanDropPackets, CanInterceptMessages
-from model.capabilities.processes import CanBreakAtPoint, CanLimitResources, CanPause
 from model.op import Op
 from model.roles import NodeId
-from nemesis.package import DOWN, Applied, Effect, Package
+from nemesis.package import DOWN, Applied, Effect, Fault, Package
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +21,7 @@ class _Active(NamedTuple):
     """An active fault."""
 
     package: Package
-    fault: str
+    fault: Fault
     applied: Applied
 
 
@@ -43,7 +40,10 @@ class Nemesis:
                 raise ValueError(f"the nemesis {package.name} needs a cluster with {needs}")
         self._cluster = cluster
         self._rng = rng
-        self._by_fault = {fault: package for package in packages for fault in package.faults}
+        self._packages = tuple(packages)
+        self._by_name = {
+            fault.name: (package, fault) for package in packages for fault in package.faults
+        }
         self._active: dict[int, _Active] = {}
 
     async def invoke(self, op: Op, acted: Callable[[], None] = _unheard) -> Op:
@@ -74,26 +74,25 @@ class Nemesis:
         """
         for number, broken in reversed(list(self._active.items())):
             heal = functools.partial(self._heal, number, None, _unheard)
-            await _try_to(f"fault {number} ({broken.fault})", heal)
-        if isinstance(self._cluster, CanCut):
-            await _try_to("the links", self._cluster.heal_all)
-        if isinstance(self._cluster, CanBreakAtPoint):
-            await _try_to("the points", self._cluster.all_go_on)
-        if isinstance(self._cluster, CanInterceptMessages):
-            await _try_to("the messages", self._cluster.release_all)
-        if isinstance(self._cluster, Cluster):
-            for what, restore in _leftovers(self._cluster):
+            await _try_to(f"{broken.package.name} {number}", heal)
+        cleanups = dict.fromkeys(each for one in self._packages for each in one.cleanups)
+        for cleanup in cleanups:
+            if cleanup.cluster is not None:
+                await _try_to(cleanup.what, functools.partial(cleanup.cluster, self._cluster))
+        for cleanup in cleanups:
+            if cleanup.node is not None and isinstance(self._cluster, Cluster):
                 for node in self._cluster.nodes:
-                    await _try_to(f"{what} of {node}", functools.partial(restore, node))
+                    clean = functools.partial(cleanup.node, self._cluster, node)
+                    await _try_to(f"{cleanup.what} of {node}", clean)
 
     async def _apply(self, op: Op, acted: Callable[[], None]) -> tuple[Any, Effect]:
-        package = self._by_fault.get(op.f)
-        if package is None:
+        if op.f not in self._by_name:
             raise ValueError(f"no package here has a fault called {op.f}")
-        options = op.value.get("options") or {}
+        package, fault = self._by_name[op.f]
+        options = package.typed(op.f, op.value.get("options") or {})
         strike = package.strike or package.apply
         applied = await strike(self._cluster, op.f, op.value["targets"], options, self._rng)
-        self._active[op.value["id"]] = _Active(package, op.f, applied)
+        self._active[op.value["id"]] = _Active(package, fault, applied)
         if package.strike is not None:
             return await self._measure(op.value["id"], applied.targets, acted)
         return list(applied.targets), applied.effect
@@ -117,7 +116,7 @@ class Nemesis:
         if number not in self._active:
             return targets, Effect(False, "not broken")
         package, fault, applied = self._active[number]
-        kept = self._kept(number, package.states.get(fault))
+        kept = self._kept(number, fault.state)
         mine = dataclasses.replace(
             applied,
             targets=tuple(node for node in applied.targets if node not in kept),
@@ -129,7 +128,7 @@ class Nemesis:
         effect = await package.heal(self._cluster, mine)
         if kept:
             others = ", ".join(f"fault {other} keeps {node}" for node, other in kept.items())
-            how = f"{effect.how}; {others} {package.states[fault]}"
+            how = f"{effect.how}; {others} {fault.state}"
             effect = Effect(effect.proved, how)
         if effect.proved:
             self._active.pop(number, None)
@@ -140,8 +139,8 @@ class Nemesis:
         mine = self._active[number].applied.targets
         return {
             node: other
-            for other, (package, fault, applied) in self._active.items()
-            if other != number and state is not None and package.states.get(fault) == state
+            for other, (_, fault, applied) in self._active.items()
+            if other != number and state is not None and fault.state == state
             for node in applied.targets
             if node in mine
         }
@@ -153,32 +152,4 @@ async def _try_to(what: str, restore: Callable[[], Awaitable[object]]) -> None:
     except Exception as error:
         said, *_ = [*str(error).splitlines(), ""]
         log.error("%s could not be healed: %s: %s", what, type(error).__name__, said)
-        log.debug("traceback: %s could not be healed", what, exc_info=True)
-
-
-def _leftovers(cluster: Any) -> Iterator[tuple[str, Callable[[NodeId], Awaitable[None]]]]:
-    """Yield the methods that remove what a failed fault may have left on a node.
-
-    None of them affects a node that is well.
-    """
-    if isinstance(cluster, CanDisconnect):
-        yield "the network", cluster.reconnect
-    if isinstance(cluster, CanDropPackets):
-        yield "the packets", cluster.pass_packets
-    if isinstance(cluster, CanLimitResources):
-        yield "the limits", cluster.lift_limits
-    if isinstance(cluster, CanFillDisk):
-        yield "the full disk", cluster.free_disk
-    if isinstance(cluster, CanSlowDisk):
-        yield "the slow disk", cluster.quicken_disk
-    if isinstance(cluster, CanSetClock):
-        yield "the clock", cluster.correct_clock
-    if isinstance(cluster, CanLosePower):
-        yield "the power loss", cluster.power_on
-    if isinstance(cluster, CanPause):
-        yield "the pause", functools.partial(_thaw, cluster)
-
-
-async def _thaw(cluster: CanPause, node: NodeId) -> None:
-    if await cluster.is_paused(node):
-        await cluster.resume(node)
+        log.debug("how %s could not be healed", what, exc_info=True)

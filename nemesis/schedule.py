@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from model.plan import ScheduledFault
 from model.roles import NodeId
-from nemesis.package import ClusterShape, Drawn, Lane, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.package import Lane, Package
 
 QUIET_START_S = 5.0
 """No fault is applied before the cluster has settled: it would show nothing."""

@@ -16,7 +16,9 @@ from model.capabilities.control_plane import CanExpire, HasHealth, HasRoles
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import Applied, Effect, Fault, Package
 
 RETURN_S = 5.0
 """How long a broker may take to register again."""
@@ -40,7 +42,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Expirable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Expirable, fault: str, targets: Any, options: Options, rng: random.Random
 ) -> Applied:
     """End the sessions; proved when ZooKeeper has ended them and the registrations are gone.
 
@@ -93,7 +95,7 @@ async def _until_registered(
 
 PACKAGE = Package(
     name="session",
-    faults=("expire-session",),
+    faults=(Fault("expire-session", targets=aim.BROKERS),),
     needs=(CanExpire, CanKill, CanPause, HasRoles, HasHealth),
     color="#aec7e8",
     lane="process",

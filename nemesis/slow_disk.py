@@ -16,13 +16,22 @@ from model.capabilities.machines import CanSlowDisk
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import NodeId
 from nemesis import targets as aim
-from nemesis.package import Applied, ClusterShape, Drawn, Effect, Package
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options, SomeSeconds
+from nemesis.package import Applied, Cleanup, Effect, Fault, Package
 
 SECONDS = (0.0005, 0.01)
 """The range from which the delay is drawn."""
 OVERHEAD_S = 2.5
 TRIES = 5
 """How many operations are measured: at least one of them does not wait for others."""
+
+
+class DiskOptions(Options, frozen=True, kw_only=True):
+    """The options of ``slow-disk``."""
+
+    seconds: SomeSeconds
+    """How much longer each operation takes."""
 
 
 class Sluggish(Cluster, CanSlowDisk, CanKill, CanPause, HasRoles, Protocol):
@@ -39,11 +48,11 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Sluggish, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Sluggish, fault: str, targets: Any, options: DiskOptions, rng: random.Random
 ) -> Applied:
     """Slow the disks; proved when an operation takes as long as requested, and took less before."""
     nodes = await aim.resolve(cluster, targets, rng)
-    seconds = float(options["seconds"])
+    seconds = options.seconds
     before = await asyncio.gather(*(_at_best_s(cluster, node, seconds) for node in nodes))
     for node in nodes:
         await cluster.slow_disk(node, seconds)
@@ -78,13 +87,13 @@ async def heal(cluster: Sluggish, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="slow-disk",
-    faults=("slow-disk",),
+    faults=(Fault("slow-disk", DiskOptions, state="on a slow disk"),),
     needs=(CanSlowDisk, CanKill, CanPause, HasRoles),
     color="#c49c94",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states={"slow-disk": "on a slow disk"},
+    cleanups=(Cleanup("the slow disk", node=lambda cluster, node: cluster.quicken_disk(node)),),
     weight=0.5,
 )

@@ -11,6 +11,8 @@ import random
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.network import CanCut, CanSlow
@@ -19,10 +21,21 @@ from model.link_faults import LinkFaults
 from model.roles import NodeId
 from nemesis import overlap, partition, verification
 from nemesis import targets as aim
-from nemesis.package import NOT_MEASURED, Applied, ClusterShape, Drawn, Effect, Package, UndoList
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options, SomeSeconds
+from nemesis.package import NOT_MEASURED, Applied, Effect, Fault, Package, UndoList
 
 LATENCY_S = (0.02, 0.2)
 """The range from which the latency is drawn."""
+
+
+class SlowOptions(Options, frozen=True, kw_only=True, rename={"parties": "from"}):
+    """The options of ``slow``."""
+
+    latency_s: SomeSeconds
+    """How much later everything that the targets send arrives."""
+    parties: partition.Parties = msgspec.field(default_factory=lambda: ["brokers"])
+    """The receivers."""
 
 
 class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
@@ -41,16 +54,18 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def strike(
-    cluster: Slowable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Slowable, fault: str, targets: Any, options: SlowOptions, rng: random.Random
 ) -> Applied:
     """Slow the links."""
     nodes = await aim.resolve(cluster, targets, rng)
     links = [
         link
         for node in nodes
-        for link in partition.cuts("partition-one-way", [node], options, cluster.brokers)
+        for link in partition.one_way(
+            [node], options.parties, [broker for broker in cluster.brokers if broker != node]
+        )
     ]
-    latency_s = options["latency_s"]
+    latency_s = options.latency_s
     for link in links:
         await cluster.slow(*link, latency_s)
     return Applied(nodes, NOT_MEASURED, (UndoList(links), latency_s))
@@ -82,7 +97,7 @@ async def measure(cluster: Slowable, applied: Applied) -> Effect:
 
 
 async def apply(
-    cluster: Slowable, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Slowable, fault: str, targets: Any, options: SlowOptions, rng: random.Random
 ) -> Applied:
     """Slow the links, and measure that they are slow."""
     applied = await strike(cluster, fault, targets, options, rng)
@@ -146,7 +161,7 @@ def _answers(cluster: Slowable, link: partition.Cut) -> NodeId:
 
 PACKAGE = Package(
     name="slow",
-    faults=("slow",),
+    faults=(Fault("slow", SlowOptions, refuse=partition.unknown_party),),
     needs=(CanSlow, CanCut, CanKill, CanPause, HasRoles),
     color="#e6c229",
     lane="network",
@@ -156,4 +171,5 @@ PACKAGE = Package(
     strike=strike,
     measure=measure,
     restore=restore,
+    cleanups=(partition.LINKS,),
 )

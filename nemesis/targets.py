@@ -7,12 +7,14 @@ running broker takes its place: a fault without targets would prove nothing.
 """
 
 import random
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from model.roles import Coordinated, NodeId
+from model.roles import ZOOKEEPER, Coordinated, NodeId
 from model.text import brief
-from nemesis.package import ClusterShape
+from nemesis.draws import ClusterShape
 
 CONTROLLER = "controller"
 NOT_CONTROLLER = "not-controller"
@@ -51,23 +53,61 @@ def draw_one(rng: random.Random, shape: ClusterShape) -> Any:
 
 
 ROLES = (
-    "a list of nodes, controller, not-controller, leader:KEY, group-coordinator:GROUP or"
+    "controller, not-controller, leader:TOPIC-PARTITION, group-coordinator:GROUP or"
     " transaction-coordinator:ID"
 )
+_KEY = re.compile(r".+-[0-9]+")
 
 
-def refusal(targets: Any, nodes: Sequence[NodeId]) -> str | None:
-    """Return why no fault can have these targets in a cluster of these nodes, or ``None``."""
-    match targets:
-        case str() if targets in (CONTROLLER, NOT_CONTROLLER):
-            return None
-        case str() if any(targets.startswith(p) and targets != p for p in (LEADER, *COORDINATORS)):
-            return None
-        case [_, *_]:
-            strange = [node for node in targets if node not in nodes]
-            return f"no node {brief(strange[0])}; there is {', '.join(nodes)}" if strange else None
-        case _:
-            return f"targets: {brief(targets)}: must be {ROLES}"
+@dataclass(frozen=True, slots=True)
+class TargetRule:
+    """What the targets of a fault may be: nodes, or one node by its role."""
+
+    brokers: bool = True
+    zookeeper: bool = False
+    roles: bool = True
+    at_least: int = 1
+    """The number of different nodes that a list must have."""
+    at_most: int | None = None
+
+    @property
+    def allowed(self) -> str:
+        """Which targets the rule allows, in words."""
+        kinds = [("brokers", self.brokers), ("zookeeper", self.zookeeper)]
+        nodes = " and ".join(kind for kind, may_be in kinds if may_be)
+        size = "one of" if self.at_most == 1 else "" if self.at_least == 1 else "several of"
+        text = f"a list of {size and f'{size} '}{nodes}"
+        return f"{text}, {ROLES}" if self.roles else text
+
+    def refusal(self, targets: Any, brokers: Sequence[NodeId]) -> str | None:
+        """Return why a fault cannot have these targets, or ``None``."""
+        nodes = [*(brokers if self.brokers else ()), *([ZOOKEEPER] if self.zookeeper else ())]
+        match targets:
+            case str() if self.roles and _is_role(targets):
+                return None
+            case [_, *_]:
+                strange = [node for node in targets if node not in nodes]
+                if strange:
+                    return f"no node {brief(strange[0])} ({', '.join(nodes)})"
+                if self.at_least <= len(set(targets)) <= (self.at_most or len(nodes)):
+                    return None
+            case _:
+                pass
+        return f"no such target: {brief(targets)} ({self.allowed})"
+
+
+BROKERS = TargetRule()
+ONE_BROKER = TargetRule(at_most=1)
+SEVERAL_BROKERS = TargetRule(roles=False, at_least=2)
+NODES = TargetRule(zookeeper=True)
+ONLY_ZOOKEEPER = TargetRule(brokers=False, zookeeper=True, roles=False)
+
+
+def _is_role(target: str) -> bool:
+    if target.startswith(LEADER):
+        return _KEY.fullmatch(target.removeprefix(LEADER)) is not None
+    is_coordinator = any(target.startswith(each) and target != each for each in COORDINATORS)
+    return is_coordinator or target in (CONTROLLER, NOT_CONTROLLER)
 
 
 async def resolve(cluster: Inhabited, targets: Any, rng: random.Random) -> tuple[NodeId, ...]:

@@ -13,7 +13,10 @@ from model.capabilities.control_plane import HasRoles
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import ZOOKEEPER
 from nemesis import kill, pause
-from nemesis.package import DOWN, FROZEN, Applied, ClusterShape, Drawn, Effect, Package
+from nemesis import targets as aim
+from nemesis.draws import ClusterShape, Drawn
+from nemesis.options import Options
+from nemesis.package import DOWN, FROZEN, Applied, Effect, Fault, Package
 
 FAULTS = ("kill-zookeeper", "pause-zookeeper")
 
@@ -32,11 +35,13 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
 
 
 async def apply(
-    cluster: Headless, fault: str, targets: Any, options: dict[str, Any], rng: random.Random
+    cluster: Headless, fault: str, targets: Any, options: Options, rng: random.Random
 ) -> Applied:
     """Kill or pause ZooKeeper; proved as for a broker."""
-    strike = kill.apply if fault == "kill-zookeeper" else pause.apply
-    applied = await strike(cluster, fault, targets, options, rng)
+    if fault == "kill-zookeeper":
+        applied = await kill.apply(cluster, fault, targets, options, rng)
+    else:
+        applied = await pause.apply(cluster, fault, targets, pause.PauseOptions(), rng)
     return dataclasses.replace(applied, undo=fault)
 
 
@@ -48,12 +53,15 @@ async def heal(cluster: Headless, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="zookeeper",
-    faults=FAULTS,
+    faults=(
+        Fault("kill-zookeeper", targets=aim.ONLY_ZOOKEEPER, state=DOWN),
+        Fault("pause-zookeeper", targets=aim.ONLY_ZOOKEEPER, state=FROZEN),
+    ),
     needs=(CanKill, CanPause, HasRoles),
     color="#8c564b",
     lane="process",
     draw=draw,
     apply=apply,
     heal=heal,
-    states={"kill-zookeeper": DOWN, "pause-zookeeper": FROZEN},
+    cleanups=(pause.THAW,),
 )

@@ -17,28 +17,28 @@ import confluent_kafka
 import msgspec
 
 from checkers.expectations import BadSetting, Contract
-from harness.app import catalogue, client_settings, names, toml_lines
+from harness.app import catalogue, client_settings, names, schedule_checks, toml_lines
 from harness.app.refused import Refused
+from harness.app.schedule_checks import TIME_LIMIT_MAX_S
 from harness.cluster import settings
+from harness.cluster.target import Target
 from model import masking, plan_settings
 from model.plan import Plan, ScheduledFault
-from model.roles import ZOOKEEPER, broker
+from model.roles import broker
 from model.text import brief
-from nemesis import schedule, targets
+from nemesis import schedule
 from nemesis.schedule import EVEN, DrawSettings
 
 ALL = "all"
 NONE = "none"
-TIME_LIMIT_MAX_S = 7 * 24 * 3600
-"""A week, the longest time limit.
-
-This limit and those below are far above any useful value, and below values that would keep a
-machine busy for minutes before anything starts.
-"""
 CONCURRENCY_MAX = 10_000
+"""This limit and those below are far above any useful value.
+
+They are below values that would keep a machine busy for minutes before anything starts.
+"""
 RATE_MAX_HZ = 1_000_000
 BROKERS_MAX = 100
-SEED_MAX = ID_MAX = 2**63 - 1
+SEED_MAX = 2**63 - 1
 """Numbers that are written to files have at most 64 bits."""
 LONGER_S = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0)
 """Time limits that are tried for a suggestion when no fault can be drawn."""
@@ -190,7 +190,7 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
             f"schedule: it has no fault, but nemesis is {', '.join(resolved.nemesis)}; set nemesis"
             " to none for a run without faults"
         )
-    _check_schedule(resolved)
+    schedule_checks.check(resolved)
     return resolved
 
 
@@ -201,7 +201,7 @@ def check_numbers(plan: Plan) -> None:
     """
     _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
     _check_numbers(plan)
-    _check_faults(plan.schedule or ())
+    schedule_checks.check_numbers(plan.schedule or ())
 
 
 def _check_numbers(plan: Plan) -> None:
@@ -236,61 +236,14 @@ def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
     missing = [
         name
         for name in wanted
-        if name in catalogue.NEMESES and not faults & {*catalogue.NEMESES[name].faults}
+        if name in catalogue.NEMESES and not faults & {*catalogue.NEMESES[name].names}
     ]
     if not missing:
         return []
     return [f"the schedule of seed {plan.seed} has no fault of {', '.join(missing)}"]
 
 
-def _check_schedule(resolved: Plan) -> None:
-    """Check a schedule that was part of the request, not drawn."""
-    assert resolved.schedule is not None, "other schedules are drawn"
-    faults = [fault for name in resolved.nemesis for fault in catalogue.NEMESES[name].faults]
-    for entry in resolved.schedule:
-        known("schedule", entry.fault, faults)
-    _check_faults(resolved.schedule)
-    for entry in resolved.schedule:
-        if entry.at_s >= resolved.time_limit_s:
-            raise Refused(
-                f"schedule: fault {entry.id} ({entry.fault}) is scheduled at {entry.at_s:g} s,"
-                f" but --time-limit is {resolved.time_limit_s:g} s"
-            )
-
-
-def check_targets(plan: Plan) -> None:
-    """Raise :class:`Refused` if a fault of a plan file has no possible target.
-
-    The run itself would find that out, but its verdict could only be UNKNOWN.
-    """
-    if not 0 < plan.brokers <= BROKERS_MAX:
-        return  # refused when the plan is resolved
-    nodes = [*(broker(number) for number in range(1, plan.brokers + 1)), ZOOKEEPER]
-    for entry in plan.schedule or ():
-        if (refusal := targets.refusal(entry.targets, nodes)) is not None:
-            raise Refused(f"schedule: fault {brief(entry.id)} ({entry.fault}): {refusal}")
-
-
-def _check_faults(schedule: Sequence[ScheduledFault]) -> None:
-    """Check the ids and times of scheduled faults."""
-    numbers = set()
-    for entry in schedule:
-        if entry.id in numbers:
-            raise Refused(f"schedule: two faults have the id {entry.id}; each needs its own")
-        numbers.add(entry.id)
-        if abs(entry.id) > ID_MAX:
-            raise Refused(f"schedule: fault id {brief(entry.id)} is too large")
-        if not (0 <= entry.at_s < math.inf and 0 <= entry.duration_s < math.inf):
-            raise Refused(f"schedule: fault {entry.id} ({entry.fault}) needs times of 0 or more")
-        for what, seconds in (("begins at", entry.at_s), ("lasts", entry.duration_s)):
-            if seconds > TIME_LIMIT_MAX_S:
-                raise Refused(
-                    f"schedule: fault {entry.id} ({entry.fault}) {what} {seconds:g} s;"
-                    f" the maximum is {TIME_LIMIT_MAX_S:,} s"
-                )
-
-
-def standalone(plan: Plan) -> Plan:
+def bare(plan: Plan) -> Plan:
     """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
     _only_data(plan)
     target = _target(plan)
@@ -318,7 +271,7 @@ def _only_data(plan: Plan) -> None:
         raise Refused(refusal)
 
 
-def _target(plan: Plan) -> catalogue.Target:
+def _target(plan: Plan) -> Target:
     known("--target", plan.target, catalogue.TARGETS)
     target = catalogue.TARGETS[plan.target]
     _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
@@ -329,13 +282,9 @@ def _target(plan: Plan) -> catalogue.Target:
     return target
 
 
-def offered(target: catalogue.Target) -> tuple[str, ...]:
+def offered(target: Target) -> tuple[str, ...]:
     """Return the nemeses whose required capabilities a target offers."""
-    return tuple(
-        name
-        for name, package in catalogue.NEMESES.items()
-        if all(issubclass(target.kind, need) for need in package.needs)
-    )
+    return tuple(name for name, package in catalogue.NEMESES.items() if target.offers(package))
 
 
 def masked(plan: Plan) -> Plan:
@@ -375,7 +324,7 @@ def commit() -> str:
     return described.stdout.strip() if described.returncode == 0 else ""
 
 
-def _nemeses(names: Sequence[str], target: catalogue.Target) -> tuple[str, ...]:
+def _nemeses(names: Sequence[str], target: Target) -> tuple[str, ...]:
     possible = offered(target)
     if tuple(names) == (ALL,):
         return possible

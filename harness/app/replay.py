@@ -23,8 +23,7 @@ def plan_of(folder: Path) -> Plan:
         raise Refused(f"{path}: the plan has no schedule, so there is nothing to repeat")
     if any(value == masking.MASK for part in (plan.broker, plan.producer, plan.consumer)
            for value in part.values()):  # fmt: skip
-        raise Refused(f"{path}: a secret in this plan was masked; run the original plan file")
-    plan_resolution.check_targets(plan)
+        raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
     return plan
 
 
@@ -68,7 +67,7 @@ def retarget(plan: Plan, name: str) -> Plan:
     needed: dict[str, None] = {}
     for fault in plan.schedule or ():
         package = next(
-            (name for name, each in catalogue.NEMESES.items() if fault.fault in each.faults), None
+            (name for name, each in catalogue.NEMESES.items() if fault.fault in each.names), None
         )
         if package not in able:
             raise Refused(

@@ -101,9 +101,7 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
     """
     target, workload = catalogue.SIMULATED, catalogue.WORKLOADS[recorded.workload]
     able = {
-        fault
-        for name in plan_resolution.offered(target)
-        for fault in catalogue.NEMESES[name].faults
+        fault for name in plan_resolution.offered(target) for fault in catalogue.NEMESES[name].names
     }
     schedule = recorded.schedule or ()
     kept = tuple(fault for fault in schedule if fault.fault in able)

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.roles import ZOOKEEPER, Coordinated, NodeId
 from nemesis import admin, clock, disk, messages, power, session_expiry, verification
+from nemesis.package import Applied, Package
 
 DISK_BYTES = 64 << 20
 APIS = ("Produce", "Fetch", "LeaderAndIsr", "UpdateMetadata", "Metadata")
@@ -471,3 +473,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def rng() -> random.Random:
     return random.Random(7)
+
+
+async def apply(
+    module: Any,
+    cluster: Any,
+    fault: str,
+    targets: Any,
+    options: Mapping[str, Any],
+    rng: random.Random,
+) -> Applied:
+    """Apply a fault of a module's package with options as in a schedule."""
+    package: Package = module.PACKAGE
+    return await package.apply(cluster, fault, targets, package.typed(fault, options), rng)

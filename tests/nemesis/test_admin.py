@@ -8,8 +8,8 @@ import pytest
 
 from model.roles import broker
 from nemesis import admin
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -27,7 +27,7 @@ def cluster() -> FakeCluster:
 
 async def test_who_is_struck_leaves(cluster: FakeCluster, rng: random.Random) -> None:
     """Another broker gets the target's replica, until the heal moves the partition back."""
-    applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert sorted(cluster.placed["x-0"].replicas) == ["broker-2", "broker-3", "broker-4"]
     assert applied.effect.how.startswith("x-0 from [broker-1 broker-2 broker-3] to [broker-")
@@ -40,7 +40,7 @@ async def test_who_is_struck_leaves(cluster: FakeCluster, rng: random.Random) ->
 async def test_or_takes_a_place(cluster: FakeCluster, rng: random.Random) -> None:
     """A target without a replica replaces another broker, and keeps the replica with ``stay``."""
     options = {"keys": ["x-1"], "end": "stay"}
-    applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-1"], options, rng)
     there = cluster.placed["x-1"].replicas
     assert len(there) == 3
     assert "broker-1" in there
@@ -55,19 +55,19 @@ async def test_without_anywhere_to_go_there_are_fewer(rng: random.Random) -> Non
     """
     cluster = FakeCluster(brokers=3)
     cluster.place("x-0", 1, 2, 3)
-    applied = await admin.apply(cluster, "reassign", ["broker-2"], {"end": "stay"}, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-2"], {"end": "stay"}, rng)
     assert sorted(cluster.placed["x-0"].replicas) == ["broker-1", "broker-3"]
     assert (await admin.heal(cluster, applied)).proved
     assert sorted(cluster.placed["x-0"].replicas) == ["broker-1", "broker-2", "broker-3"]
     cluster.place("x-0", 1)
-    await admin.apply(cluster, "reassign", ["broker-1"], {"factor": 2}, rng)
+    await apply(admin, cluster, "reassign", ["broker-1"], {"factor": 2}, rng)
     assert sorted(cluster.placed["x-0"].replicas) == ["broker-2", "broker-3"]
 
 
 async def test_replicas_by_number(cluster: FakeCluster, rng: random.Random) -> None:
     """The option ``replicas`` sets the replicas in that order, whatever the target."""
     options = {"keys": ["x-0"], "replicas": [4, 1]}
-    assert (await admin.apply(cluster, "reassign", "controller", options, rng)).effect.proved
+    assert (await apply(admin, cluster, "reassign", "controller", options, rng)).effect.proved
     assert cluster.placed["x-0"].replicas == (broker(4), broker(1))
 
 
@@ -75,21 +75,21 @@ async def test_a_move_is_cancelled(cluster: FakeCluster, rng: random.Random) -> 
     """A move in progress is cancelled; a completed one is moved back."""
     options = {"keys": ["x-0"], "end": "cancel"}
     cluster.slow_moves = True
-    applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-1"], options, rng)
     assert applied.effect.proved
     assert cluster.placed["x-0"].is_moving
     assert (await admin.heal(cluster, applied)).proved
     assert cluster.log[1] == "reassign {'x-0': None}"
     assert cluster.placed["x-0"].replicas == ("broker-1", "broker-2", "broker-3")
     cluster.slow_moves = False
-    applied = await admin.apply(cluster, "reassign", ["broker-1"], options, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-1"], options, rng)
     assert (await admin.heal(cluster, applied)).proved
     assert cluster.log[-1] == "reassign {'x-0': ['broker-1', 'broker-2', 'broker-3']}"
 
 
 async def test_what_is_refused_stays(cluster: FakeCluster, rng: random.Random) -> None:
     """A heal that the controller refuses is proved; one without an answer is not."""
-    applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     cluster.refusal = "INVALID_REPLICA_ASSIGNMENT"
     healed = await admin.heal(cluster, applied)
     assert (healed.proved, healed.how) == (
@@ -104,25 +104,25 @@ async def test_what_is_refused_stays(cluster: FakeCluster, rng: random.Random) -
 async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
     """Without a controller that complies, the fault has no effect."""
     cluster.refusal = "NOT_CONTROLLER"
-    applied = await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (
         False,
         "nothing moves: x-0: NOT_CONTROLLER",
     )
     assert (await admin.heal(cluster, applied)).proved
-    applied = await admin.apply(cluster, "elect-leaders", ["broker-2"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "elect-leaders", ["broker-2"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "nobody else leads")
     with pytest.raises(ValueError, match="end = never"):
-        await admin.apply(cluster, "reassign", ["broker-1"], {"end": "never"}, rng)
+        await apply(admin, cluster, "reassign", ["broker-1"], {"end": "never"}, rng)
 
 
 async def test_who_is_struck_leads(cluster: FakeCluster, rng: random.Random) -> None:
     """The target becomes preferred leader and is elected, or another replica if it has none."""
-    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (True, "x-0 by broker-3")
     assert cluster.placed["x-0"].leader == "broker-3"
     assert sorted(cluster.placed["x-0"].replicas) == ["broker-1", "broker-2", "broker-3"]
-    await admin.apply(cluster, "elect-leaders", ["broker-1"], {"keys": ["x-1"]}, rng)
+    await apply(admin, cluster, "elect-leaders", ["broker-1"], {"keys": ["x-1"]}, rng)
     assert cluster.placed["x-1"].leader in ("broker-3", "broker-4")
     assert (await admin.heal(cluster, applied)).proved
 
@@ -132,7 +132,7 @@ async def test_who_is_not_in_sync_is_asked_for_first(
 ) -> None:
     """A target that is not in sync is requested first; an in-sync replica is elected in the end."""
     cluster.place("x-0", 1, 2, 3, isr=(1, 2))
-    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert cluster.log[0] == "reassign {'x-0': ['broker-3', 'broker-1', 'broker-2']}"
     assert (applied.effect.proved, cluster.placed["x-0"].leader) == (True, "broker-2")
 
@@ -142,7 +142,7 @@ async def test_without_anybody_in_sync_somebody_is_preferred(
 ) -> None:
     """If no other replica is in sync, another preferred leader is enough."""
     cluster.place("x-0", 1, 2, 3, isr=(1,))
-    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
+    applied = await apply(admin, cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert applied.effect.proved
     assert applied.effect.how.startswith("x-0 is to be led by broker-")
     assert cluster.placed["x-0"].leader == "broker-1"
@@ -151,7 +151,7 @@ async def test_without_anybody_in_sync_somebody_is_preferred(
 async def test_leaders_in_turn(cluster: FakeCluster, rng: random.Random) -> None:
     """With ``times`` several leaders are elected one after another."""
     options = {"keys": ["x-0"], "times": 3, "gap_s": 0.01}
-    applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], options, rng)
+    applied = await apply(admin, cluster, "elect-leaders", ["broker-3"], options, rng)
     assert applied.effect.how.count("x-0 by") == 3
 
 
@@ -169,17 +169,17 @@ async def test_leaders_in_turn_have_one_time_together(
     monkeypatch.setattr(cluster, "elect_preferred", once)
     options = {"keys": ["x-0"], "times": 9, "gap_s": 0.01}
     async with asyncio.timeout(4 * admin.WITHIN_S):
-        applied = await admin.apply(cluster, "elect-leaders", ["broker-3"], options, rng)
+        applied = await apply(admin, cluster, "elect-leaders", ["broker-3"], options, rng)
     assert (applied.effect.proved, applied.effect.how) == (True, "x-0 by broker-3")
 
 
 async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> None:
     """Internal partitions are moved if ``internal`` is set, and never otherwise."""
-    await admin.apply(cluster, "reassign", ["broker-1"], {"internal": True}, rng)
+    await apply(admin, cluster, "reassign", ["broker-1"], {"internal": True}, rng)
     assert "broker-4" in cluster.placed["__consumer_offsets-0"].replicas
     assert cluster.placed["x-0"].replicas == ("broker-1", "broker-2", "broker-3")
     cluster.place("__consumer_offsets-0", 1, 2, 3)
-    await admin.apply(cluster, "reassign", ["broker-1"], {"keys": ["not-yet-0"]}, rng)
+    await apply(admin, cluster, "reassign", ["broker-1"], {"keys": ["not-yet-0"]}, rng)
     assert "broker-4" in cluster.placed["x-0"].replicas
     assert "broker-4" not in cluster.placed["__consumer_offsets-0"].replicas
 

@@ -5,14 +5,14 @@ import random
 import pytest
 
 from nemesis import bit_flip
-from tests.nemesis.conftest import FakeCluster
+from tests.nemesis.conftest import FakeCluster, apply
 
 KEY = {"key": "x-0"}
 
 
 async def test_damaged_and_whole_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The batch does not match its CRC until the fault heals."""
-    applied = await bit_flip.apply(cluster, "bit-flip", "leader:x-0", KEY, rng)
+    applied = await apply(bit_flip, cluster, "bit-flip", "leader:x-0", KEY, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "broker-3: x-0/0.log at 70, the batch does not match its CRC"
     assert (await bit_flip.heal(cluster, applied)).proved
@@ -29,7 +29,7 @@ async def test_without_effect_it_is_not_proved(
     """A log without a batch, or a batch that still matches its CRC, proves nothing."""
     cluster.immortal = True
     cluster.stored = {"broker-1"} if stores else set()
-    applied = await bit_flip.apply(cluster, "bit-flip", ["broker-1"], KEY, rng)
+    applied = await apply(bit_flip, cluster, "bit-flip", ["broker-1"], KEY, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, f"broker-1: {how}")
     assert (await bit_flip.heal(cluster, applied)).proved
 
@@ -38,7 +38,7 @@ async def test_a_batch_that_stays_damaged_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that is still damaged after the heal is reported."""
-    applied = await bit_flip.apply(cluster, "bit-flip", ["broker-1"], KEY, rng)
+    applied = await apply(bit_flip, cluster, "bit-flip", ["broker-1"], KEY, rng)
 
     async def flip_back(node: str, flip: object) -> None:
         pass

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import clock
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ async def test_a_clock_that_is_fast_or_slow(
     cluster: FakeCluster, rng: random.Random, rate: float
 ) -> None:
     """Two readings prove the rate, and that it is right again."""
-    applied = await clock.apply(cluster, "clock-skew", ["broker-2"], {"rate": rate}, rng)
+    applied = await apply(clock, cluster, "clock-skew", ["broker-2"], {"rate": rate}, rng)
     assert applied.effect.proved
     assert applied.effect.how == f"broker-2: {(rate - 1) / 2:+.3f} s within 0.5 s"
     assert (await clock.heal(cluster, applied)).proved
@@ -36,7 +36,7 @@ async def test_a_clock_that_is_fast_or_slow(
 async def test_a_clock_that_jumps(cluster: FakeCluster, rng: random.Random, seconds: float) -> None:
     """A clock jumps forward or back, and is set right again."""
     options = {"seconds": seconds}
-    applied = await clock.apply(cluster, "clock-jump", "controller", options, rng)
+    applied = await apply(clock, cluster, "clock-jump", "controller", options, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == f"broker-1: {seconds:+.3f} s"
     assert (await clock.heal(cluster, applied)).proved
@@ -57,7 +57,7 @@ async def test_without_effect_it_is_not_proved(
 ) -> None:
     """A clock that stays right proves nothing, even if the requested change is none."""
     cluster.immortal = True
-    applied = await clock.apply(cluster, fault, ["broker-1"], options, rng)
+    applied = await apply(clock, cluster, fault, ["broker-1"], options, rng)
     assert not applied.effect.proved
 
 
@@ -65,7 +65,7 @@ async def test_a_clock_that_stays_wrong_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clock that is right now and runs at the wrong rate is not healed."""
-    applied = await clock.apply(cluster, "clock-skew", ["broker-1"], {"rate": 0.5}, rng)
+    applied = await apply(clock, cluster, "clock-skew", ["broker-1"], {"rate": 0.5}, rng)
 
     async def set_only(node: str) -> None:
         cluster.ahead_s[node] = 0.0

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import disconnect
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The target is on no network, which is proved, until it heals and answers."""
-    applied = await disconnect.apply(cluster, "disconnect", "leader:x-0", {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", "leader:x-0", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert cluster.off == {"broker-3"}
     assert (await disconnect.heal(cluster, applied)).proved
@@ -24,7 +24,7 @@ async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> Non
 
 async def test_zookeeper_is_disconnected(cluster: FakeCluster, rng: random.Random) -> None:
     """ZooKeeper can be disconnected, too."""
-    applied = await disconnect.apply(cluster, "disconnect", ["zookeeper"], {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", ["zookeeper"], {}, rng)
     assert applied.effect.proved
     assert (await disconnect.heal(cluster, applied)).proved
 
@@ -32,10 +32,10 @@ async def test_zookeeper_is_disconnected(cluster: FakeCluster, rng: random.Rando
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """A node that is still reachable, or is down, proves nothing."""
     cluster.immortal = True
-    applied = await disconnect.apply(cluster, "disconnect", ["broker-1"], {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "broker-1: still reachable")
     cluster.down = set(cluster.brokers)
-    applied = await disconnect.apply(cluster, "disconnect", ["broker-1"], {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
 
 
@@ -43,7 +43,7 @@ async def test_who_answers_no_more_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A network that stays away, or a node that stays silent, is not healed."""
-    applied = await disconnect.apply(cluster, "disconnect", ["broker-1"], {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", ["broker-1"], {}, rng)
 
     async def nothing(node: str) -> None:
         pass
@@ -63,7 +63,7 @@ async def test_who_answers_no_more_is_not_healed(
 
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:
     """A node that died, was paused or is cut off meanwhile is healed without an answer."""
-    applied = await disconnect.apply(cluster, "disconnect", ["broker-1", "broker-2"], {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", ["broker-1", "broker-2"], {}, rng)
     cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
     assert (await disconnect.heal(cluster, applied)).proved
     assert cluster.down == {"broker-1"}, "starting it is for the fault that killed it"
@@ -74,7 +74,7 @@ async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: ran
 
 async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
     """A heal that failed with an error of the engine can be repeated."""
-    applied = await disconnect.apply(cluster, "disconnect", ["broker-1"], {}, rng)
+    applied = await apply(disconnect, cluster, "disconnect", ["broker-1"], {}, rng)
     cluster.fails["reconnect"] = 1
     with pytest.raises(OSError, match="engine"):
         await disconnect.heal(cluster, applied)

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import disk
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import DISK_BYTES, FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import DISK_BYTES, FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_full_and_free_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The disk is proved to be full until the heal, which does not start a running broker."""
-    applied = await disk.apply(cluster, "disk-full", "leader:x-0", {}, rng)
+    applied = await apply(disk, cluster, "disk-full", "leader:x-0", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == f"broker-3: 0 bytes left of {DISK_BYTES} that were free"
     assert cluster.free["broker-3"] == 0
@@ -26,7 +26,7 @@ async def test_full_and_free_again(cluster: FakeCluster, rng: random.Random) -> 
 
 async def test_a_broker_that_ended_is_started(cluster: FakeCluster, rng: random.Random) -> None:
     """The disk is freed before a broker that has exited is started."""
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     cluster.down = {"broker-1"}
     assert (await disk.heal(cluster, applied)).proved
     assert cluster.log == ["free broker-1", "start broker-1"]
@@ -36,7 +36,7 @@ async def test_a_broker_that_is_ending_is_waited_for(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that exits just after its disk was freed is started as well."""
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     asked = []
 
     async def is_running(node: str) -> bool:
@@ -54,14 +54,14 @@ async def test_a_broker_that_is_ending_is_waited_for(
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """A disk with free space, one that was full before, or one of a dead node, proves nothing."""
     cluster.immortal = True
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     assert not applied.effect.proved
     assert (await disk.heal(cluster, applied)).proved
     cluster.immortal, cluster.free["broker-1"] = False, 0
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     assert not applied.effect.proved
     cluster.down = set(cluster.brokers)
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
     assert (await disk.heal(cluster, applied)).proved
     assert cluster.down == set(cluster.brokers), "it struck nobody, so it starts nobody"
@@ -79,18 +79,18 @@ async def test_room_that_a_broker_makes_is_filled_too(
         cluster.free[node] = 1 << 20 if fills == 1 else 0
 
     monkeypatch.setattr(cluster, "fill_disk", fill_disk)
-    assert (await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)).effect.proved
+    assert (await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)).effect.proved
     assert fills == 2
 
 
 async def test_one_disk_at_a_time(cluster: FakeCluster, rng: random.Random) -> None:
     """Two targets, or a second fault during the first, are rejected before a disk is filled."""
     with pytest.raises(ValueError, match="not those of broker-1, broker-2"):
-        await disk.apply(cluster, "disk-full", ["broker-1", "broker-2"], {}, rng)
+        await apply(disk, cluster, "disk-full", ["broker-1", "broker-2"], {}, rng)
     assert set(cluster.free.values()) == {DISK_BYTES}
-    await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     with pytest.raises(ValueError, match="that of broker-1 is full"):
-        await disk.apply(cluster, "disk-full", ["broker-2"], {}, rng)
+        await apply(disk, cluster, "disk-full", ["broker-2"], {}, rng)
     assert cluster.free["broker-2"] == DISK_BYTES
 
 
@@ -98,7 +98,7 @@ async def test_a_disk_that_stays_full_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk with little free space is not healed, even if the broker runs."""
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
 
     async def free_a_little(node: str) -> None:
         cluster.free[node] = DISK_BYTES // 4
@@ -112,7 +112,7 @@ async def test_a_heal_that_failed_can_be_repeated(
     cluster: FakeCluster, rng: random.Random, method: str
 ) -> None:
     """A heal that failed with an error of the engine can be repeated."""
-    applied = await disk.apply(cluster, "disk-full", ["broker-1"], {}, rng)
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     cluster.down, cluster.fails[method] = {"broker-1"}, 1
     with pytest.raises(OSError, match="engine"):
         await disk.heal(cluster, applied)

@@ -3,7 +3,7 @@
 import random
 
 from nemesis import failpoint, schedule
-from tests.nemesis.conftest import FakeCluster
+from tests.nemesis.conftest import FakeCluster, apply
 
 ISR = {"point": "isr.before-zk-write", "within_s": 0.02}
 
@@ -11,7 +11,7 @@ ISR = {"point": "isr.before-zk-write", "within_s": 0.02}
 async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> None:
     """A code path is proved to wait at the point until the fault heals."""
     cluster.comers = {"broker-3"}
-    applied = await failpoint.apply(cluster, "at-point", "leader:x-0", ISR, rng)
+    applied = await apply(failpoint, cluster, "at-point", "leader:x-0", ISR, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "1 wait at isr.before-zk-write of broker-3"
     healed = await failpoint.heal(cluster, applied)
@@ -21,7 +21,7 @@ async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> 
 
 async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.Random) -> None:
     """The fault waits for a code path at the point, but only for a limited time."""
-    applied = await failpoint.apply(cluster, "at-point", ["broker-1"], ISR, rng)
+    applied = await apply(failpoint, cluster, "at-point", ["broker-1"], ISR, rng)
     assert (applied.effect.proved, applied.effect.how) == (
         False,
         "0 wait at isr.before-zk-write of broker-1",

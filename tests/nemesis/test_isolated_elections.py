@@ -6,8 +6,8 @@ import pytest
 
 from model.roles import broker
 from nemesis import isolated_elections
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -22,7 +22,7 @@ def cluster() -> FakeCluster:
 async def test_leaders_follow_one_another(cluster: FakeCluster, rng: random.Random) -> None:
     """One election precedes the cut, which spares the controller's links, and others follow it."""
     options = {"keys": ["x-0"], "times": 2, "gap_s": 0.0}
-    applied = await isolated_elections.apply(cluster, "elect-apart", ["broker-3"], options, rng)
+    applied = await apply(isolated_elections, cluster, "elect-apart", ["broker-3"], options, rng)
     assert applied.effect.proved
     assert applied.effect.how.startswith("x-0 by broker-3; then x-0 by broker-")
     assert applied.effect.how.count("; then x-0 by") == 2
@@ -40,11 +40,11 @@ async def test_both_are_proved(cluster: FakeCluster, rng: random.Random) -> None
     options = {"keys": ["x-0"], "times": 1, "gap_s": 0.0}
     cluster.immortal = True
     assert not (
-        await isolated_elections.apply(cluster, "elect-apart", ["broker-3"], options, rng)
+        await apply(isolated_elections, cluster, "elect-apart", ["broker-3"], options, rng)
     ).effect.proved
     cluster.immortal, cluster.refusal = False, "NOT_CONTROLLER"
     assert not (
-        await isolated_elections.apply(cluster, "elect-apart", ["broker-3"], options, rng)
+        await apply(isolated_elections, cluster, "elect-apart", ["broker-3"], options, rng)
     ).effect.proved
 
 

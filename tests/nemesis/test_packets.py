@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import packets
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -17,7 +17,7 @@ OPTIONS = {"share": 0.2}
 
 async def test_dropped_and_passed_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The rule's counter proves the fault, and the rule is gone after the heal."""
-    applied = await packets.apply(cluster, "drop-packets", "controller", OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", "controller", OPTIONS, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: 3 packets dropped"
     assert (await packets.heal(cluster, applied)).proved
@@ -34,7 +34,7 @@ async def test_the_first_loss_is_waited_for(
         return next(counts)
 
     monkeypatch.setattr(cluster, "packets_dropped", packets_dropped)
-    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
     assert applied.effect.proved
 
 
@@ -54,7 +54,7 @@ async def test_where_nobody_is_at_work_probes_are(
 
     monkeypatch.setattr(cluster, "is_cut", probed)
     monkeypatch.setattr(cluster, "packets_dropped", packets_dropped)
-    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
     assert (applied.effect.proved, probes) == (True, ["broker-1"] * 4)
 
 
@@ -63,17 +63,17 @@ async def test_without_effect_it_is_not_proved(
 ) -> None:
     """A rule that drops nothing, a missing rule, or a node that is down, proves nothing."""
     cluster.immortal = True
-    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "broker-1: 0 packets dropped")
 
     async def nothing(node: str, share: float) -> None:
         pass
 
     monkeypatch.setattr(cluster, "drop_packets", nothing)
-    applied = await packets.apply(cluster, "drop-packets", ["broker-2"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-2"], OPTIONS, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "broker-2: no rule")
     cluster.down = set(cluster.brokers)
-    applied = await packets.apply(cluster, "drop-packets", ["broker-3"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-3"], OPTIONS, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
 
 
@@ -81,7 +81,7 @@ async def test_a_rule_that_stays_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rule that is still there, or a running node that does not answer, is not healed."""
-    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
 
     async def nothing(node: str) -> None:
         pass
@@ -98,7 +98,7 @@ async def test_a_rule_that_stays_is_not_healed(
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:
     """A node that died has lost its rule, and a paused node need not answer."""
     both = ["broker-1", "broker-2"]
-    applied = await packets.apply(cluster, "drop-packets", both, OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", both, OPTIONS, rng)
     del cluster.dropped["broker-1"]
     cluster.down, cluster.paused = {"broker-1"}, {"broker-2"}
     assert (await packets.heal(cluster, applied)).proved
@@ -107,7 +107,7 @@ async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: ran
 
 async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
     """A heal that failed with an error of the engine can be repeated."""
-    applied = await packets.apply(cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
+    applied = await apply(packets, cluster, "drop-packets", ["broker-1"], OPTIONS, rng)
     cluster.fails["pass_packets"] = 1
     with pytest.raises(OSError, match="engine"):
         await packets.heal(cluster, applied)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from nemesis import partition
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -17,6 +17,10 @@ THREE, FIVE = (A, B, C), (A, B, C, D, E)
 
 def both(*pairs: tuple[str, str]) -> set[tuple[str, str]]:
     return {*pairs, *((target, source) for source, target in pairs)}
+
+
+def typed(fault: str, options: dict[str, Any]) -> Any:
+    return partition.PACKAGE.typed(fault, options)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +49,14 @@ def both(*pairs: tuple[str, str]) -> set[tuple[str, str]]:
         ("partition-one-way", [A], {"direction": "in"}, {(B, A), (C, A)}),
         ("partition-one-way", [A], {"from": ["zookeeper"]}, {(A, "zookeeper")}),
         ("partition-one-way", [A], {"from": [C, "clients"]}, {(A, C), (A, "clients")}),
+        ("partition-one", [A], {"from": [A, B]}, both((A, B))),
     ],
 )
 def test_cuts(
     fault: str, nodes: list[str], options: dict[str, Any], lost: set[tuple[str, str]]
 ) -> None:
     """Each kind of partition cuts exactly these directed links, each once."""
-    cuts = partition.cuts(fault, nodes, options, THREE)
+    cuts = partition.cuts(fault, nodes, typed(fault, options), THREE)
     assert set(cuts) == lost
     assert len(cuts) == len(lost)
 
@@ -59,7 +64,7 @@ def test_cuts(
 def test_unknown_kind() -> None:
     """An unknown kind of partition is an error."""
     with pytest.raises(ValueError, match="no such partition: partition-up"):
-        partition.cuts("partition-up", [A], {}, THREE)
+        partition.cuts("partition-up", [A], partition.LinkOptions(), THREE)
 
 
 @pytest.mark.parametrize("brokers", [THREE, FIVE, (*FIVE, "broker-6", "broker-7")])
@@ -74,7 +79,7 @@ def test_ring_leaves_each_a_different_majority(brokers: tuple[str, ...]) -> None
 
 async def test_cut_is_proved_and_healed(cluster: FakeCluster, rng: random.Random) -> None:
     """Every link is silent while it lasts, and answers afterwards."""
-    applied = await partition.apply(cluster, "partition-one", [A], {"way": "cut"}, rng)
+    applied = await apply(partition, cluster, "partition-one", [A], {"way": "cut"}, rng)
     assert applied.effect.proved
     assert applied.effect.how.startswith("4 of 4 directed links left a probe unanswered: ")
     assert +cluster.cuts == dict.fromkeys(both((A, B), (A, C)), 1)
@@ -84,7 +89,9 @@ async def test_cut_is_proved_and_healed(cluster: FakeCluster, rng: random.Random
 
 async def test_down_is_proved_and_healed(cluster: FakeCluster, rng: random.Random) -> None:
     """A link that is down refuses connections, and is closed once per pair of nodes."""
-    applied = await partition.apply(cluster, "partition-leader", "leader:x-0", {"way": "down"}, rng)
+    applied = await apply(
+        partition, cluster, "partition-leader", "leader:x-0", {"way": "down"}, rng
+    )
     assert applied.targets == (C,)
     assert applied.effect.proved
     assert +cluster.refused == {(A, C): 1, (B, C): 1}
@@ -98,19 +105,19 @@ async def test_without_effect_it_is_not_proved(
 ) -> None:
     """Links that still answer prove nothing."""
     cluster.immortal = True
-    applied = await partition.apply(cluster, "partition-one", [A], {"way": way}, rng)
+    applied = await apply(partition, cluster, "partition-one", [A], {"way": way}, rng)
     assert not applied.effect.proved
 
 
 async def test_dead_ends_do_not_count(cluster: FakeCluster, rng: random.Random) -> None:
     """A link to a node that is down proves nothing."""
     cluster.down = {B}
-    applied = await partition.apply(cluster, "partition-one", [A], {}, rng)
+    applied = await apply(partition, cluster, "partition-one", [A], {}, rng)
     assert applied.effect.proved
     assert "3 of 4" in applied.effect.how
     assert "1 lead to nodes that are down" in applied.effect.how
     cluster.down = {A, B, C}
-    applied = await partition.apply(cluster, "partition-one", [A], {}, rng)
+    applied = await apply(partition, cluster, "partition-one", [A], {}, rng)
     assert not applied.effect.proved
 
 
@@ -122,8 +129,8 @@ async def test_a_mend_leaves_the_cut_of_another(
 
     It does not wait for an answer that the other fault prevents.
     """
-    one = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
-    other = await partition.apply(cluster, "partition-clients", [A], {"way": way}, rng)
+    one = await apply(partition, cluster, "partition-clients", [A], {"way": way}, rng)
+    other = await apply(partition, cluster, "partition-clients", [A], {"way": way}, rng)
     cluster.probes.clear()
     for _ in range(3):
         healed = await partition.heal(cluster, one)
@@ -143,7 +150,7 @@ async def test_a_mend_that_fails_goes_on_where_it_stopped(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heal that is repeated after an error does not restore a link a second time."""
-    applied = await partition.apply(cluster, "partition-one", [A], {"way": "cut"}, rng)
+    applied = await apply(partition, cluster, "partition-one", [A], {"way": "cut"}, rng)
     heal, asked = cluster.heal, 0
 
     async def failing(source: str, target: str) -> None:
@@ -167,7 +174,7 @@ def test_draw_knows_every_kind() -> None:
     assert {fault.fault for fault in drawn} == set(partition.FAULTS)
     for fault in drawn:
         nodes = fault.targets if isinstance(fault.targets, list) else [B]
-        assert partition.cuts(fault.fault, nodes, fault.options, THREE)
+        assert partition.cuts(fault.fault, nodes, typed(fault.fault, fault.options), THREE)
     lone = [partition.draw(rng, ClusterShape((A,))) for _ in range(50)]
     assert {fault.fault for fault in lone} == {"partition-zookeeper", "partition-clients"}
     keyless = [partition.draw(rng, ClusterShape(THREE)) for _ in range(100)]

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from model.roles import ZOOKEEPER
 from nemesis import power, schedule
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The machine is proved to be off until the heal, after which the broker has registered."""
-    applied = await power.apply(cluster, "power-loss", "leader:x-0", {"after": 5}, rng)
+    applied = await apply(power, cluster, "power-loss", "leader:x-0", {"after": 5}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert applied.effect.how == "broker-3: off, 100 bytes were not synced"
     assert cluster.unpowered == {"broker-3"}
@@ -29,13 +29,13 @@ async def test_off_and_on_again(cluster: FakeCluster, rng: random.Random) -> Non
 
 async def test_it_may_wait_for_a_rename(cluster: FakeCluster, rng: random.Random) -> None:
     """The power may go right before a file is renamed whose name has the given ending."""
-    await power.apply(cluster, "power-loss", "leader:x-0", {"renaming": ".swap"}, rng)
+    await apply(power, cluster, "power-loss", "leader:x-0", {"renaming": ".swap"}, rng)
     assert cluster.log == ["off broker-3 renaming .swap"]
 
 
 async def test_zookeeper_can_be_struck(cluster: FakeCluster, rng: random.Random) -> None:
     """ZooKeeper, which is in no ISR and has no registration, can lose power."""
-    applied = await power.apply(cluster, "power-loss", [ZOOKEEPER], {}, rng)
+    applied = await apply(power, cluster, "power-loss", [ZOOKEEPER], {}, rng)
     assert (applied.targets, applied.effect.proved) == ((ZOOKEEPER,), True)
     assert (await power.heal(cluster, applied)).proved
 
@@ -45,7 +45,7 @@ async def test_a_cluster_with_replicas_out_of_sync_is_spared(
 ) -> None:
     """If a replica is out of sync, no machine loses power, and nothing is proved."""
     cluster.whole = False
-    applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
+    applied = await apply(power, cluster, "power-loss", ["broker-1"], {}, rng)
     assert (applied.targets, applied.effect.proved, cluster.unpowered) == ((), False, set())
     assert (await power.heal(cluster, applied)).proved
 
@@ -53,12 +53,12 @@ async def test_a_cluster_with_replicas_out_of_sync_is_spared(
 async def test_the_only_one_in_sync_is_spared(cluster: FakeCluster, rng: random.Random) -> None:
     """A broker that is the only member of an ISR is replaced by another one, if there is one."""
     cluster.isrs = {"x-0": cluster.brokers, "y-0": ("broker-1",)}
-    applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
+    applied = await apply(power, cluster, "power-loss", ["broker-1"], {}, rng)
     assert applied.effect.proved
     assert applied.targets[0] in ("broker-2", "broker-3")
     assert (await power.heal(cluster, applied)).proved
     cluster.isrs = {f"{node}-0": (node,) for node in cluster.brokers}
-    applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
+    applied = await apply(power, cluster, "power-loss", ["broker-1"], {}, rng)
     assert (applied.targets, applied.effect.proved, cluster.unpowered) == ((), False, set())
 
 
@@ -66,10 +66,10 @@ async def test_several_only_when_nobody_is_spared(cluster: FakeCluster, rng: ran
     """Several machines lose power only with ``spare = false``."""
     both = ["broker-1", "broker-2"]
     with pytest.raises(ValueError, match="one machine at a time, not broker-1, broker-2"):
-        await power.apply(cluster, "power-loss", both, {}, rng)
+        await apply(power, cluster, "power-loss", both, {}, rng)
     assert cluster.unpowered == set()
     cluster.whole = False
-    applied = await power.apply(cluster, "power-loss", both, {"spare": False}, rng)
+    applied = await apply(power, cluster, "power-loss", both, {"spare": False}, rng)
     assert (applied.effect.proved, cluster.unpowered) == (True, set(both))
     assert (await power.heal(cluster, applied)).proved, "nothing else is waited for"
 
@@ -77,7 +77,7 @@ async def test_several_only_when_nobody_is_spared(cluster: FakeCluster, rng: ran
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """A machine that still answers has power, which proves nothing."""
     cluster.immortal = True
-    applied = await power.apply(cluster, "power-loss", ["broker-1"], {}, rng)
+    applied = await apply(power, cluster, "power-loss", ["broker-1"], {}, rng)
     assert not applied.effect.proved
     assert applied.effect.how == "broker-1: still answers"
 
@@ -86,7 +86,7 @@ async def test_its_former_session_must_be_over(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heal is proved only after the former session has ended, and can be repeated."""
-    applied = await power.apply(cluster, "power-loss", ["broker-2"], {}, rng)
+    applied = await apply(power, cluster, "power-loss", ["broker-2"], {}, rng)
 
     async def registration(node: str) -> int | None:
         return 1

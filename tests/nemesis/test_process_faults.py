@@ -5,15 +5,16 @@ import random
 import pytest
 
 from nemesis import kill, pause, restart, zookeeper
-from nemesis.package import ClusterShape, Package
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from nemesis.package import Package
+from tests.nemesis.conftest import FakeCluster, apply
 
 SHAPE = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_timeout_s=2.0)
 
 
 async def test_kill_and_start(cluster: FakeCluster, rng: random.Random) -> None:
     """The target is proved to be killed, and is started again."""
-    applied = await kill.apply(cluster, "kill", "leader:x-0", {}, rng)
+    applied = await apply(kill, cluster, "kill", "leader:x-0", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
     assert cluster.down == {"broker-3"}
     assert (await kill.heal(cluster, applied)).proved
@@ -23,16 +24,16 @@ async def test_kill_and_start(cluster: FakeCluster, rng: random.Random) -> None:
 async def test_kill_without_effect_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """A node that is still up, or was down before, proves nothing."""
     cluster.immortal = True
-    applied = await kill.apply(cluster, "kill", ["broker-1"], {}, rng)
+    applied = await apply(kill, cluster, "kill", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "still up: ['broker-1']")
     cluster.down = set(cluster.brokers)
-    applied = await kill.apply(cluster, "kill", ["broker-1"], {}, rng)
+    applied = await apply(kill, cluster, "kill", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
 
 
 async def test_pause_and_resume(cluster: FakeCluster, rng: random.Random) -> None:
     """The target is proved to be stopped, and is resumed unless it has died meanwhile."""
-    applied = await pause.apply(cluster, "pause", ["broker-1", "broker-2"], {}, rng)
+    applied = await apply(pause, cluster, "pause", ["broker-1", "broker-2"], {}, rng)
     assert applied.effect.proved
     assert cluster.paused == {"broker-1", "broker-2"}
     cluster.paused.discard("broker-1")
@@ -47,19 +48,19 @@ async def test_pause_without_effect_is_not_proved(
     """A process that keeps running proves nothing."""
     monkeypatch.setattr(pause, "SETTLE_S", 0.01)
     cluster.immortal = True
-    applied = await pause.apply(cluster, "pause", ["broker-1"], {}, rng)
+    applied = await apply(pause, cluster, "pause", ["broker-1"], {}, rng)
     assert not applied.effect.proved
 
 
 async def test_restart_is_proved_by_exit_status_0(cluster: FakeCluster, rng: random.Random) -> None:
     """A clean stop proves the fault, and any other exit does not."""
-    applied = await restart.apply(cluster, "restart", "controller", {}, rng)
+    applied = await apply(restart, cluster, "restart", "controller", {}, rng)
     assert (applied.effect.proved, applied.effect.how) == (True, "broker-1: exit status 0")
     assert cluster.down == {"broker-1"}
     assert (await restart.heal(cluster, applied)).proved
     assert cluster.down == set()
     cluster.exit_status = -9
-    applied = await restart.apply(cluster, "restart", ["broker-2"], {}, rng)
+    applied = await apply(restart, cluster, "restart", ["broker-2"], {}, rng)
     assert not applied.effect.proved
 
 
@@ -67,7 +68,7 @@ async def test_rolling_restart_waits_between_brokers(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
     """One broker is down at a time, and the cluster has time to recover before the next one."""
-    applied = await restart.apply(cluster, "restart-rolling", ["broker-2", "broker-1"], {}, rng)
+    applied = await apply(restart, cluster, "restart-rolling", ["broker-2", "broker-1"], {}, rng)
     assert applied.effect.proved
     assert cluster.log == [
         *("stop broker-2", "start broker-2", "recover"),
@@ -80,7 +81,7 @@ async def test_zookeeper_goes_and_comes_back(
     cluster: FakeCluster, rng: random.Random, fault: str
 ) -> None:
     """ZooKeeper is killed or paused, and is back after the heal."""
-    applied = await zookeeper.apply(cluster, fault, ["zookeeper"], {}, rng)
+    applied = await apply(zookeeper, cluster, fault, ["zookeeper"], {}, rng)
     assert (applied.targets, applied.effect.proved) == (("zookeeper",), True)
     assert cluster.down | cluster.paused == {"zookeeper"}
     await zookeeper.heal(cluster, applied)
@@ -95,7 +96,7 @@ def test_draws_are_faults_of_the_package(package: Package) -> None:
     rng = random.Random(3)
     assert package.draw is not None
     drawn = [package.draw(rng, SHAPE) for _ in range(200)]
-    assert {fault.fault for fault in drawn} == set(package.faults)
+    assert {fault.fault for fault in drawn} == set(package.names)
     assert all(0 <= fault.duration_s <= 6.0 for fault in drawn)
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemesis import resource_limits, verification
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -23,8 +23,8 @@ METHODS = {"squeeze-cpu": "limit_cpu", "squeeze-memory": "limit_memory"}
 
 async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The limit and periods in which the node was throttled prove the fault until it heals."""
-    applied = await resource_limits.apply(
-        cluster, "squeeze-cpu", "controller", OPTIONS["squeeze-cpu"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-cpu", "controller", OPTIONS["squeeze-cpu"], rng
     )
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: limited to 0.05 CPUs, throttled in 1 periods since then"
@@ -37,8 +37,8 @@ async def test_cpu_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.
 
 async def test_memory_is_scarce_and_plenty_again(cluster: FakeCluster, rng: random.Random) -> None:
     """The limit is the used memory plus the headroom, and is proved when the node meets it."""
-    applied = await resource_limits.apply(
-        cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
     assert "reached the limit" in applied.effect.how
@@ -56,8 +56,8 @@ async def test_a_limit_is_drawn_closer_until_it_is_met(
 ) -> None:
     """The memory limit is lowered until the node meets it."""
     cluster.wants = wants
-    applied = await resource_limits.apply(
-        cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-memory", ["broker-2"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
     assert cluster.limits["broker-2"] == (0.0, (40 << 20) + headroom)
@@ -69,8 +69,8 @@ async def test_a_limit_that_was_met_before_proves_nothing(
 ) -> None:
     """A limit that was met before, or memory that is nearly used up, proves nothing."""
     cluster.met["broker-2"], cluster.wants = 7, 0
-    applied = await resource_limits.apply(
-        cluster, "squeeze-memory", ["broker-2"], {"headroom_bytes": 0}, rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-memory", ["broker-2"], {"headroom_bytes": 0}, rng
     )
     assert not applied.effect.proved
     assert applied.effect.how.endswith("bytes, and reached the limit 0 times since then")
@@ -97,8 +97,8 @@ async def test_who_is_killed_gets_no_limit_of_its_own_absence(
     monkeypatch.setattr(cluster, "limit_memory", deadly)
     monkeypatch.setattr(asyncio, "sleep", late)
     cluster.wants = 0
-    applied = await resource_limits.apply(
-        cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
     assert limits == [44 << 20]
@@ -115,8 +115,8 @@ async def test_who_was_killed_for_memory_is_started(
         cluster.oom_killed.add(node)
 
     monkeypatch.setattr(cluster, "limit_memory", deadly)
-    applied = await resource_limits.apply(
-        cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-memory", ["broker-1"], OPTIONS["squeeze-memory"], rng
     )
     assert applied.effect.proved
     assert applied.effect.how.endswith("the OOM killer killed the broker")
@@ -134,7 +134,7 @@ async def test_without_a_limit_it_is_not_proved(
         pass
 
     monkeypatch.setattr(cluster, METHODS[fault], nothing)
-    applied = await resource_limits.apply(cluster, fault, ["broker-1"], OPTIONS[fault], rng)
+    applied = await apply(resource_limits, cluster, fault, ["broker-1"], OPTIONS[fault], rng)
     assert not applied.effect.proved
 
 
@@ -143,23 +143,23 @@ async def test_a_limit_that_does_not_bite_is_not_proved(
 ) -> None:
     """A node that is not throttled, has memory left, or was killed once before, proves nothing."""
     cluster.immortal = True
-    applied = await resource_limits.apply(
-        cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng
     )
     assert not applied.effect.proved
     roomy = {"headroom_bytes": 40 << 20}
     cluster.wants = 0
     cluster.oom_killed.add("broker-2")
     for node in ("broker-2", "broker-3"):
-        applied = await resource_limits.apply(cluster, "squeeze-memory", [node], roomy, rng)
+        applied = await apply(resource_limits, cluster, "squeeze-memory", [node], roomy, rng)
         assert not applied.effect.proved
 
 
 async def test_nobody_to_squeeze(cluster: FakeCluster, rng: random.Random) -> None:
     """If all nodes are down, none is limited, and none is started by the heal."""
     cluster.down = set(cluster.brokers)
-    applied = await resource_limits.apply(
-        cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng
+    applied = await apply(
+        resource_limits, cluster, "squeeze-cpu", ["broker-1"], OPTIONS["squeeze-cpu"], rng
     )
     assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
     assert (await resource_limits.heal(cluster, applied)).how == "no target was limited"
@@ -171,7 +171,7 @@ async def test_a_limit_that_stays_is_not_healed(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     """A limit that the engine still reports is not healed."""
-    applied = await resource_limits.apply(cluster, fault, ["broker-1"], OPTIONS[fault], rng)
+    applied = await apply(resource_limits, cluster, fault, ["broker-1"], OPTIONS[fault], rng)
 
     async def nothing(node: str) -> None:
         pass
@@ -185,7 +185,9 @@ async def test_a_limit_that_stays_is_not_healed(
 async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: random.Random) -> None:
     """A heal that failed with an error of the engine can be repeated."""
     both = ["broker-1", "broker-2"]
-    applied = await resource_limits.apply(cluster, "squeeze-cpu", both, OPTIONS["squeeze-cpu"], rng)
+    applied = await apply(
+        resource_limits, cluster, "squeeze-cpu", both, OPTIONS["squeeze-cpu"], rng
+    )
     cluster.down, cluster.fails["lift_limits"] = {"broker-2"}, 1
     with pytest.raises(OSError, match="engine"):
         await resource_limits.heal(cluster, applied)

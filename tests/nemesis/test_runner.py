@@ -107,7 +107,7 @@ async def test_an_engine_that_fails_once_does_not_spare_the_rest(
     cluster: FakeCluster, rng: random.Random, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A node that cannot be healed does not prevent the healing of the others."""
-    nemesis = Nemesis(cluster, OF_CONTAINERS, rng)
+    nemesis = Nemesis(cluster, (*OF_CONTAINERS, pause.PACKAGE), rng)
     cluster.off, cluster.free["broker-2"], cluster.paused = {"broker-2"}, 0, {"zookeeper"}
     cluster.fails["reconnect"] = 1
     await nemesis.heal_all()

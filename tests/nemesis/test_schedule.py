@@ -31,8 +31,8 @@ CLASSIC = tuple(
 OF_CONTAINERS = tuple(module.PACKAGE for module in (disconnect, disk, resource_limits, packets))
 PACKAGES = (*CLASSIC, *OF_CONTAINERS)
 BROKERS = ("broker-1", "broker-2", "broker-3")
-LANES = {fault: package.lane for package in PACKAGES for fault in package.faults}
-KINDS = {fault: package.name for package in PACKAGES for fault in package.faults}
+LANES = {fault: package.lane for package in PACKAGES for fault in package.names}
+KINDS = {fault: package.name for package in PACKAGES for fault in package.names}
 
 
 def drawn(
@@ -157,7 +157,7 @@ def test_classic_faults_are_not_crowded_out() -> None:
 def test_a_minute_has_enough_in_it(seed: int) -> None:
     """Sixty seconds have at least seven faults of at least three packages, after a quiet start."""
     faults = drawn(seed)
-    packages = {package.name for package in PACKAGES for f in faults if f.fault in package.faults}
+    packages = {package.name for package in PACKAGES for f in faults if f.fault in package.names}
     assert len(faults) >= 7
     assert len(packages) >= 3
     assert faults[0].at_s >= 5.0
@@ -210,7 +210,7 @@ def test_one_package_alone(package: Package) -> None:
     """With one package every fault is of that package."""
     faults = drawn(3, packages=(package,))
     assert len(faults) >= (7 if package in CLASSIC else 5)
-    assert {fault.fault for fault in faults} <= set(package.faults)
+    assert {fault.fault for fault in faults} <= set(package.names)
 
 
 def test_no_packages_no_faults() -> None:

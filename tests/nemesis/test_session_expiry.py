@@ -6,15 +6,15 @@ import random
 import pytest
 
 from nemesis import session_expiry
-from nemesis.package import ClusterShape
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 
 async def test_over_and_registered_anew(cluster: FakeCluster, rng: random.Random) -> None:
     """The broker has another registration afterwards, without having been started."""
-    applied = await session_expiry.apply(cluster, "expire-session", "controller", {}, rng)
+    applied = await apply(session_expiry, cluster, "expire-session", "controller", {}, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: the session of registration 1 is over"
     healed = await session_expiry.heal(cluster, applied)
@@ -25,11 +25,11 @@ async def test_over_and_registered_anew(cluster: FakeCluster, rng: random.Random
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """A session that did not end, or a broker without one, proves nothing."""
     cluster.rooted = True
-    applied = await session_expiry.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert not applied.effect.proved
     assert applied.effect.how == "broker-1: the session of registration 1 is as it was"
     cluster.rooted, cluster.registered["broker-1"] = False, None
-    applied = await session_expiry.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert not applied.effect.proved
 
 
@@ -50,7 +50,7 @@ async def test_who_has_no_session_yet_is_waited_for(
         return await registration(node)
 
     monkeypatch.setattr(cluster, "registration", later)
-    applied = await session_expiry.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert (applied.effect.proved, applied.undo) == (True, {"broker-1": 7})
 
 
@@ -62,14 +62,14 @@ async def test_who_is_down_is_not_waited_for(
     cluster.registered["broker-1"] = None
     cluster.down = {"broker-1", "broker-2", "broker-3"}
     async with asyncio.timeout(5):
-        applied = await session_expiry.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+        applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert not applied.effect.proved
 
 
 async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Random) -> None:
     """A running broker that does not register again is not healed; one that is down may be."""
     cluster.homeless = True
-    applied = await session_expiry.apply(cluster, "expire-session", ["broker-1"], {}, rng)
+    applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert applied.effect.proved
     healed = await session_expiry.heal(cluster, applied)
     assert (healed.proved, healed.how) == (False, "not registered anew: broker-1")

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from nemesis import slow_link
-from nemesis.package import ClusterShape, Effect
-from tests.nemesis.conftest import FakeCluster
+from nemesis.draws import ClusterShape
+from nemesis.package import Effect
+from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -17,7 +18,7 @@ OPTIONS = {"latency_s": 0.05, "from": ["brokers"]}
 
 async def test_slow_is_proved_and_taken_away(cluster: FakeCluster, rng: random.Random) -> None:
     """What the targets send to other brokers is measured to be late until the fault heals."""
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     assert applied.effect.proved
     assert cluster.latency == {("broker-1", "broker-2"): [0.05], ("broker-1", "broker-3"): [0.05]}
     assert (await slow_link.heal(cluster, applied)).proved
@@ -26,17 +27,17 @@ async def test_slow_is_proved_and_taken_away(cluster: FakeCluster, rng: random.R
 
 async def test_all_brokers_are_slow_to_each_other(cluster: FakeCluster, rng: random.Random) -> None:
     """Several targets are slow to each other as well."""
-    await slow_link.apply(cluster, "slow", list(cluster.brokers), OPTIONS, rng)
+    await apply(slow_link, cluster, "slow", list(cluster.brokers), OPTIONS, rng)
     assert len(cluster.latency) == 6
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
     """A probe that is too quick, or no probe at all, proves nothing."""
     cluster.immortal = True
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     assert not applied.effect.proved
     cluster.immortal, cluster.down = False, {"broker-2", "broker-3"}
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     assert not applied.effect.proved
 
 
@@ -44,7 +45,7 @@ async def test_a_heal_that_changes_nothing_is_not_proved(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Links that are still slow, or silent although both ends run, are not healed."""
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     cluster.lag_s = 0.05
     healed = await slow_link.heal(cluster, applied)
     assert healed == Effect(False, "0 of 2 links are quicker than the latency")
@@ -57,7 +58,7 @@ async def test_one_quick_answer_of_a_busy_machine_is_enough(
     cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The quickest of several probes counts, because a busy machine may delay some of them."""
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     times = itertools.cycle([0.3, 0.2, 0.04])
 
     async def busy(source: str, target: str) -> float:
@@ -71,7 +72,7 @@ async def test_nodes_that_are_down_need_not_answer(
     cluster: FakeCluster, rng: random.Random
 ) -> None:
     """A link to a node that died or was paused meanwhile is healed without an answer."""
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     cluster.down, cluster.paused = {"broker-2"}, {"broker-3"}
     healed = await slow_link.heal(cluster, applied)
     assert healed.proved
@@ -81,16 +82,16 @@ async def test_nodes_that_are_down_need_not_answer(
 async def test_slow_to_clients(cluster: FakeCluster, rng: random.Random) -> None:
     """Clients answer no probes, so the broker that is slow to them is probed."""
     options = OPTIONS | {"from": ["clients"]}
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], options, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], options, rng)
     assert applied.effect.proved
     assert (await slow_link.heal(cluster, applied)).proved
 
 
 async def test_a_mend_is_not_carried_out_twice(cluster: FakeCluster, rng: random.Random) -> None:
     """A repeated heal does not remove the latency of another fault."""
-    applied = await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    applied = await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     await slow_link.heal(cluster, applied)
-    await slow_link.apply(cluster, "slow", ["broker-1"], OPTIONS, rng)
+    await apply(slow_link, cluster, "slow", ["broker-1"], OPTIONS, rng)
     await slow_link.heal(cluster, applied)
     assert list(cluster.latency.values()) == [[0.05], [0.05]]
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from nemesis import targets
-from nemesis.package import ClusterShape
+from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster
 
 
@@ -40,7 +40,9 @@ async def test_fallen_target_is_replaced(cluster: FakeCluster, rng: random.Rando
 
 async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random) -> None:
     """An unknown target is an error that lists the valid ones."""
-    with pytest.raises(ValueError, match="not-controller, leader:KEY, group-coordinator:GROUP"):
+    with pytest.raises(
+        ValueError, match="not-controller, leader:TOPIC-PARTITION, group-coordinator:GROUP"
+    ):
         await targets.resolve(cluster, "king", rng)
 
 

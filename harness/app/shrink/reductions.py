@@ -193,7 +193,7 @@ def _faults(plan: Plan) -> list[ScheduledFault]:
 def _with(plan: Plan, faults: Sequence[ScheduledFault], **changes: Any) -> Plan:
     """Return the plan with these faults, and without nemeses that have no fault left."""
     names = {fault.fault for fault in faults}
-    nemesis = tuple(name for name in plan.nemesis if names & {*catalogue.NEMESES[name].faults})
+    nemesis = tuple(name for name in plan.nemesis if names & {*catalogue.NEMESES[name].names})
     return msgspec.structs.replace(plan, schedule=tuple(faults), nemesis=nemesis, **changes)
 
 

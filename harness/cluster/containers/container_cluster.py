@@ -55,6 +55,7 @@ from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
+from nemesis import catalogue
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -482,9 +483,7 @@ def refuse(plan: Plan) -> str | None:
 
 def fills_disks(plan: Plan) -> bool:
     """Return whether the plan has a fault that needs small disks."""
-    if plan.schedule is None:
-        return "disk" in plan.nemesis
-    return any(fault.fault == "disk-full" for fault in plan.schedule)
+    return any(fault.needs_small_disk for fault in catalogue.faults_of(plan))
 
 
 def _images(client: "DockerClient", say: Callable[[str], None]) -> "Images":

@@ -95,7 +95,7 @@ def test_a_fault_without_a_possible_target_is_refused(tmp_path: Path) -> None:
     plan = msgspec.structs.replace(RAN, schedule=(struck,))
     (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
     with pytest.raises(Refused, match=r"^schedule: fault \d+ \(kill\): .*broker-7"):
-        replay.plan_of(tmp_path)
+        plan_resolution.resolve(replay.plan_of(tmp_path))
 
 
 def test_a_misspelt_target() -> None:

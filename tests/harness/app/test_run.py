@@ -23,7 +23,8 @@ from harness.app.progress import Screen
 from harness.app.run import Interrupted, new_folder, run
 from model import history
 from model.plan import Plan, ScheduledFault
-from nemesis.package import Applied, Drawn, Effect, Package
+from nemesis.draws import Drawn
+from nemesis.package import Applied, Effect, Fault, Package
 
 
 class MemoryCluster:
@@ -66,11 +67,11 @@ async def _heal(cluster: Any, applied: Applied) -> Effect:
 
 HARMLESS = Package(
     name="harmless",
-    faults=("harmless",),
+    faults=(Fault("harmless"),),
     needs=(),
     color="#000000",
     lane="process",
-    draw=lambda rng, shape: Drawn("harmless", 0.2, "random"),
+    draw=lambda rng, shape: Drawn("harmless", 0.2, "controller"),
     apply=_apply,
     heal=_heal,
 )
@@ -95,8 +96,8 @@ def in_memory(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 SCHEDULE = (
-    ScheduledFault(id=1, at_s=0.2, duration_s=0.6, fault="harmless"),
-    ScheduledFault(id=2, at_s=0.4, duration_s=0.2, fault="harmless"),
+    ScheduledFault(id=1, at_s=0.2, duration_s=0.6, fault="harmless", targets="controller"),
+    ScheduledFault(id=2, at_s=0.4, duration_s=0.2, fault="harmless", targets="controller"),
 )
 
 
@@ -314,7 +315,9 @@ def test_an_interrupted_run_keeps_its_history(
 
     kafka.logs = Logs()
     long = tuple(
-        ScheduledFault(id=number, at_s=at_s, duration_s=25.0, fault="harmless")
+        ScheduledFault(
+            id=number, at_s=at_s, duration_s=25.0, fault="harmless", targets="controller"
+        )
         for number, at_s in ((1, 0.0), (2, 20.0))
     )
     before = signal.getsignal(number)

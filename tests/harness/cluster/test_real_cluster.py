@@ -89,7 +89,9 @@ async def test_fault_is_proved_and_recovered_from(
 ) -> None:
     """Each fault takes measured effect, and the cluster recovers completely after the heal."""
     assert package.fits(cluster)
-    applied = await package.apply(cluster, fault, targets, options, random.Random(1))
+    applied = await package.apply(
+        cluster, fault, targets, package.typed(fault, options), random.Random(1)
+    )
     assert applied.effect.proved, applied.effect.how
     healed = await package.heal(cluster, applied)
     assert healed.proved, healed.how

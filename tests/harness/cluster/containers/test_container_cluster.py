@@ -155,7 +155,9 @@ async def bites_and_is_mended(
     targets: str | list[NodeId],
     options: dict[str, object],
 ) -> None:
-    applied = await package.apply(cluster, fault, targets, options, random.Random(1))
+    applied = await package.apply(
+        cluster, fault, targets, package.typed(fault, options), random.Random(1)
+    )
     assert applied.effect.proved, applied.effect.how
     healed = await package.heal(cluster, applied)
     assert healed.proved, healed.how

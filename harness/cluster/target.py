@@ -1,0 +1,50 @@
+"""A target: an environment in which a plan can run; the folder of each target defines one."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.cluster import mutants
+from model.capabilities.cluster import Cluster
+from model.plan import Plan
+from nemesis.package import Package
+
+
+async def _nothing_to_prepare(say: Callable[[str], None]) -> None:
+    """Do nothing: most targets need no preparation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An environment in which a plan can run."""
+
+    name: str
+    kind: type
+    """The class of its clusters, which determines the capabilities that it offers."""
+    make: Callable[..., Cluster]
+    """Creates the cluster of a plan in a run's folder, with its own random generator, unstarted.
+
+    For a virtual target it also receives the simulation as ``stage``.
+    """
+    broker: Mapping[str, str]
+    """Default broker settings, which workload and plan may override."""
+    mutants: Callable[[], Mapping[str, mutants.Mutant]]
+    """The bugs that can be planted in its brokers."""
+    consumer: Mapping[str, str] = field(default_factory=dict)
+    """Default consumer settings, which the plan may override."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """This target's options with defaults, and workload options that have other defaults here."""
+    refusal: Callable[[], str | None] = lambda: None
+    """Returns why the target is not available on this machine; ``None`` if it is."""
+    refuse: Callable[[Plan], str | None] = lambda plan: None
+    """Returns why the target cannot run a plan; ``None`` if it can."""
+    is_virtual: bool = False
+    """True if the target's time is simulated."""
+    pace: float = 1.0
+    """The default share of a workload's rate on this target."""
+    prepare: Callable[[Callable[[str], None]], Awaitable[None]] = _nothing_to_prepare
+    """Does what may take minutes before a cluster starts, and reports its progress."""
+
+    def offers(self, package: Package) -> bool:
+        """Do its clusters have every capability that a fault package needs?"""
+        return all(issubclass(self.kind, need) for need in package.needs)

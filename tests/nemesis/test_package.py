@@ -1,0 +1,187 @@
+"""Faults say which options and targets they accept, and refuse everything else in words."""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from harness.app.catalogue import NEMESES
+from nemesis import options
+from nemesis.draws import ClusterShape
+from nemesis.package import Environment, Fault, Package
+from tests.nemesis.conftest import APIS, POINTS, FakeCluster
+
+BROKERS = ("broker-1", "broker-2", "broker-3")
+HERE = Environment(BROKERS, FakeCluster)
+SHAPE = ClusterShape(
+    BROKERS,
+    ("x-0", "x-1"),
+    coordinators=("group-coordinator:g", "transaction-coordinator:t"),
+    asked=tuple(api for api in APIS if api in ("Produce", "Fetch", "Metadata")),
+)
+BY_HAND: dict[str, tuple[Any, dict[str, Any]]] = {
+    "at-point": (["broker-1"], {"point": POINTS[0]}),
+    "bit-flip": ("leader:x-0", {"key": "x-0"}),
+}
+"""Targets and options of the faults that are never drawn."""
+DRAWS = 400
+
+
+def fine(package: Package, fault: Fault) -> list[tuple[Any, dict[str, Any]]]:
+    """Return targets and options that the fault accepts."""
+    if package.draw is None:
+        return [BY_HAND[fault.name]]
+    rng = random.Random(1)
+    drawn = [package.draw(rng, SHAPE) for _ in range(DRAWS)]
+    found = [(each.targets, each.options) for each in drawn if each.fault == fault.name]
+    assert found, f"{fault.name} is not drawn"
+    return found
+
+
+FAULTS = {fault.name: (package, fault) for package in NEMESES.values() for fault in package.faults}
+FIELDS = {
+    (fault.name, field.encode_name): inspect.type_info(field.type)
+    for _, fault in FAULTS.values()
+    for field in msgspec.structs.fields(fault.options)
+}
+"""The types of all options."""
+
+
+def bare(type_: inspect.Type) -> list[inspect.Type]:
+    """Return the types that a type consists of, without descriptions and without ``None``."""
+    match type_:
+        case inspect.Metadata(type=of):
+            return bare(of)
+        case inspect.UnionType(types=types):
+            return [each for of in types for each in bare(of)]
+        case inspect.NoneType():
+            return []
+        case _:
+            return [type_]
+
+
+def beyond(type_: inspect.Type) -> list[float]:
+    """Return numbers right outside of a type's bounds."""
+    found: list[float] = []
+    for each in bare(type_):
+        if isinstance(each, inspect.IntType | inspect.FloatType):
+            step = 1 if isinstance(each, inspect.IntType) else 1e-6
+            found += [] if each.ge is None else [each.ge - step]
+            found += [] if each.gt is None else [each.gt]
+            found += [] if each.le is None else [each.le + step * max(1, abs(each.le))]
+    return found
+
+
+def refused(name: str, changed: dict[str, Any]) -> str | None:
+    """Return why the fault refuses fine options after this change."""
+    package, fault = FAULTS[name]
+    targets, given = fine(package, fault)[0]
+    return fault.refusal(targets, given | changed, HERE)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_drawn_targets_and_options_are_accepted(name: str) -> None:
+    """A fault accepts everything that its package draws."""
+    package, fault = FAULTS[name]
+    for targets, given in fine(package, fault):
+        assert fault.refusal(targets, given, HERE) is None
+        assert isinstance(package.typed(name, given), fault.options)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_option_of_another_name_is_refused(name: str) -> None:
+    """The refusal of a misspelt option lists the right ones."""
+    why = refused(name, {"wehn": 1})
+    assert why is not None
+    assert why.startswith("no option is called wehn; there is ")
+    assert {each for fault, each in FIELDS if fault == name} <= set(
+        why.partition("there is ")[2].split(", ")
+    )
+
+
+@pytest.mark.parametrize(("name", "option"), FIELDS)
+def test_an_option_of_another_type_is_refused(name: str, option: str) -> None:
+    """The refusal of a value names the option, the value and what is allowed."""
+    wrongs: list[Any] = [{}, 1j, ["?", 7]]
+    for wrong in wrongs:
+        why = refused(name, {option: wrong})
+        assert why is not None
+        assert why.startswith(f"{option} = {wrong}: must be ")
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [each for each, type_ in FIELDS.items() if beyond(type_)]
+)
+def test_a_number_out_of_its_range_is_refused(name: str, option: str) -> None:
+    """Numbers below and above the bounds are refused, and so is what is no finite number."""
+    for wrong in (*beyond(FIELDS[name, option]), float("nan"), float("inf"), True):
+        why = refused(name, {option: wrong})
+        assert why is not None, wrong
+        assert f"{option} = {wrong}: must be a" in why
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        each
+        for each, type_ in FIELDS.items()
+        if any(isinstance(of, inspect.LiteralType) for of in bare(type_))
+    ],
+)
+def test_a_word_that_is_no_choice_is_refused(name: str, option: str) -> None:
+    """A misspelt word is refused with all words that are allowed."""
+    why = refused(name, {option: "dwon"})
+    assert why is not None
+    for of in bare(FIELDS[name, option]):
+        if isinstance(of, inspect.LiteralType):
+            assert all(str(value) in why for value in of.values)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "targets",
+    [None, 7, [], {}, "contoller", "leader:", "leader:x", "group-coordinator:", ["broker-4"], [1]],
+)
+def test_a_target_that_cannot_be_is_refused(name: str, targets: Any) -> None:
+    """The refusal of a target lists what targets may be, or the nodes of the cluster."""
+    package, fault = FAULTS[name]
+    why = fault.refusal(targets, fine(package, fault)[0][1], HERE)
+    assert why is not None
+    assert why.startswith(("no such target: ", "no node "))
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("kill-zookeeper", ["broker-1"]),
+        ("kill-zookeeper", "controller"),
+        ("partition-majorities-ring", ["broker-1"]),
+        ("partition-majorities-ring", "controller"),
+        ("disk-full", ["broker-1", "broker-2"]),
+        *(
+            (name, ["zookeeper"])
+            for name in ("hold-request", "expire-session", "bit-flip", "reassign", "disk-full")
+        ),
+    ],
+)
+def test_a_target_that_a_fault_cannot_have_is_refused(name: str, targets: Any) -> None:
+    """Some faults affect only ZooKeeper, only brokers, one broker or several."""
+    package, fault = FAULTS[name]
+    assert fault.refusal(targets, fine(package, fault)[0][1], HERE) is not None
+
+
+def test_a_missing_option_is_refused() -> None:
+    """An option without a default must be there."""
+    _, fault = FAULTS["drop-packets"]
+    why = fault.refusal("controller", {}, HERE)
+    assert why == "share is missing: it must be a number above 0, 1 at most"
+    with pytest.raises(ValueError, match="share is missing"):
+        options.read(fault.options, {})
+
+
+def test_names_of_faults_are_unique() -> None:
+    """A fault's name identifies it in schedules and histories."""
+    names = [name for package in NEMESES.values() for name in package.names]
+    assert len(names) == len(set(names)) == len(FAULTS)
