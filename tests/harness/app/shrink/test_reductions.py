@@ -68,7 +68,11 @@ def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) 
             before, after = _weight(plan), _weight(smaller)
             assert before != after, reduction
             assert all(b >= a for b, a in zip(before, after, strict=True)), (reduction, after)
-            resolved = plan_resolution.resolve(smaller)
+            try:
+                resolved = plan_resolution.resolve(smaller)
+            except Refused:
+                assert smaller.brokers < plan.brokers, "a fault may need a broker that has gone"
+                continue
             assert resolved.schedule == smaller.schedule
             assert resolved.broker == smaller.broker
 
