@@ -22,6 +22,3 @@ class LinkFaults:
     def is_silent(self) -> bool:
         """True if no probe over the links can be answered."""
         return self.cut or self.refused or self.disconnected
-
-
-NO_FAULTS = LinkFaults()

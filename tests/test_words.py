@@ -22,7 +22,7 @@ BANNED = re.compile(
     r"|poke[sd]?)\b",
     re.IGNORECASE,
 )
-LEFT = {"docstrings": 0, "comments": 0, "messages": 94, "pages": 2}
+LEFT = {"docstrings": 0, "comments": 0, "messages": 93, "pages": 2}
 """How many docstrings, comments, string literals (outside of tests) and lines of pages have one."""
 ROOMS = (
     "bench", "broker_impl", "checkers", "examples", "harness", "model", "nemesis", "setup", "tests",

@@ -321,8 +321,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="compacted",
-    idea="keys of compacted topics are written, deleted, and read from the beginning",
-    checkers=(*idempotent.WORKLOAD.checkers, "compacted"),
     rate_hz=150.0,
     options={
         "client": "librdkafka",

@@ -355,8 +355,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="exactly-once",
-    idea="group members send what they read, and commit its offsets in the same transaction",
-    checkers=idempotent.WORKLOAD.checkers,
     rate_hz=60.0,
     options={
         "client": "librdkafka",

@@ -184,8 +184,6 @@ TIMEOUTS: Mapping[str, str] = {
 
 WORKLOAD = Workload(
     name="fencing",
-    idea="two processes with one transactional id fence each other in the middle of transactions",
-    checkers=idempotent.WORKLOAD.checkers,
     rate_hz=60.0,
     options={
         "client": "librdkafka",

@@ -388,7 +388,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 WORKLOAD = dataclasses.replace(
     offsets.WORKLOAD,
     name="groups",
-    idea="members of consumer groups join, leave, and commit the offsets that they have read",
     rate_hz=100.0,
     options={
         "client": "librdkafka",

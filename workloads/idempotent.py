@@ -147,8 +147,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="idempotent",
-    idea="idempotent producers write unique numbers; readers with assigned partitions read them",
-    checkers=("loss", "duplicates", "offsets", "phantom", "order", "polls", "availability"),
     rate_hz=250.0,
     options={
         "client": "librdkafka",

@@ -304,8 +304,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="offsets",
-    idea="several processes commit and fetch offsets, as if these were registers",
-    checkers=idempotent.WORKLOAD.checkers,
     rate_hz=100.0,
     options={
         "client": "librdkafka",

@@ -1,6 +1,6 @@
-"""A workload as one value: its operations, its processes, its final reads and its checkers.
+"""A workload as one value: its operations, its processes and its final reads.
 
-It names its checkers by string, and depends on neither cluster nor nemesis.
+It depends on neither cluster nor nemesis.
 """
 
 import random
@@ -18,10 +18,6 @@ class Workload:
     """A workload; the module of each workload ends with one."""
 
     name: str
-    idea: str
-    """What it tests, in one sentence, for ``--help``."""
-    checkers: tuple[str, ...]
-    """The names of the checkers that can judge it."""
     rate_hz: float
     """Write operations per second unless the plan says otherwise."""
     options: Mapping[str, Any] = field(default_factory=dict)

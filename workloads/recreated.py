@@ -221,7 +221,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 WORKLOAD = dataclasses.replace(
     idempotent.WORKLOAD,
     name="recreated",
-    idea="topics are deleted, and created again with the same names",
     options={
         "client": "librdkafka",
         "topics": 2,

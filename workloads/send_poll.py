@@ -183,7 +183,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 WORKLOAD = dataclasses.replace(
     idempotent.WORKLOAD,
     name="send_poll",
-    idea="every process sends and polls, with any acks, by assign or by subscribe",
     options={**idempotent.WORKLOAD.options, "followed_max": 6, "subscribe": False},
     broker=group_members.BROKER,
     consumer=group_members.CONSUMER,

@@ -285,8 +285,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 WORKLOAD = Workload(
     name="transactions",
-    idea="transactions send to and poll from several partitions; some abort, wait or are abandoned",
-    checkers=idempotent.WORKLOAD.checkers,
     rate_hz=60.0,
     options={
         "client": "librdkafka",

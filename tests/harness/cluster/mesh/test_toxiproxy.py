@@ -18,7 +18,7 @@ from harness.cluster.polling import until
 from harness.cluster.ports import HOST, Ports
 from harness.cluster.process import Process
 from harness.cluster.registry import Registry
-from model.link_faults import NO_FAULTS, LinkFaults
+from model.link_faults import LinkFaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("toxiproxy_server")]
 
@@ -241,7 +241,7 @@ async def test_a_link_is_as_slow_as_its_slowest_fault(mesh: Mesh, echo: Echo) ->
 async def test_what_faults_do_to_a_link(mesh: Mesh, echo: Echo) -> None:
     """The mesh records the cuts and refusals that are active, for both directions."""
     await added(mesh, "a", "b", echo)
-    assert mesh.faults("a", "b") == NO_FAULTS
+    assert mesh.faults("a", "b") == LinkFaults()
     for _ in range(2):
         await mesh.cut("b", "a")
         await mesh.refuse("a", "b")
@@ -251,7 +251,7 @@ async def test_what_faults_do_to_a_link(mesh: Mesh, echo: Echo) -> None:
         await mesh.heal("b", "a")
         await mesh.accept("a", "b")
         assert mesh.faults("a", "b").is_silent is not last
-    assert mesh.faults("a", "b") == NO_FAULTS
+    assert mesh.faults("a", "b") == LinkFaults()
 
 
 async def test_heal_all_heals_all(mesh: Mesh, echo: Echo) -> None:
