@@ -75,8 +75,8 @@ def described(type_: inspect.Type, unit: str = "") -> str:
 
 
 def _bounds(type_: inspect.IntType | inspect.FloatType) -> str:
-    low = "" if type_.ge is None else f" from {type_.ge:,}"
+    low = "" if type_.ge is None else f" from {type_.ge:,.15g}"
     if type_.gt is not None:
-        low = f" above {type_.gt:,}"
-    high = "" if type_.le is None else f" to {type_.le:,}"
-    return low + (f", {type_.le:,} at most" if type_.gt is not None and high else high)
+        low = f" above {type_.gt:,.15g}"
+    high = "" if type_.le is None else f" to {type_.le:,.15g}"
+    return low + (f", {type_.le:,.15g} at most" if type_.gt is not None and high else high)

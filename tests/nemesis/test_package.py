@@ -1,12 +1,14 @@
 """Faults say which options and targets they accept, and refuse everything else in words."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec import inspect
 
+from checkers import fault_intervals
 from harness.app.catalogue import NEMESES
 from nemesis import options
 from nemesis.draws import ClusterShape
@@ -179,6 +181,25 @@ def test_a_missing_option_is_refused() -> None:
     assert why == "share is missing: it must be a number above 0, 1 at most"
     with pytest.raises(ValueError, match="share is missing"):
         options.read(fault.options, {})
+
+
+def test_the_page_of_faults_lists_every_option(repository: Path) -> None:
+    """``docs/faults.md`` lists the options of each fault with what is allowed."""
+    lines = (repository / "docs" / "faults.md").read_text().splitlines()
+    for (name, option), type_ in FIELDS.items():
+        if option != "when":
+            text = f"`{option}`: {options.described(type_)}"
+            assert any(f"`{name}`" in line and text in line for line in lines), (name, option)
+
+
+def test_checkers_name_faults_that_exist() -> None:
+    """The lists by which checkers judge former leaders name only faults of the packages."""
+    listed = (
+        *fault_intervals.HARMLESS,
+        *fault_intervals.SILENT,
+        *fault_intervals.KEEP_CONNECTIONS,
+    )
+    assert set(listed) <= FAULTS.keys()
 
 
 def test_names_of_faults_are_unique() -> None:

@@ -109,3 +109,34 @@ def test_a_plan_file_has_the_right_types(line: str, refuses: Refuses, tmp_path: 
     plan = tmp_path / "plan.toml"
     plan.write_text(line)
     assert f"plan.toml:1: {line.split()[0]}: " in refuses("run", plan)
+
+
+WRONG = """
+nemesis = "partition"
+time-limit = 9
+target = "simulated"
+
+[[schedule]]
+id = 4
+at_s = 1.0
+duration_s = 1.0
+fault = "partition-one"
+targets = ["broker-1"]
+options = {way = "dwon"}
+"""
+WHY = "schedule: fault 4 (partition-one): way = dwon: must be cut or down"
+
+
+def test_a_wrong_option_of_a_fault(refuses: Refuses, tmp_path: Path) -> None:
+    """Every command that takes a schedule refuses a fault with a wrong option."""
+    plan, suite = tmp_path / "plan.toml", tmp_path / "suite.toml"
+    plan.write_text(WRONG)
+    suite.write_text('[[matrix]]\nplan = "plan.toml"\n')
+    assert WHY in refuses("run", plan)
+    assert WHY in refuses("gate", suite)
+    assert WHY in refuses("search", "--runs", "1", plan)
+    recorded = plan_resolution.plan_of(plan_resolution.from_toml(plan))
+    (tmp_path / "plan.json").write_bytes(msgspec.json.encode(recorded))
+    assert WHY in refuses("replay", tmp_path)
+    assert WHY in refuses("replay", tmp_path, "--target", "processes")
+    assert WHY in refuses("shrink", tmp_path)
