@@ -28,7 +28,6 @@ from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Key, Options, Seconds
 from nemesis.package import Applied, Effect, Environment, Fault, Package
 
-FAULTS = ("reassign", "elect-leaders")
 ENDS = ("stay", "back", "cancel")
 ELECTIONS = 0.5
 """The share of draws that are elections; the others are reassignments."""

@@ -28,7 +28,6 @@ from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options, Seconds
 from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package
 
-FAULTS = ("hold-request", "drop-response", "corrupt-request")
 PARTS = ("request", "response")
 FOLLOWERS_SHARE = 1 / 3
 """The share of faults on periodic requests that catch a Fetch, if there are followers."""

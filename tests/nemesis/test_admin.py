@@ -191,7 +191,7 @@ def test_draws() -> None:
         tuple(map(broker, range(1, 4))), KEYS, coordinators=("group-coordinator:g",)
     )
     faults = [admin.draw(rng, shape) for _ in range(100)]
-    assert {fault.fault for fault in faults} == set(admin.FAULTS)
+    assert {fault.fault for fault in faults} == set(admin.PACKAGE.names)
     ends = {fault.options["end"] for fault in faults if fault.fault == "reassign"}
     assert ends == set(admin.ENDS)
     assert {"internal" in fault.options for fault in faults} == {True, False}

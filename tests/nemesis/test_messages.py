@@ -215,5 +215,5 @@ def test_all_are_drawn() -> None:
     """Each fault on messages has its share."""
     shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",))
     drawn = Counter(messages.draw(random.Random(seed), shape).fault for seed in range(1000))
-    assert set(drawn) == set(messages.FAULTS)
+    assert set(drawn) == set(messages.PACKAGE.names)
     assert min(drawn.values()) >= 20

@@ -139,7 +139,7 @@ class Containers(ProxiedCluster):
         self._expected_exits = ExpectedExits(lambda: asyncio.get_running_loop().time())
         self._doors: dict[tuple[NodeId, NodeId], int] = {}
         self._published: dict[int, int] = {}
-        self._squeezed: set[NodeId] = set()
+        self._limited: set[NodeId] = set()
         self._leaking: set[NodeId] = set()
         self._images: Images | None = None
         self._containers: dict[NodeId, Container] = {}
@@ -197,23 +197,23 @@ class Containers(ProxiedCluster):
     # --- CanLimitResources
 
     async def limit_cpu(self, node: NodeId, cpus: float) -> None:
-        self._squeezed.add(node)
+        self._limited.add(node)
         await limits.set_cpus(self._asked, self._containers[node], cpus)
 
     async def limit_memory(self, node: NodeId, bytes_: int) -> None:
-        self._squeezed.add(node)
-        self._expected_exits.begin(node, "memory")
+        self._limited.add(node)
+        self._excuses.begin(node, "memory")
         await limits.set_memory(self._asked, self._containers[node], bytes_)
 
     async def lift_limits(self, node: NodeId) -> None:
-        if node not in self._squeezed:
+        if node not in self._limited:
             return
         container = self._containers[node]
         await limits.set_cpus(self._asked, container, self._options["cpus"])
         await limits.set_memory(self._asked, container, self._memory_bytes(node))
         await container.look()
-        self._expected_exits.end(node, "memory")
-        self._squeezed.discard(node)
+        self._excuses.end(node, "memory")
+        self._limited.discard(node)
 
     async def resource_usage(self, node: NodeId) -> ResourceUsage:
         return await limits.resource_usage(self._asked, self._containers[node])
