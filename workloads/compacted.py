@@ -32,7 +32,6 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent
 from workloads.client import transaction
 from workloads.client.common import Settings
 from workloads.common import settings, transactional
@@ -363,8 +362,8 @@ WORKLOAD = Workload(
     final=read_to_ends,
     client=client,
     op_timeout_s=op_timeout_s,
-    topics=idempotent.first_keys,
-    coordinators=transactions.coordinators,
+    topics=first_partitions,
+    coordinators=transactional.coordinators,
     trigger_ops=("txn",),
     vary=vary,
 )

@@ -46,7 +46,6 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent
 from workloads.client import aio_transform, confluent_transform, transaction
 from workloads.client.common import Settings
 from workloads.common import transactional
@@ -381,7 +380,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=topics,
     coordinators=coordinators,
-    asked=lambda plan: (*transactions.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
+    asked=lambda plan: (*transactional.ASKED, "AddOffsetsToTxn", "TxnOffsetCommit", "Heartbeat"),
     trigger_ops=("txn", "subscribe", "leave"),
     vary=vary,
 )

@@ -31,7 +31,6 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import idempotent
 from workloads.client import transaction
 from workloads.common import settings, transactional
 from workloads.common.options import COMMON_LEAST
@@ -209,7 +208,7 @@ WORKLOAD = Workload(
     op_timeout_s=op_timeout_s,
     topics=first_partitions,
     coordinators=coordinators,
-    asked=transactions.WORKLOAD.asked,
+    asked=lambda plan: transactional.ASKED,
     trigger_ops=("txn", "init"),
     vary=vary,
 )

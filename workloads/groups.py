@@ -418,7 +418,7 @@ WORKLOAD = dataclasses.replace(
     client=group_members.client,
     op_timeout_s=op_timeout_s,
     coordinators=offsets.group_coordinators,
-    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *group_common.ASKED),
+    asked=lambda plan: ("Produce", "Fetch", "OffsetFetch", "LeaveGroup", *group_members.ASKED),
     trigger_ops=("commit", "subscribe", "leave"),
     vary=vary,
 )

@@ -34,7 +34,7 @@ from model.generator import (
 from model.op import Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import idempotent, send_poll
+from workloads import send_poll
 from workloads.client import raw_group, transaction
 from workloads.client.common import Settings
 from workloads.common import group_members, settings, transactional

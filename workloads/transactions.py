@@ -36,7 +36,6 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import idempotent
 from workloads.client import raw_txn, transaction
 from workloads.common.options import COMMON_LEAST
 from workloads.common.partitions import created

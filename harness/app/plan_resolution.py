@@ -243,7 +243,7 @@ def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
     return [f"the schedule of seed {plan.seed} has no fault of {', '.join(missing)}"]
 
 
-def bare(plan: Plan) -> Plan:
+def standalone(plan: Plan) -> Plan:
     """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
     _only_data(plan)
     target = _target(plan)

@@ -30,7 +30,7 @@ from harness.app.judgements import Judged
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.engine.recorder import Recorder
-from harness.engine.test_run import carry_out
+from harness.engine.test_run import run_test
 from model.capabilities.cluster import Cluster, HasData
 from model.plan import Plan
 from nemesis.runner import Nemesis

@@ -202,7 +202,7 @@ class Containers(ProxiedCluster):
 
     async def limit_memory(self, node: NodeId, bytes_: int) -> None:
         self._limited.add(node)
-        self._excuses.begin(node, "memory")
+        self._expected_exits.begin(node, "memory")
         await limits.set_memory(self._asked, self._containers[node], bytes_)
 
     async def lift_limits(self, node: NodeId) -> None:
@@ -212,7 +212,7 @@ class Containers(ProxiedCluster):
         await limits.set_cpus(self._asked, container, self._options["cpus"])
         await limits.set_memory(self._asked, container, self._memory_bytes(node))
         await container.look()
-        self._excuses.end(node, "memory")
+        self._expected_exits.end(node, "memory")
         self._limited.discard(node)
 
     async def resource_usage(self, node: NodeId) -> ResourceUsage:

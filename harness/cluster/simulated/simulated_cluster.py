@@ -39,9 +39,9 @@ from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.snapshots import Snapshots, looking_at
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
 from harness.cluster.simulated import aiokafka_patch, session_expiry, simulated_node
-from harness.cluster.simulated.breakpoints import Halts
-from harness.cluster.simulated.host_faults import Machines, Told
-from harness.cluster.simulated.link_faults import Wires
+from harness.cluster.simulated.breakpoints import Breakpoints
+from harness.cluster.simulated.host_faults import HostFaultsCluster, Result
+from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode

@@ -22,7 +22,7 @@ from model.capabilities.machines import CanFillDisk
 from model.capabilities.network import CanCut, CanDisconnect, CanDropPackets, CanRefuse, CanSlow
 from model.capabilities.processes import CanKill, CanLimitResources, CanPause, CanRestart
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER
+from model.roles import ZOOKEEPER
 from model.snapshot import ClusterState
 from tests.harness.cluster.simulated.lab import KEY, ONE, THREE, TWO, Lab
 
