@@ -26,7 +26,10 @@ _COARSER: Final = {
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
 }
-"""Kafka's coarser names for a time, finer ones first: the name in milliseconds, the factor."""
+"""Kafka's names for times in minutes or hours, the smaller unit first.
+
+Each has the name of the setting in milliseconds, and the factor.
+"""
 _ONE_LISTENER: Final = ("host.name", "port")
 _ONE_ADVERTISED: Final = ("advertised.host.name", "advertised.port")
 OTHER_NAMES: Final = (*_COARSER, "log.dir", *_ONE_LISTENER, *_ONE_ADVERTISED)
@@ -58,10 +61,11 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def by_one_name(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with each value under the one name that the broker reads.
+    """Return the settings, each under the only one of its names that the broker reads.
 
-    As in Kafka, the finest of several names for a time takes precedence, ``log.dirs`` over
-    ``log.dir``, and ``listeners`` over ``host.name`` and ``port``. ConfigError names a bad value.
+    If a setting is given under several names, the precedence is that of Kafka: the smallest unit of
+    time (``log.retention.ms`` over ``log.retention.hours``), ``log.dirs`` over ``log.dir``, and
+    ``listeners`` over ``host.name`` and ``port``. Raises ConfigError for an invalid value.
     """
     values = dict(settings)
     for name, (finest, factor) in _COARSER.items():
@@ -76,7 +80,7 @@ def by_one_name(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _listeners(values: dict[str, str]) -> None:
-    """Replace the names that Kafka had before it had listeners (deprecated until 3.0)."""
+    """Replace the settings that were used before ``listeners`` (Kafka 3.0 removed them)."""
     listener = {name: values.pop(name) for name in _ONE_LISTENER if name in values}
     advertised = {name: values.pop(name) for name in _ONE_ADVERTISED if name in values}
     for name, text in (listener | advertised).items():

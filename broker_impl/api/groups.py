@@ -62,7 +62,10 @@ _NAMES_PROTOCOL_TYPE_FROM = 7
 
 @api(11, range(10))
 def join_group(context: RequestContext, request: JoinGroupRequest) -> Any:
-    """Join the group's next generation; answered once all members have joined."""
+    """Join the next generation of the group.
+
+    The response is sent once all members have joined.
+    """
     groups = context.services.groups
     timeout_ms = request.rebalance_timeout_ms
     name = request.group_instance_id or context.client_id or ""
@@ -106,7 +109,10 @@ def join_group(context: RequestContext, request: JoinGroupRequest) -> Any:
 
 @api(14, range(6))
 def sync_group(context: RequestContext, request: SyncGroupRequest) -> Any:
-    """Return the member's assignment once the group leader has sent it and it is stored."""
+    """Return the member's assignment.
+
+    The response is sent once the group leader has sent the assignments and they are stored.
+    """
 
     def event(ticket: int) -> Sync:
         return Sync(
@@ -175,7 +181,10 @@ def leave_group(context: RequestContext, request: LeaveGroupRequest) -> Any:
 def describe_groups(
     context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    """Return state and members; a group that does not exist is Dead, without an error."""
+    """Return the state and the members of each group.
+
+    For a group that does not exist, the state is Dead and there is no error.
+    """
     return DescribeGroupsResponse(groups=[_described(context, name) for name in request.groups])
 
 
@@ -207,7 +216,11 @@ def _described(context: RequestContext, name: str) -> DescribedGroup:
 
 @api(16, range(5))
 def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Return the groups that this broker coordinates, only those in the requested states."""
+    """Return the groups that this broker coordinates.
+
+    If the request has a states filter, only groups in these states are returned. While a partition
+    of ``__consumer_offsets`` is loading, the error is COORDINATOR_LOAD_IN_PROGRESS.
+    """
     groups = context.services.groups
     if groups.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -253,7 +266,7 @@ def _itself(answer: Any) -> Any:
 
 
 def when_all(answers: Sequence[Any], answer_as: Any) -> Any:
-    """Combine several answers, some of which may be futures, into one."""
+    """Combine several responses into one, which is a future if any of them is a future."""
     waiting = [answer for answer in answers if isinstance(answer, asyncio.Future)]
     if not waiting:
         return answer_as(answers)

@@ -18,14 +18,14 @@ PARTITIONS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic as it will be written to ZooKeeper."""
+    """The replica assignment and the settings with which a topic will be created in ZooKeeper."""
 
     assignment: Mapping[int, tuple[BrokerId, ...]]
     settings: Mapping[str, str]
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas of the first partition, as the response reports it."""
+        """The number of replicas of the first partition, which the response reports."""
         return len(self.assignment[0])
 
 
@@ -40,10 +40,10 @@ def plan(
     check_settings: Callable[[Mapping[str, str]], object],
     rng: random.Random,
 ) -> NewTopic:
-    """Return the requested topic, or raise `ApiError`.
+    """Return the topic to create for this request, or raise `ApiError`.
 
-    existing: names in use; deleting: those of them whose topics are being deleted. brokers: the
-    live brokers, each with its rack. check_settings: raises ConfigError.
+    existing: the names that are in use. deleting: the names of topics that are being deleted.
+    brokers: the rack of each live broker. check_settings: raises ConfigError for invalid settings.
     """
     _check_name(asked.name, list(existing), deleting)
     settings = _settings(asked, check_settings)
@@ -108,8 +108,8 @@ def _settings(
 def _assigned(asked: CreatableTopic) -> dict[int, tuple[BrokerId, ...]]:
     """Return the assignment that the request specifies.
 
-    As in Kafka 2.8, it may name brokers that are not registered: their replicas start when they
-    register.
+    As in Kafka 2.8, the assignment may contain brokers that are not registered. Their replicas are
+    created when they register.
     """
     assignment = {row.partition_index: tuple(row.broker_ids) for row in asked.assignments}
     if len(assignment) != len(asked.assignments) or sorted(assignment) != list(

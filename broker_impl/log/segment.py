@@ -22,7 +22,7 @@ _RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 def file_name(offset: Offset, suffix: str) -> str:
-    """The name of a file that belongs to `offset`."""
+    """Return the name of a segment's file: the segment's base offset and the suffix."""
     return f"{offset:020d}{suffix}"
 
 
@@ -32,20 +32,20 @@ def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
 
 
 class _Places:
-    """The file positions of the last hundred or so offsets that were appended or read."""
+    """A cache of file positions, of about a hundred offsets that were recently appended or read."""
 
     def __init__(self) -> None:
         self._recent: dict[Offset, int] = {}
         self._less_recent: dict[Offset, int] = {}
 
     def add(self, offset: Offset, position: int) -> None:
-        """Note that the first batch that ends with `offset` or later starts at `position`."""
+        """Store the position of the first batch whose last offset is at least `offset`."""
         if len(self._recent) >= _RECENT:
             self._less_recent, self._recent = self._recent, {}
         self._recent[offset] = position
 
     def get(self, offset: Offset) -> int | None:
-        """The position for `offset`, if it was added recently."""
+        """Return the position for `offset`, or None if it is not in the cache."""
         position = self._recent.get(offset)
         return self._less_recent.get(offset) if position is None else position
 
@@ -56,12 +56,12 @@ class _Places:
 
 
 class Segment:
-    """Batches from `base_offset` up to `next_offset`, in `size` bytes.
+    """A segment of a log: batches from `base_offset` up to `next_offset`, in `size` bytes.
 
-    Compaction may have removed batches anywhere, also just before `next_offset`, or all of them.
+    Compaction may have removed any of the batches, including the last one or all of them.
 
-    A look-up first tries the positions of recent appends and reads, which is where followers and
-    consumers that keep up read; then the index, then the batches themselves.
+    To find an offset, a segment first uses the positions of recent appends and reads, where
+    followers and consumers that keep up read; then the index, and finally the batches themselves.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Segment:
         now_ms: int,
         suffix: str = "",
     ) -> None:
-        """suffix: the ending of its files' names, for a copy that may replace other segments."""
+        """suffix: appended to the names of the files of a copy that will replace other segments."""
         self._disk = disk
         self._stem = f"{directory}/{base_offset:020d}"
         self.file_path = self._stem + LOG_SUFFIX + suffix
@@ -104,14 +104,14 @@ class Segment:
     # -- opening ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Start an empty segment: drop indexes that an earlier segment of this name has left."""
+        """Start an empty segment, and remove the indexes of an earlier segment of the same name."""
         assert self.size == 0, f"{self._stem}: a new segment already has {self.size} bytes"
         self.offsets.clear()
         self.times.clear()
         self.aborted.clear()
 
     def is_indexed(self) -> bool:
-        """Do the index files exist, with whole entries?"""
+        """Return whether all index files exist and have complete entries."""
         return self.offsets.is_sane() and self.times.is_sane() and self.aborted.is_sane()
 
     def load(self, next_offset: Offset | None = None) -> None:
@@ -130,7 +130,7 @@ class Segment:
         self._unindexed_bytes = self.size - from_position
 
     def forget(self) -> None:
-        """Drop all state and indexes, before `note` is called again for every batch."""
+        """Discard all state and indexes; the caller then calls `note` again for every batch."""
         self.size = 0
         self.next_offset = self.base_offset
         self.largest = NO_TIMESTAMP
@@ -146,7 +146,10 @@ class Segment:
     def must_roll(
         self, size: int, last_offset: Offset, timestamp_ms: int, now_ms: int, config: LogConfig
     ) -> bool:
-        """Must `size` bytes that reach to this offset and timestamp go into a new segment?"""
+        """Return whether the next append needs a new segment.
+
+        The append has `size` bytes and ends with this offset and timestamp.
+        """
         return self.size > 0 and (
             self.size + size > config.segment_bytes
             or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
@@ -156,7 +159,10 @@ class Segment:
         )
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
-        """Time from the first batch to this timestamp; by this broker's clock if it has none."""
+        """Return the time from the first batch's timestamp to this one.
+
+        If the first batch has no timestamp, the segment's age by this broker's clock is returned.
+        """
         if self._first_timestamp_ms is None:
             self._first_timestamp_ms = next(self.headers())[1].max_timestamp
         if self._first_timestamp_ms < 0:
@@ -166,7 +172,7 @@ class Segment:
     def append(
         self, buffers: Sequence[Buffer], placed: Sequence[tuple[int, BatchHeader]], now_ms: int
     ) -> None:
-        """Write batches at the end. `placed`: position within the buffers, and header of each."""
+        """Append batches. `placed` has the position in the buffers and the header of each batch."""
         start = self.size
         write_whole(self.file, buffers)
         for at, header in placed:
@@ -174,7 +180,7 @@ class Segment:
         self.written_ms = now_ms
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """Take in the batch at `position`, the end of all batches noted before, and index it."""
+        """Update state and indexes for the batch at `position`, the new last one of the segment."""
         self._appended.add(header.base_offset, position)
         self._see_timestamp(header)
         if self._unindexed_bytes > self._index_interval_bytes:
@@ -186,14 +192,14 @@ class Segment:
         self.next_offset = header.next_offset
 
     def finish(self) -> None:
-        """Write the last index entries: nothing more will be appended."""
+        """Write the last index entries, because nothing more will be appended to this segment."""
         self.times.append(self.largest)
         self.times.write_pending()
         self.offsets.write_pending()
         self._close_indexes()
 
     def truncate(self, offset: Offset) -> None:
-        """Remove the batch that holds `offset`, and all after it. Durable on return."""
+        """Remove the batch that contains `offset` and all later ones. It is durable on return."""
         position = self.locate(offset)
         self.file.truncate(position)
         self.file.fsync()
@@ -207,11 +213,11 @@ class Segment:
         self.load()
 
     def fsync(self) -> None:
-        """Make the batches survive a crash."""
+        """Call fsync for the batches' file."""
         self.file.fsync()
 
     def fsync_indexes(self) -> None:
-        """Make the indexes survive a crash, too: below the recovery point they are trusted."""
+        """Call fsync for the index files, which recovery trusts below the recovery point."""
         self.offsets.fsync()
         self.times.fsync()
         self.aborted.fsync()
@@ -230,7 +236,7 @@ class Segment:
     # -- reading ---------------------------------------------------------------------------------
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch, from the one at `position` on."""
+        """Yield position and header of each batch, starting with the batch at `position`."""
         chunk, chunk_at = b"", position
         while position < self.size:
             if position + HEADER_BYTES > chunk_at + len(chunk):
@@ -244,7 +250,10 @@ class Segment:
             position += header.size
 
     def locate(self, offset: Offset) -> int:
-        """The position of the first batch that ends with `offset` or later; else `size`."""
+        """Return the position of the first batch whose last offset is at least `offset`.
+
+        If there is no such batch, `size` is returned.
+        """
         if offset >= self.next_offset:
             return self.size
         if offset <= self.base_offset:
@@ -261,7 +270,11 @@ class Segment:
         return next(found, self.size)
 
     def read(self, start: int, end: int, bytes_max: int, *, at_least_one: bool) -> bytes:
-        """Whole batches from `start` to `end` (both batch boundaries), as many as fit."""
+        """Return complete batches, at most `bytes_max` bytes, between two positions of the file.
+
+        `start` and `end` are positions at which a batch starts or the last one ends. With
+        `at_least_one`, the first batch is returned even if it is larger than `bytes_max`.
+        """
         if end - start <= bytes_max:
             return self._pread(start, end - start)
         data = self._pread(start, bytes_max)

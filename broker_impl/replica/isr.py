@@ -55,7 +55,7 @@ def caught_up_at(
     last_leader_end: Offset,
     last_fetch_at: float,
 ) -> float:
-    """When this follower last held all of the leader's log, given that it fetches at ``offset``.
+    """Return when this follower last had all of the leader's log, if it now fetches at ``offset``.
 
     That is now, if the follower holds everything. It is the time of its previous fetch, if the
     follower holds everything that the leader held then: a follower that keeps pace with steady
@@ -81,8 +81,8 @@ def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     """Return whether a follower's fetch shows how much of the leader's log the follower holds.
 
     A failed fetch does not (KAFKA-8400), nor does a fetch by a follower whose log diverges below
-    its fetch offset (KAFKA-13141). A parked fetch that is tried ``again`` was counted the first
-    time.
+    its fetch offset (KAFKA-13141). With ``again``, the fetch is another attempt of a request in
+    purgatory; the leader has used its first attempt.
     """
     return error is ErrorCode.NONE and not diverged and not again
 

@@ -66,7 +66,7 @@ class FrameReader:
         return self._size if self._frame is not None else 0
 
     def head(self, count: int) -> bytes:
-        """The first bytes of the arriving frame, as far as they have arrived."""
+        """Return up to ``count`` first bytes of the arriving frame, if they have arrived."""
         return bytes(self._frame[: min(count, self._filled)]) if self._frame is not None else b""
 
     def get_buffer(self) -> memoryview:
@@ -78,7 +78,7 @@ class FrameReader:
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, count: int) -> None:
-        """Take the bytes that were put into the last `get_buffer`."""
+        """Process the first ``count`` bytes of the buffer that `get_buffer` returned last."""
         if self._frame is None:
             self.receive(self._scratch[:count])
             return
@@ -86,7 +86,7 @@ class FrameReader:
         self._finish()
 
     def receive(self, data: Buffer) -> None:
-        """Take received bytes; they are copied."""
+        """Process received bytes. They are copied, so the caller may reuse the buffer."""
         view = memoryview(data)
         at = 0
         while at < len(view) and self._refused is None:
@@ -103,7 +103,7 @@ class FrameReader:
             raise self._refused
 
     def _begin(self, view: memoryview, at: int) -> int:
-        """Read the part of a frame's length that has arrived, or the frame if it is complete."""
+        """Read the start of a frame: its length as far as it has arrived, or the complete frame."""
         start = at + _LENGTH_BYTES
         if not self._length and start <= len(view):
             size: int = _LENGTH.unpack_from(view, at)[0]

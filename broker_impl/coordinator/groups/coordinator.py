@@ -1,8 +1,9 @@
-"""All groups that this broker coordinates: those of the partitions that it leads and has read.
+"""The group coordinator of one broker: the groups of all partitions that it leads and has loaded.
 
-A group belongs to the partition of ``__consumer_offsets`` that its name hashes to. The coordinator
-answers about a group only once it has read the partition to its end, and not after another broker
-leads it: an answer from half the log would send a consumer back to the beginning.
+The hash of a group's name determines its partition of ``__consumer_offsets``. The coordinator
+answers requests for a group only after it has read the whole partition, and only while this broker
+leads it. An answer from a part of the log could have no committed offset, and the consumer would
+start again at the beginning.
 """
 
 import itertools
@@ -41,7 +42,7 @@ class Groups:
     """The groups of one broker, by partition."""
 
     def __init__(self, config: GroupConfig, partitions: int) -> None:
-        """``partitions`` is the partition count of ``__consumer_offsets``, equal on all brokers."""
+        """``partitions`` is the number of partitions of ``__consumer_offsets``."""
         self._config = config
         self._partitions = partitions
         self._numbers = itertools.count(1)
@@ -52,9 +53,9 @@ class Groups:
     # Leadership.
 
     def begin_loading(self, partition: int) -> Loading:
-        """This broker leads the partition: return an empty `Loading`, to be filled from its log.
+        """Start to load a partition that this broker leads, and return an empty `Loading`.
 
-        A load that had begun before is discarded.
+        The caller adds the records of the log to it. A load in progress is discarded.
         """
         assert partition not in self._led, (
             "a partition must be unloaded before it is loaded again (KAFKA-10614)"
@@ -63,7 +64,10 @@ class Groups:
         return loading
 
     def loaded(self, partition: int, now: float, now_ms: int) -> None:
-        """Create the groups of a partition whose records are all read and committed."""
+        """Create the groups of a partition, after its log was read completely.
+
+        All records of the log up to its end have been replicated then.
+        """
         loading = self._loading.pop(partition)
         for marked in loading.marked_meanwhile:
             loading.marker(marked.producer_id, marked.at, is_commit=marked.is_commit)
@@ -78,7 +82,10 @@ class Groups:
                 groups[name].offsets.hold(producer_id, placed.at, {tp: placed.committed})
 
     def unload(self, partition: int, now: float, now_ms: int) -> list[Effect]:
-        """Drop the groups of a partition that another broker leads; redirect waiting clients."""
+        """Remove the groups of a partition that this broker no longer leads.
+
+        Waiting requests are answered with an error that makes clients look for the new coordinator.
+        """
         self._loading.pop(partition, None)
         effects: list[Effect] = []
         for group in taken_out(self._led, partition):
@@ -92,14 +99,15 @@ class Groups:
         return partitioner.partition_of(group, self._partitions)
 
     def office_error(self, group: str) -> ErrorCode:
-        """Is this group coordinated here, and has its partition been loaded?"""
+        """Return the error for a group that this broker does not coordinate or has not loaded."""
         partition = self.partition_of(group)
         return office_error(partition in self._led, partition in self._loading)
 
     def handle(self, name: str, event: Request, now: float, now_ms: int) -> list[Effect]:
-        """Handle a request for a group; only some requests create one.
+        """Handle a request for a group.
 
-        A member's first join creates it, and so does a commit without a generation.
+        The group is created if it does not exist and the request is the first JoinGroup of a
+        member, or an OffsetCommit without a generation.
         """
         error = self.office_error(name)
         if isinstance(event, Heartbeat) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -118,7 +126,7 @@ class Groups:
         return self._tell(group, event, now, now_ms)
 
     def written(self, event: Written, now: float, now_ms: int) -> list[Effect]:
-        """Handle the outcome of a write that one of the effects requested."""
+        """Handle the result of a write to the log that an effect has requested."""
         return self._tell(self._writers.pop(event.number), event, now, now_ms)
 
     def tell(self, name: str, event: Event, now: float, now_ms: int) -> list[Effect]:
@@ -127,7 +135,10 @@ class Groups:
         return [] if group is None else self._tell(group, event, now, now_ms)
 
     def marked(self, partition: int, event: Marked, now: float, now_ms: int) -> list[Effect]:
-        """A transaction ended on this partition: its marker is committed there."""
+        """Handle the end of a transaction in this partition, after its marker is replicated.
+
+        While the partition is loading, the end is applied after loading.
+        """
         if partition in self._loading:
             self._loading[partition].marked_meanwhile.append(event)
         effects: list[Effect] = []
@@ -149,16 +160,16 @@ class Groups:
     # Queries.
 
     def find(self, name: str) -> Group | None:
-        """The group, if it is coordinated here and exists."""
+        """Return the group; None if this broker does not coordinate it or it does not exist."""
         return self._led.get(self.partition_of(name), {}).get(name)
 
     def snapshots(self) -> list[GroupSnapshot]:
-        """Snapshots of all groups that are coordinated here."""
+        """Return snapshots of all groups that this broker coordinates."""
         return [group.snapshot() for groups in self._led.values() for group in groups.values()]
 
     @property
     def is_loading(self) -> bool:
-        """Is any partition that this broker leads not read to its end yet?"""
+        """Whether any partition that this broker leads has not been read completely."""
         return bool(self._loading)
 
     def _new(self, name: str, now_ms: int) -> Group:
@@ -184,26 +195,27 @@ class Groups:
 
 
 def restore(group: Group, record: GroupRecord | None, now: float) -> None:
-    """Restore a group in the generation that its last record has.
+    """Restore a group in the generation of its last group metadata record.
 
-    Without a record the group never had members.
+    A group without such a record has offsets only, and has no members.
     """
     if record is not None:
         group.restore(record, now)
 
 
 def taken_out(led: dict[int, dict[str, Group]], partition: int) -> list[Group]:
-    """Remove and return the groups of a partition that another broker leads.
+    """Remove and return the groups of a partition that this broker no longer leads.
 
-    No request is answered from them any more.
+    No request is answered from these groups afterwards.
     """
     return list(led.pop(partition, {}).values())
 
 
 def office_error(is_led: bool, is_loading: bool) -> ErrorCode:
-    """May this coordinator answer? A client that asks while the log is read must retry.
+    """Return the error for a request to a group of this partition, or NONE.
 
-    It never gets "no offset" (KAFKA-5600).
+    While the log is being read, the client gets a retriable error, and not a response without a
+    committed offset (KAFKA-5600).
     """
     if is_led:
         return ErrorCode.NONE
@@ -219,7 +231,7 @@ def _name_error(name: str, event: Request) -> ErrorCode:
 
 
 def _founds(event: Request) -> bool:
-    """Does this request create a group that does not exist?"""
+    """Return whether this request creates the group if it does not exist."""
     if isinstance(event, Join):
         return event.member_id == rules.NO_MEMBER
     return isinstance(event, Commit) and event.generation < 0

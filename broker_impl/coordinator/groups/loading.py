@@ -1,7 +1,7 @@
-"""Fold a partition of ``__consumer_offsets`` into its groups and their committed offsets.
+"""Reads groups and committed offsets from the records of a ``__consumer_offsets`` partition.
 
-Later records replace earlier ones, and a record without a value is a tombstone. Offsets of a
-transaction wait for its marker, as they did when they were written.
+Later records replace earlier ones, and a record without a value is a tombstone. Offsets that were
+committed in a transaction stay pending until the transaction's marker is read.
 """
 
 import logging
@@ -25,18 +25,21 @@ _Of = tuple[str, TopicPartition]
 
 
 class Loading:
-    """What has been read from one partition so far."""
+    """The groups and offsets that have been read from a partition while it is loading."""
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupRecord] = {}
         self.offsets: dict[_Of, Placed] = {}
         self.pending: dict[int, dict[_Of, Placed]] = {}
         self.marked_meanwhile: list[Marked] = []
-        """Transactions that end while the partition is read, perhaps after the offset where reading
-        ends."""
+        """Transactions that ended while the partition was being read. Their markers may be after
+        the offset at which reading ended."""
 
     def rows(self, rows: Iterable[Row], producer_id: int = -1) -> None:
-        """Add the records of one batch; ``producer_id``: of the transaction that they belong to."""
+        """Add the records of one batch.
+
+        ``producer_id`` is the producer of the batch's transaction, or -1 outside of transactions.
+        """
         for at, key, value in rows:
             try:
                 self._row(at, key or b"", value, producer_id)
@@ -69,7 +72,7 @@ class Loading:
                 keep_later(self.offsets, key, msgspec.structs.replace(placed, since=at))
 
     def names(self) -> list[str]:
-        """The names of all groups that have a record, a committed offset or a pending offset."""
+        """Return the names of all groups that have a record, a committed or a pending offset."""
         known = dict.fromkeys(self.groups)
         known |= dict.fromkeys(group for group, _ in self.offsets)
         for pending in self.pending.values():
@@ -78,7 +81,10 @@ class Loading:
 
 
 def takes_back(at: Offset, placed: Placed | None) -> bool:
-    """Does a tombstone at this offset remove the commit? Only a commit that is before it."""
+    """Return whether a tombstone at this offset removes the commit.
+
+    It removes only a commit that is before it in the log.
+    """
     return placed is not None and rules.supersedes(at, placed.at)
 
 

@@ -23,26 +23,32 @@ _WRITE_ERRORS: Final = {
 
 
 def written(error: ErrorCode) -> ErrorCode:
-    """The error that a client gets for a failed write to ``__transaction_state``."""
+    """Return the error that a client gets for a failed write to ``__transaction_state``."""
     return _WRITE_ERRORS.get(error, error)
 
 
 def is_timeout_allowed(timeout_ms: int, timeout_ms_max: int) -> bool:
-    """May a producer use this transaction timeout?"""
+    """Return whether a producer may use this transaction timeout."""
     return 0 < timeout_ms <= timeout_ms_max
 
 
 def is_exhausted(epoch: Epoch) -> bool:
-    """Is this the last epoch that a producer can have? The one after it only fences."""
+    """Return whether this is the last epoch that a producer can have.
+
+    The only epoch after it, ``EPOCH_LAST``, is used for fencing.
+    """
     return epoch >= EPOCH_LAST - 1
 
 
 def is_known_producer(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> bool:
-    """May a producer with this id and epoch continue to use the transactional id (KIP-360)?
+    """Return whether InitProducerId may name this producer id for the transactional id (KIP-360).
 
-    Yes under the current producer id; under any id, if the transactional id was just created here;
-    and under the previous id if its epochs are exhausted, because the producer then did not get the
-    answer with the new id.
+    A producer may name three kinds of ids:
+
+    - The current producer id; its epoch is checked by `bumped`.
+    - Any producer id, if no producer of the transactional id has an epoch yet.
+    - The previous producer id with an exhausted epoch. In this case the transactional id got a new
+      producer id, but the producer did not receive the response, and repeats its request.
     """
     return (
         metadata.producer_epoch == NO_EPOCH
@@ -52,10 +58,12 @@ def is_known_producer(metadata: Metadata, producer_id: int, producer_epoch: Epoc
 
 
 def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
-    """The next epoch and the one to remember as the last; None: the producer is fenced.
+    """Return the producer's next epoch, and the last epoch to store; None if it is fenced.
 
-    expected: the epoch that the producer believes it has; -1: it sends none, and the current owner
-    of the transactional id is fenced. A repeated request gets the same answer as the first.
+    expected: the epoch in the producer's request. With -1 the request is from a new producer, and
+    the current producer of the transactional id is fenced by the next epoch.
+
+    A repeated request has the stored last epoch, and gets the same response as the first one.
     """
     current = metadata.producer_epoch
     if expected == NO_EPOCH:
@@ -68,7 +76,10 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
 
 
 def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
-    """Why a request within a transaction is not from the current producer; NONE: it is."""
+    """Return the error for a request within a transaction, or NONE.
+
+    A request is rejected if it is not from the transactional id's current producer.
+    """
     if producer_id != metadata.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if producer_epoch != metadata.producer_epoch:
@@ -77,12 +88,18 @@ def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -
 
 
 def fenced(epoch: Epoch) -> Epoch:
-    """The epoch under which a transaction is aborted that its producer did not end (KAFKA-6119)."""
+    """Return the epoch with which the coordinator aborts a producer's transaction (KAFKA-6119).
+
+    It is the next epoch, which fences the producer.
+    """
     return epoch + 1
 
 
 def on_add(state: TransactionState) -> ErrorCode:
-    """May partitions be added to the transaction, or begin one?"""
+    """Return the error for AddPartitionsToTxn in this state of the transaction, or NONE.
+
+    Partitions can be added to an open transaction, and begin one if none is open.
+    """
     return ErrorCode.CONCURRENT_TRANSACTIONS if states.is_decided(state) else ErrorCode.NONE
 
 
@@ -97,39 +114,48 @@ _ENDS: Final[dict[tuple[TransactionState, bool], ErrorCode | None]] = {
 
 
 def on_end(state: TransactionState, is_commit: bool) -> ErrorCode | None:
-    """The answer to EndTxn; None: decide the transaction now.
+    """Return the response to EndTxn in this state; None if the transaction must be decided now.
 
-    A repeated request succeeds once the transaction is complete; every other combination that the
-    table does not list is INVALID_TXN_STATE.
+    A repeated request succeeds once the transaction is complete. Every combination that is not in
+    the table is INVALID_TXN_STATE.
     """
     return _ENDS.get((state, is_commit), ErrorCode.INVALID_TXN_STATE)
 
 
 def goes_on_after_loading(state: TransactionState) -> bool:
-    """Must a new coordinator send markers for this state? Yes, if it is decided (KAFKA-5131).
+    """Return whether a new coordinator must send the markers of a transaction in this state.
 
-    The coordinator cannot know how many of them its predecessor sent.
+    It must if the transaction is decided (KAFKA-5131), because it cannot know which markers the
+    previous coordinator has sent.
     """
     return states.is_decided(state)
 
 
 def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
-    """The partitions in which a transaction's end is marked: all of its partitions."""
+    """Return the partitions that get a marker when a transaction ends: all of its partitions."""
     return partitions
 
 
 def gives_way(error: ErrorCode) -> bool:
-    """May another change start after a failed write? Yes, or none ever could (KAFKA-5351)."""
+    """Return whether the pending state change ends when its write has this result.
+
+    It always does. If a failed write left the change pending, no other change of the transactional
+    id could ever start (KAFKA-5351).
+    """
     return True
 
 
 def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]) -> bool:
-    """Are all markers written, while the completion is not stored yet because its write failed?"""
+    """Return whether the coordinator must store again that the transaction is complete.
+
+    It must if all markers are written and the transaction is still only decided, because the write
+    of its completion failed.
+    """
     return states.is_decided(state) and not unmarked
 
 
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
-    """Has the transaction been open for longer than its producer's timeout?"""
+    """Return whether the transaction has been open for longer than its producer's timeout."""
     return (
         metadata.state is TransactionState.ONGOING
         and now_ms > metadata.started_ms + metadata.timeout_ms
@@ -137,12 +163,18 @@ def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
 
 
 def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
-    """May the transactional id be removed? Never in the middle of a transaction."""
+    """Return whether the transactional id has expired and may be removed.
+
+    A transactional id never expires in the middle of a transaction.
+    """
     return states.is_at_rest(metadata.state) and now_ms >= metadata.updated_ms + expiration_ms
 
 
 def is_id_needed(metadata: Metadata, expected: Epoch) -> bool:
-    """Must the producer get a new id, because its current one has no epoch left?"""
+    """Return whether the producer must get a new id.
+
+    It must if it has none, or if its id has no epoch left that a producer can use.
+    """
     return metadata.producer_id == NO_ID or (
         is_exhausted(metadata.producer_epoch) and expected in (NO_EPOCH, metadata.producer_epoch)
     )
