@@ -1,8 +1,8 @@
-"""Historic bugs, each a replacement of one rule of the broker, registered with its description.
+"""Bugs that can be planted in the broker: mutants, each registered with a description.
 
-A mutant is a function with the signature of the rule that it replaces. The rule's own module has no
-switch and does not know about mutants: planting one sets the module's attribute, so rules are
-always called through their module and never imported by name.
+A mutant is a function that replaces a rule, another function of the broker with the same signature.
+The module of the rule contains no switch and does not refer to mutants: planting a mutant sets the
+module's attribute. Therefore rules must be called through their module and not imported by name.
 """
 
 import importlib
@@ -14,8 +14,8 @@ from broker_impl.errors import ConfigError
 
 Kind = Literal["historic", "mutation", "control", "protocol"]
 """``historic``: a defect that Kafka or this broker once had. ``mutation``: an invented defect in a
-documented rule. ``control``: a loss that is inherent in a configuration. ``protocol``: another
-protocol, correct by itself, under which bugs show that this broker's own protocol would hide."""
+documented rule. ``control``: a loss of data that a configuration permits. ``protocol``: another
+correct protocol, with which the checkers can detect bugs that this broker's protocol hides."""
 
 _SECTIONS = (
     "compaction",
@@ -37,7 +37,7 @@ _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Mutant:
-    """One bug that can be planted, with what is known about it."""
+    """A bug that can be planted, with its description."""
 
     name: str
     of: str
@@ -46,11 +46,11 @@ class Mutant:
     """Catalogue id, JIRA issue, KIP."""
     kind: Kind
     symptom: str
-    """The anomaly that the bug must be reported as; empty for a protocol."""
+    """The anomaly as which the checkers must report the bug; empty for a protocol."""
     schedule: str
-    """The events that make the bug show, in one sentence."""
+    """The events under which the bug becomes visible, in one sentence."""
     tier: Literal[1, 2, 3]
-    """1: the bug shows quickly and clients observe it. 2: it needs a long run or an exact order of
+    """1: clients observe the bug after a short time. 2: it needs a long run or an exact order of
     events. 3: only snapshots of the brokers' state, or a long wait, reveal it."""
     rule: Callable[..., Any]
 
@@ -74,7 +74,7 @@ def mutant(
     schedule: str,
     tier: Literal[1, 2, 3] = 1,
 ) -> Callable[[_Rule], _Rule]:
-    """Register the decorated function as the mutant of this name."""
+    """Return a decorator that registers a function as the mutant with this name."""
 
     def register(rule: _Rule) -> _Rule:
         assert name not in _registry, f"two mutants have the name {name}"
@@ -91,12 +91,12 @@ def _load() -> dict[str, Mutant]:
 
 
 def names() -> list[str]:
-    """The names of all mutants, sorted."""
+    """Return the names of all mutants, sorted."""
     return sorted(_load())
 
 
 def get(name: str) -> Mutant:
-    """Return the mutant of this name; raise ConfigError if there is none."""
+    """Return the mutant with this name; raise ConfigError if there is none."""
     try:
         return _load()[name]
     except KeyError:
@@ -104,7 +104,10 @@ def get(name: str) -> Mutant:
 
 
 def plant(names: Sequence[str]) -> None:
-    """Replace the rules of these mutants. An unknown name raises ConfigError and plants nothing."""
+    """Plant these mutants: replace the rule of each by the mutant's function.
+
+    If a name is unknown, ConfigError is raised and no rule is replaced.
+    """
     for chosen in [get(name) for name in names]:
         module_name, function = chosen.of.split(":")
         module = importlib.import_module(module_name)
@@ -113,6 +116,6 @@ def plant(names: Sequence[str]) -> None:
 
 
 def removed() -> None:
-    """Restore all replaced rules."""
+    """Remove all planted mutants: restore the original function of every replaced rule."""
     while _replaced:
         setattr(*_replaced.pop())

@@ -1,4 +1,4 @@
-"""Bugs in transactions: their coordinators, their markers, and what readers are served."""
+"""Bugs in transactions: in coordinators, in markers, and in the responses to consumers."""
 
 from collections.abc import Collection, Iterable
 
@@ -31,10 +31,10 @@ def read_limit(
     last_stable_offset: Offset,
     log_end: Offset,
 ) -> Offset:
-    """A read_committed consumer is served up to the high watermark, like a read_uncommitted one.
+    """A read_committed consumer can read up to the high watermark, like a read_uncommitted one.
 
-    The broker lists aborted transactions in its answers, but an open transaction cannot be listed
-    yet. The consumer gets its records, whether the transaction is committed or aborted later.
+    Fetch responses list aborted transactions, but not transactions that are still open. The
+    consumer therefore gets the records of an open transaction, even if it is aborted later.
     """
     return high_watermark if replica_id == watermark.CONSUMER else log_end
 
@@ -48,10 +48,10 @@ def read_limit(
     schedule="A consumer waits at the end of a log for records that a transaction then writes.",
 )
 def isolation_of(asked: int, again: bool) -> int:
-    """A fetch that had to wait for records is answered as if it had asked for uncommitted ones.
+    """A fetch that has waited in purgatory is answered with the isolation level read_uncommitted.
 
-    The first record of a transaction wakes the fetch, before the transaction's outcome is known.
-    The answer does not list aborted transactions either.
+    The first record of a transaction completes the fetch, before the outcome of the transaction is
+    known. The response does not list aborted transactions either.
     """
     return 0 if again else asked
 
@@ -86,9 +86,10 @@ def overlapping(
 def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
     """A producer that takes over a transactional id gets the same epoch as its predecessor.
 
-    The two cannot be distinguished. The first producer continues, if it is alive; and the second
-    one, which numbers its records from 0 again, is answered that its batches are in the log
-    already, because the first producer's batches of these numbers are.
+    Brokers cannot distinguish the two producers. If the first one is alive, it can continue to
+    write. The second one starts again with sequence number 0. Its batches are acknowledged as
+    duplicates without being appended, because they have the sequence numbers of the first
+    producer's batches.
     """
     return metadata.producer_epoch, NO_EPOCH
 
@@ -102,11 +103,11 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
     schedule="A transaction times out while its producer is still writing.",
 )
 def fenced(epoch: Epoch) -> Epoch:
-    """A transaction that timed out is aborted in its producer's own epoch.
+    """The coordinator aborts a transaction that timed out with the current epoch of its producer.
 
-    The producer is neither informed nor fenced. The records that it adds now begin another
-    transaction without its knowledge: its commit commits the second half, and the first half is
-    lost.
+    The producer is not fenced and does not learn of the abort. The records that it sends afterwards
+    begin another transaction. Its commit then commits only the second half of its records, and the
+    first half is lost.
     """
     return epoch
 
@@ -121,10 +122,10 @@ def fenced(epoch: Epoch) -> Epoch:
     "coordinator dies.",
 )
 def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode | None:
-    """A coordinator answers EndTxn as soon as it alone has stored the decision.
+    """A coordinator responds to EndTxn before its decision is replicated.
 
-    The next coordinator finds the transaction open, waits for its timeout, and aborts what was
-    acknowledged as committed.
+    If the coordinator then fails, the next one finds the transaction open in its log. It aborts the
+    transaction after its timeout, although the commit was acknowledged.
     """
     if topic == TOPIC and acknowledged is None:
         return ErrorCode.NONE
@@ -143,8 +144,9 @@ def stored(topic: str, key: bytes, acknowledged: ErrorCode | None) -> ErrorCode 
 def goes_on_after_loading(state: TransactionState) -> bool:
     """A coordinator that takes over sends no markers for transactions that are already decided.
 
-    Its predecessor may have sent some of the markers, or none. Where one is missing the transaction
-    stays open: no consumer reads beyond its first record, although its commit was acknowledged.
+    The previous coordinator may have sent some of the markers, or none. In a partition without a
+    marker the transaction stays open: no read_committed consumer can read beyond its first record,
+    although its commit was acknowledged.
     """
     return False
 
@@ -161,8 +163,8 @@ def goes_on_after_loading(state: TransactionState) -> bool:
 def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCode:
     """A coordinator answers before it has read its log, as if the log were empty.
 
-    Every transactional id is new to it and gets a new producer id. No coordinator is left that
-    knows of the transactions that are open under the old producer ids and could end them.
+    The coordinator treats every transactional id as new, and assigns it a new producer id. No
+    coordinator knows the transactions that are open under the old producer ids, so they never end.
     """
     return known.setdefault(partition, {})
 
@@ -176,10 +178,10 @@ def loaded_of(known: Known, partition: int) -> dict[str, Transaction] | ErrorCod
     schedule="For a while, too few replicas of the log of a coordinator are in sync.",
 )
 def gives_way(error: ErrorCode) -> bool:
-    """A state change that could not be stored stays pending.
+    """A state change of a transaction stays pending after its write has failed.
 
-    No other change is made until it completes: requests are answered with a retriable error, and an
-    open transaction can be neither committed nor aborted, not even by its timeout.
+    No other change of the transactional id can start until it completes. Requests get a retriable
+    error, and an open transaction can be neither committed nor aborted, not even by its timeout.
     """
     return error is ErrorCode.NONE
 
@@ -196,7 +198,8 @@ def gives_way(error: ErrorCode) -> bool:
 def may_abort(header: BatchHeader) -> bool:
     """Recovery after a crash rebuilds all indexes except the index of aborted transactions.
 
-    The other indexes are hints. A transaction that is missing from this one counts as committed.
+    The other indexes only make reading faster. But if a transaction is missing from this index,
+    fetch responses do not list it as aborted, and consumers treat its records as committed.
     """
     return False
 
@@ -213,8 +216,8 @@ def may_abort(header: BatchHeader) -> bool:
 def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
     """A request within a transaction is checked by its producer id only, not by its producer epoch.
 
-    The previous producer of the transactional id has the same producer id. Its commit or abort,
-    which it gave up long ago, ends its successor's transaction.
+    The previous producer of the transactional id has the same producer id. If its EndTxn request is
+    delayed until the next producer has a transaction open, it ends that transaction.
     """
     if producer_id != metadata.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -233,9 +236,9 @@ def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -
 def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
     """A leader appends batches of a producer with an older epoch.
 
-    That producer's transaction was aborted when its successor took over. A batch that arrives late
-    joins the transaction of the successor, which has the same producer id, and is committed with
-    it.
+    The transaction of that producer was aborted when the next producer took over the transactional
+    id. A late batch becomes part of the next producer's transaction, because both have the same
+    producer id, and is committed with it.
     """
     if entry is None or header.producer_epoch < entry.epoch:
         return None
@@ -262,10 +265,11 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     schedule="A transaction writes to several partitions.",
 )
 def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
-    """All partitions of a transaction get a marker except the last one, if there are several.
+    """The coordinator writes no marker to the last partition of a transaction with several.
 
-    In the last partition the transaction stays open until a later transaction of its producer ends
-    there, committed or aborted as that one is, whatever was decided for the first.
+    The transaction stays open in that partition until a later transaction of the same producer ends
+    there. The marker of the later transaction then decides whether the records of both transactions
+    are committed or aborted in that partition, regardless of the decision for the first one.
     """
     return partitions[:-1] or partitions
 
@@ -280,10 +284,10 @@ def to_mark(partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...
     "over its transactional id.",
 )
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
-    """No transaction is aborted because it was open for too long.
+    """The coordinator never aborts a transaction after its timeout.
 
-    Its producer may be dead and its transactional id no longer in use. Then the transaction stays
-    open forever, and no consumer reads beyond its first record.
+    If its producer has failed and no other producer uses the transactional id, the transaction
+    stays open forever, and no read_committed consumer can read beyond its first record.
     """
     return False
 
@@ -300,11 +304,11 @@ def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
 def marker_refusal(
     producer_epoch: Epoch, known: Epoch, coordinator_epoch: Epoch, known_coordinator: Epoch
 ) -> ErrorCode:
-    """A leader writes the markers of a former coordinator, too.
+    """A leader does not check the coordinator epoch, and accepts markers of a former coordinator.
 
-    The coordinator's successor has sent the same marker since, and the producer has continued: the
-    late marker ends the next transaction of the same epoch, before it is complete and perhaps with
-    the wrong outcome.
+    The next coordinator has already sent the same marker, and the producer has begun its next
+    transaction with the same epoch. The late marker ends that transaction before it is complete,
+    and possibly with the wrong outcome.
     """
     if producer_epoch < known:
         return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -321,11 +325,12 @@ def marker_refusal(
     "stopped in between.",
 )
 def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
-    """A coordinator keeps its cached state when it loses its partition to another coordinator.
+    """A coordinator keeps the state of its partition in memory when another broker takes over.
 
-    When it becomes the coordinator again it does not read its log, because it already has state.
-    Current producers are fenced, since it knows older epochs only. Their open transactions would be
-    ended by markers with those older epochs, which leaders reject.
+    When it becomes the coordinator again, it does not read the log of the partition, because it
+    already has a state, which is outdated. It knows only older epochs of the producers and fences
+    the current producers. The markers that it sends for their open transactions have these older
+    epochs, and leaders reject them.
     """
     return known.get(partition, {})
 
@@ -342,8 +347,9 @@ def unloaded(known: Known, partition: int) -> dict[str, Transaction]:
 def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]) -> bool:
     """A coordinator checks whether a transaction is complete only when a marker is acknowledged.
 
-    If the completion cannot be stored then, it is not tried again. Consumers notice nothing, but
-    the transactional id stays in the middle of its commit and cannot begin another transaction.
+    If the write of the completion fails then, it is not retried. Consumers are not affected, but
+    the transaction stays in the state PrepareCommit or PrepareAbort, and the producer cannot begin
+    another one.
     """
     return False
 
@@ -358,10 +364,11 @@ def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]
     "consumer reads a few records at a time.",
 )
 def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
-    """The index of aborted transactions records each one as if none were open after its marker.
+    """The index of aborted transactions stores a wrong last stable offset for each transaction.
 
-    A consumer that reads what comes before that marker learns of this transaction, but of none that
-    ended later. The records of an older transaction, aborted later, look committed.
+    It is the offset after the transaction's marker, even if an older transaction is still open
+    then. The search for the aborted transactions of a fetch therefore ends too early: it does not
+    find a transaction that was aborted later. The records of that transaction look committed.
     """
     return ended + 1
 
@@ -376,11 +383,11 @@ def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
     tier=2,
 )
 def on_add(state: TransactionState) -> ErrorCode:
-    """Partitions are added to a transaction whose outcome is already decided.
+    """A coordinator adds partitions to a transaction whose outcome is already decided.
 
-    They would be marked with it, or open another transaction before its markers are written. Here
-    the state table has no such transition, so the coordinator exits before it can tear a
-    transaction.
+    The new partitions would get the markers of that transaction, or begin the next one before these
+    markers are written. This broker's table of state transitions does not contain the transition,
+    so the coordinator exits before a transaction can be partly committed.
     """
     return ErrorCode.NONE
 
@@ -395,10 +402,10 @@ def on_add(state: TransactionState) -> ErrorCode:
     tier=2,
 )
 def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
-    """A transactional id expires in the middle of a transaction.
+    """A transactional id expires while its transaction is open.
 
-    The coordinator would no longer know that the transaction is open, nor which producer to fence.
-    Here the state table has no such transition, so the coordinator exits instead.
+    The coordinator would no longer know the open transaction, nor the producer to fence. This
+    broker's table of state transitions does not contain the transition, so the coordinator exits.
     """
     return now_ms >= metadata.updated_ms + expiration_ms
 
@@ -413,10 +420,11 @@ def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
     "stopped.",
 )
 def is_verified(enabled: bool) -> bool:
-    """A leader takes a transaction's first batch as its beginning, however late the batch arrives.
+    """A leader begins a transaction with a batch without asking whether the transaction is open.
 
-    A batch that arrives after its own transaction has ended begins one that no coordinator knows
-    of. That transaction never ends, and no consumer reads beyond its first record.
+    If a batch arrives after its transaction has ended, it begins a new transaction that no
+    coordinator knows. That transaction never ends, and no read_committed consumer can read beyond
+    its first record.
     """
     return False
 
@@ -432,10 +440,10 @@ def is_verified(enabled: bool) -> bool:
     tier=2,
 )
 def refuse_unverified(guard: int | None, valid: int | None) -> None:
-    """A leader accepts an append if it has ever verified the transaction with the coordinator.
+    """A leader accepts an append even if a marker was written after the transaction was verified.
 
-    A marker may have been written since then. A batch that is appended after it begins a
-    transaction that no coordinator knows of and that never ends.
+    The verification is then outdated. The batch begins a new transaction that no coordinator knows,
+    and that never ends.
     """
     if guard is None:
         raise ApiError(ErrorCode.INVALID_TXN_STATE, "no transaction is known to be open")
@@ -451,9 +459,10 @@ def refuse_unverified(guard: int | None, valid: int | None) -> None:
     tier=2,
 )
 def listed_end(limit: Offset, high_watermark: Offset) -> Offset:
-    """ListOffsets answers a read_committed consumer with the high watermark as the end of the log.
+    """ListOffsets returns the high watermark to a read_committed consumer as the end of the log.
 
-    A consumer that starts there starts after a transaction that is still open and never gets its
-    records. A consumer that is meant to read up to there waits as long as the transaction is open.
+    The correct result is the last stable offset. If the consumer starts at the high watermark, it
+    skips the records of a transaction that is still open. If the consumer must read up to the high
+    watermark, it waits until the open transaction ends.
     """
     return max(limit, high_watermark)
