@@ -30,7 +30,7 @@ class _Reader:
 
 @dataclass
 class _Pending:
-    """An operation in progress, and how it will end."""
+    """An operation in progress, with its outcome, which is drawn when it is invoked."""
 
     f: str
     asked: list[Any]
@@ -40,21 +40,21 @@ class _Pending:
 
 @dataclass
 class World:
-    """A log per partition, writers and readers, and a clock; every step creates one event."""
+    """A simulation of logs, writers, readers and a clock that generates a history."""
 
     rng: random.Random
     keys: int = 3
     writers: int = 3
     readers: int = 2
     doubt: float = 0.05
-    """The probability that a send ends in doubt, or certainly fails."""
+    """The probability that a send does not succeed: it fails or its outcome is unknown."""
     restarts: float = 0.02
-    """The probability that a reader is given other partitions, or ends in doubt, at a poll."""
+    """The probability that a reader assigns other partitions or crashes, instead of polling."""
     faults: bool = True
     lost: int = 0
     doubled: int = 0
     phantom: int = 0
-    """The numbers of defects to plant, spread over ``span`` records."""
+    """The number of defects of each kind to plant, spread over ``span`` records."""
     span: int = 1
 
     def __post_init__(self) -> None:
@@ -76,7 +76,11 @@ class World:
         self._defects = dict(zip(places, kinds, strict=True))
 
     def events(self, operations: int) -> Iterator[Op]:
-        """Yield this many operations, then the final reads of every partition."""
+        """Yield the events of a history with this many operations of clients.
+
+        Faults are included. At the end all operations are completed, the last fault is healed, and
+        every partition is read to its end.
+        """
         begun = 0
         while begun < operations:
             yield from self._sometimes()
@@ -112,7 +116,7 @@ class World:
         return self._next_process - 1
 
     def _sometimes(self) -> Iterator[Op]:
-        """From time to time, append a late record, or begin or heal a fault."""
+        """With a small probability, append the records of a late send, or start or heal a fault."""
         if self._late and self.rng.random() < 0.05:
             self._land_late(self._late.pop(self.rng.randrange(len(self._late))))
         if self.faults and self.rng.random() < 0.002:
@@ -134,7 +138,7 @@ class World:
         self._broken = None
 
     def _append(self, key: str, value: int) -> int:
-        """Append the value and return its offset; sometimes leave a hole before it."""
+        """Append the value and return its offset; sometimes leave one offset before it unused."""
         log = self._logs[key]
         if self.rng.random() < 0.02:
             log.append(None)
@@ -174,7 +178,7 @@ class World:
             self._append(key, value)
 
     def _plant(self, key: str, value: int, *, certain: bool) -> None:
-        """Plant the next defect that is due, if this record will be acknowledged."""
+        """Plant the next defect that is due; only records that will be acknowledged get one."""
         due = [place for place in self._defects if place <= value]
         if certain and due:
             kind = self._defects.pop(due[0])

@@ -1,8 +1,10 @@
-"""Assembles pieces of a history, as they are read, into one Arrow table of ``SCHEMA``.
+"""Assembles the pieces of a history that was parsed into one Arrow table of ``SCHEMA``.
 
-A piece has narrow arrays of some thousand events, and its list ends count from its beginning; names
-have codes that hold for all pieces of one reader. Pieces are appended to columns that grow in
-place, and the table consists of these very columns: a history is in memory once.
+A large history is parsed by two processes, each of which produces pieces of some thousand events. A
+piece has arrays of small integers. Its list ends count from the beginning of the piece, and names
+are replaced by codes that are the same in all pieces of one process. Pieces are appended to columns
+that grow in place, and the table uses the memory of these columns, so that a history is in memory
+only once.
 """
 
 import mmap
@@ -54,7 +56,7 @@ SCHEMA = pa.schema(
 )
 
 Names = Mapping[str, Sequence[str]]
-"""The names that codes stand for, by kind of name (the values of ``NAMED``)."""
+"""The names for codes, by kind of name (the values of ``NAMED``)."""
 
 NAMED = {
     "f": "names",
@@ -64,25 +66,25 @@ NAMED = {
     "record_key": "keys",
     "op_group": "groups",
 }
-"""The columns of codes, and the kind of names that each column's codes stand for; -1 is no name."""
+"""The columns of codes, with the kind of names that each has codes for; -1 means no name."""
 ENDS = {"op_end": "op", "op_records_end": "record_key"}
-"""The columns of list ends, and for each a column of the lists' elements."""
+"""The columns of list ends, each with a column that has one row per list element."""
 _WIDE = ("index", "time_ns", "op_offset", "op_value", "record_offset", "record_value")
 
 
 @dataclass
 class Piece:
-    """Some events with their micro-operations, and the records of these."""
+    """A batch of events, with their micro-operations and the records of the micro-operations."""
 
     columns: dict[str, NDArray[Any]]
-    """Arrays by name. ``op_end`` and ``op_records_end`` are the ends of lists; ``no_value`` marks
-    the micro-operations without an ``op_value``."""
+    """Arrays by name. ``op_end`` and ``op_records_end`` have list ends, and ``no_value`` marks the
+    micro-operations without an ``op_value``."""
     details: dict[int, str]
-    """The JSON of events, by row."""
+    """The values of the nemesis's events as JSON, by row."""
 
 
 def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
-    """Pack columns of 64 bits into a piece. Raises :class:`OverflowError` for a process number of
+    """Convert columns of 64 bits to a piece. Raises :class:`OverflowError` for a process number of
     more than 32 bits."""
     narrow: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
@@ -99,8 +101,8 @@ def piece(columns: Mapping[str, Any], details: dict[int, str]) -> Piece:
 
 
 class Growing:
-    """A column in a memory mapping of its own: it grows without a copy, and the system gets the
-    memory back."""
+    """A column in its own memory mapping: it grows without a copy, and its memory is returned to
+    the system."""
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self._dtype = np.dtype(dtype)
@@ -124,7 +126,10 @@ class Growing:
 
 
 class Part:
-    """The events that one reader has read."""
+    """The events of one part of a history file, as columns, appended piece by piece.
+
+    Two processes parse a large history; each fills one part.
+    """
 
     def __init__(self) -> None:
         self.columns: dict[str, Growing] = {}
@@ -134,7 +139,7 @@ class Part:
         self.rows = 0
         self.names: Names = {}
         self.unknown: Counter[str] = Counter()
-        """Fields of events that were ignored."""
+        """How often each unknown field of events was ignored."""
 
     def add(self, piece: Piece) -> None:
         """Append a piece."""
@@ -150,7 +155,7 @@ class Part:
 
 
 def table(part: Part, rest: Part | None = None) -> pa.Table:
-    """Return all events of one reader, followed by those of another."""
+    """Return the events of a part as a table, followed by those of ``rest``."""
     if rest is not None:
         _append(part, rest)
     columns = part.columns
@@ -200,8 +205,7 @@ def table(part: Part, rest: Part | None = None) -> pa.Table:
 
 
 def _append(part: Part, rest: Part) -> None:
-    """Append what another reader has read, column by column, and take the columns from that
-    reader."""
+    """Move the events of ``rest`` to the end of ``part``, column by column."""
     number = {
         whose: {name: code for code, name in enumerate(dict.fromkeys((*known, *rest.names[whose])))}
         for whose, known in part.names.items()

@@ -15,8 +15,8 @@ from checkers.kernels.rows import I64, OK
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """The time from when a record was certainly in the log to its delivery to a reader that had
-    begun before."""
+    """The time between a record's certain presence in the log and its delivery to a reader that had
+    begun to read before."""
 
     key: str
     process: int
@@ -27,18 +27,18 @@ class Lag(msgspec.Struct, frozen=True):
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """How many acknowledged records of a partition no process had read."""
+    """The number of records of a partition that were acknowledged but not yet read by a process."""
 
     key: str
     most: int
     most_ns: int
-    """When there were that many for the first time."""
+    """The time at which ``most`` was first reached."""
     end: int
-    """How many there were at the end of the history."""
+    """The number at the end of the history."""
 
 
 class Consumption(msgspec.Struct, frozen=True):
-    """What is known of one partition, or of all of them together."""
+    """How records of one partition, or of all partitions together, were consumed."""
 
     lag: Lag | None
     unseen: Unseen | None
@@ -46,15 +46,15 @@ class Consumption(msgspec.Struct, frozen=True):
     """The number of pairs of a process and a record, by how often the process received the record.
     Only polls that ended well count."""
     unseen_changes: dict[int, int] = {}
-    """By second of the run: by how much the number of acknowledged records that no process had read
-    yet rose (above 0) or fell (below 0). The running sum is the number over time."""
+    """By second of the run, the change of the number of unseen records: acknowledged records that
+    no process had read. The running sum of the changes is the number itself."""
 
 
 NOTHING = Consumption(None, None, {})
 
 
 def consumption(log: Log) -> Consumption:
-    """Return the consumption of one partition."""
+    """Return lag, unseen records and delivery counts of one partition."""
     values, first = log.first_reads
     first_ns = log.polls.end_ns[first]
     time_ns, change = _changes(log.acked.value, log.acked.end_ns, values, first_ns)
@@ -92,8 +92,8 @@ def _worst_lag(log: Log) -> Lag | None:
 
 
 def _changes(acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> tuple[I64, I64]:
-    """Return when acknowledged records became unseen (+1), and when they were read for the first
-    time (-1), in the order of time."""
+    """Return the changes of the number of unseen records, in the order of time: +1 when a record is
+    acknowledged, and -1 when it is first read."""
     place = np.minimum(read.searchsorted(acked), max(len(read) - 1, 0))
     seen = read[place] == acked if len(read) else np.zeros(len(acked), dtype=np.bool_)
     seen_ns = np.maximum(read_ns[place[seen]], acked_ns[seen])
@@ -141,8 +141,8 @@ def _counts(log: Log) -> dict[int, int]:
 
 
 def merged(of_keys: Iterable[Consumption]) -> Consumption:
-    """Combine partitions: the worst lag, the partition with most unseen records, and the sums of
-    counts and changes."""
+    """Combine the values of partitions: the worst lag, the partition with the most unseen records,
+    and the sums of the counts and of the changes."""
     parts = list(of_keys)
     return Consumption(
         lag=max((p.lag for p in parts if p.lag), key=lambda lag: lag.ns, default=None),

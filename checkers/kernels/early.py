@@ -1,7 +1,8 @@
-"""Early reads: records that were read before the operation that sent them began.
+"""Early reads: records that were read before their send was invoked.
 
-The read depends on the write (*wr*), and the write comes after the read: in the order of one
-process, or in real time. Elle and Jepsen name such a cycle ``G1c-process`` or ``G1c-realtime``.
+The read depends on the write (*wr*), although the write was invoked after the read: later in the
+same process, or later in real time. Elle and Jepsen name such a cycle ``G1c-process`` or
+``G1c-realtime``.
 """
 
 import numpy as np
@@ -12,10 +13,11 @@ from checkers.kernels.rows import FAIL, UNKNOWN, Polls, Sends
 
 
 def early_reads(log: Log) -> list[Found]:
-    """Find records that were delivered by a poll that ended before their send was invoked.
+    """Find records that were delivered by a poll that completed before their send was invoked.
 
-    ``folded`` counts further such polls. A record whose write failed is ``G1a``, whenever it was
-    read.
+    There is one finding for each record. Its ``folded`` is the number of further early polls that
+    delivered the record. Records whose send failed are left out: reading such a record is ``G1a``,
+    at any time.
     """
     sends = log.sends.where(log.sends.outcome != FAIL)
     sends = sends.where(np.argsort(sends.value, kind="stable"))
@@ -33,8 +35,8 @@ def early_reads(log: Log) -> list[Found]:
 
 
 def _found(log: Log, sends: Sends, write: int, polls: Polls, read: int) -> Found:
-    """Return the finding. ``polls`` are the early deliveries of a record; ``read`` is the row to
-    show."""
+    """Return the finding for a record. ``polls`` are its early deliveries, and ``read`` is the row
+    of the delivery that the finding shows."""
     is_own = polls.process[read] == sends.process[write]
     sender = "the same process" if is_own else f"process {sends.process[write]}"
     value, offset = int(sends.value[write]), int(polls.offset[read])

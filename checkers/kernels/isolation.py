@@ -1,10 +1,12 @@
-"""Isolation and fencing: what a transaction shows before it is committed, or after it was fenced.
+"""Isolation and fencing: effects of a transaction before its commit, or after it was fenced.
 
-A history says when a transaction began and when its end was answered, and not when it was
-committed. But its own steps show how long it was open. What it polled had been sent by then, and
-its records were appended after all that are before them in their logs: so it was still open after
-each operation had begun that sent any of these. And it was open until it had waited as long as it
-was to wait.
+A history contains when a transaction was invoked and completed, but not when it was committed. The
+steps of the transaction give a lower bound for the time at which it was still open:
+
+- It was still open when the sends of all records that it polled had been invoked.
+- It was still open when the sends of all records that precede its own records in their logs had
+  been invoked.
+- It was still open when its delays had elapsed.
 """
 
 from collections import Counter, defaultdict
@@ -20,9 +22,9 @@ from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Rows, groups
 from checkers.kernels.steps import STABLE
 
 _NEVER = 1 << 62
-"""An event after every event."""
+"""An event index after all events."""
 ROUNDS_MAX = 10_000
-"""How long a chain of transactions that read each other may be."""
+"""The limit for the length of a chain of transactions that read from each other."""
 
 
 class _Columns(NamedTuple):
@@ -30,11 +32,11 @@ class _Columns(NamedTuple):
     row: I64
     """The row of its first record."""
     appended: I64
-    """The latest event after which some record of it was certainly appended."""
+    """The latest event after which one of its records was certainly appended."""
     polled: I64
-    """The latest event after which it certainly polled."""
+    """The latest event after which one of its polls certainly took place."""
     waited: I64
-    """The latest event after which it had certainly waited."""
+    """The latest event at which one of its delays had certainly not elapsed."""
 
 
 class _Lives(Rows, _Columns):
@@ -44,12 +46,16 @@ class _Lives(Rows, _Columns):
 
     @property
     def open(self) -> I64:
-        """The latest event after which it was certainly not committed yet."""
+        """The latest event at which each transaction was certainly not committed yet."""
         return np.maximum(np.maximum(self.appended, self.polled), self.waited)
 
 
 def kernel(history: History) -> list[Found]:
-    """Find ``dirty-read``, ``lso-ahead`` and ``zombie-write``."""
+    """Find three anomalies of transactions.
+
+    ``dirty-read`` is a poll that delivered a record of an open transaction, ``lso-ahead`` a last
+    stable offset after such a record, and ``zombie-write`` an effect of a fenced transaction.
+    """
     if not history.sends.txn.any():
         return []
     lives = _lives(history)
@@ -81,11 +87,11 @@ def _lives(history: History) -> _Lives:
 
 
 def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
-    """Extend how long transactions were open by what they read of each other.
+    """Update ``polled`` of transactions that read records of other transactions.
 
-    A transaction that read a record of another polled after the other was committed, and so after
-    every event after which the other was still open. Where such an event is after its own end, the
-    read is dirty, and nothing follows from it.
+    If a transaction reads a record of another one, its poll took place after the commit of the
+    other, and therefore after every event at which the other was still open. If such an event is
+    after the end of the reading transaction, the read is dirty, and ``polled`` is not changed.
 
     Raises :class:`GaveUp` for a chain of more than ``ROUNDS_MAX`` transactions.
     """
@@ -99,8 +105,8 @@ def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
 
 
 def _appended(history: History) -> I64:
-    """Return for each row of ``sends`` an event after which its record was appended, if it was. Of
-    a record that was not read, only what its broker answered is known."""
+    """Return for each row of ``sends`` an event after which its record was appended, if it was
+    appended. For a record that was not read, the event is derived from the broker's response."""
     sends, polls, writer = history.sends, history.polls, history.writer
     read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
     read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
@@ -115,8 +121,8 @@ def _appended(history: History) -> I64:
 def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
     """Find polls that delivered a record of a transaction that was certainly still open afterwards.
 
-    There is one finding for each such transaction; ``also`` are the values. A read of an aborted
-    transaction is ``G1a``.
+    There is one finding for each such transaction, with the values of its records in ``also``.
+    Reading a record of an aborted transaction is ``G1a`` instead.
     """
     sends, polls, writer = history.sends, history.polls, history.writer
     rows = np.flatnonzero(writer >= 0)
@@ -161,8 +167,8 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
 
 
 def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
-    """Find last stable offsets above a record of a transaction that was still open, and was
-    committed later. There is one finding for each such transaction."""
+    """Find reported last stable offsets above a record of a transaction that was still open then
+    and was committed later. There is one finding for each such transaction."""
     sends, steps = history.sends, history.steps
     stable = steps.where(steps.kind == STABLE)
     stable_key = history.step_key[steps.kind == STABLE]
@@ -195,7 +201,8 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
 
 
 def _places(history: History) -> I64:
-    """Return the offset of each row of ``sends``, as acknowledged or else as read."""
+    """Return the offset of each row of ``sends``: the acknowledged one, or else the one at which
+    its record was read."""
     place = history.sends.offset.copy()
     read = np.flatnonzero((history.writer >= 0) & (history.polls.offset != UNKNOWN))
     read = read[place[history.writer[read]] == UNKNOWN]
@@ -206,8 +213,9 @@ def _places(history: History) -> I64:
 def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
     """Find transactions that happened although their process was fenced.
 
-    Another process had taken over its transactional id, and they were still open after that; or, if
-    they are in doubt, a record of theirs that was read was appended after that.
+    A transaction is found if it was still open after another process had taken over the
+    transactional id. If its outcome is unknown, it is found if one of its records was read, and was
+    appended after the takeover.
     """
     sends = history.sends
     lives = lives.where(np.argsort(sends.process[lives.row], kind="stable"))
@@ -237,10 +245,10 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
 
 
 def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
-    """Yield each acknowledged init after which another process took over its transactional id.
+    """Yield each acknowledged ``init`` after which another process took over its transactional id.
 
-    With it come the invocation up to which it counts, because its own process takes the id again
-    there, and the first takeover.
+    The other two items are the invocation at which the first process takes the id again, until
+    which it is fenced, and the first takeover.
     """
     by_id: defaultdict[str, list[Init]] = defaultdict(list)
     for init in inits:

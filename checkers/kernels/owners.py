@@ -1,12 +1,14 @@
-"""Owners of partitions: one in each generation of a group, and no former one commits.
+"""Partition ownership: a generation has one owner per partition, and no former owner commits.
 
-A member that was frozen or cut off does not know that it was replaced, and may read on: that is not
-a double owner yet. It becomes one when its commit is accepted, or when one generation assigns a
-partition to two members. A static member that returns replaces its former self, and both are one
-member. A group may end with its last committed offset, and the next group of its name begins with
-generation 1 again: then one number stands for two generations.
+A member that was paused or disconnected does not know that it was replaced, and may continue to
+read. That is not a violation. A violation (``double-owner``) is a commit of such a member that is
+accepted, or one generation that assigns a partition to two members. A static member that rejoins
+with the same ``group.instance.id`` counts as the same member. If a group without members is deleted
+with its last committed offset, the next group with the same name starts again with generation 1, so
+the same generation number can occur twice.
 
-While a member owns a partition, the group's committed offset of it is not deleted.
+While a member owns a partition, the group's committed offset for it must not be deleted
+(``subscribed-deletion``).
 """
 
 from collections.abc import Iterable
@@ -21,8 +23,9 @@ from checkers.kernels.steps import ASSIGNED, COMMIT, LOST, REVOKED, Group, Steps
 
 
 def kernel(log: Log) -> list[Found]:
-    """Find ``double-owner`` and ``subscribed-deletion``. The variant ``commit`` of ``double-owner``
-    is an accepted commit of a former owner."""
+    """Find ``double-owner`` and ``subscribed-deletion``. A ``double-owner`` without a variant is a
+    generation that assigns a partition to two members; with the variant ``commit``, it is a commit
+    of a former owner that was accepted."""
     found: list[Found] = []
     for _, register in registers(log):
         found += _in_one_generation(log, register)
@@ -54,8 +57,9 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
 
 
 def _two_owners(given: Steps, group: Group, rows: Iterable[int]) -> tuple[int, int] | None:
-    """Return the first two assignments, of those of one generation number, that different members
-    got from one group."""
+    """Return the first two assignments of different members, among assignments with the same
+    generation number; ``None`` if there are none. Assignments before the group may have been
+    deleted do not count, because the generation number may have been used again."""
     first: dict[object, int] = {}
     for row in rows:
         process = int(given.process[row])
@@ -71,8 +75,8 @@ def _two_owners(given: Steps, group: Group, rows: Iterable[int]) -> tuple[int, i
 
 
 def _former_owners(log: Log, register: Register) -> Iterable[Found]:
-    """Find commits that were accepted although the partition had been assigned to another member,
-    and whose process learned of its loss only later."""
+    """Find accepted commits of a process that no longer owned the partition. Another member had
+    been assigned the partition, and the process learned only later that it had lost it."""
     steps = register.steps
     rebalances = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
     by_process = {
@@ -97,8 +101,8 @@ def _former_owners(log: Log, register: Register) -> Iterable[Found]:
 
 
 def _replaces(register: Register, rows: I64, given: int, commit: int) -> Bools:
-    """Return which of the rebalances assigned the partition to another member, after it was
-    assigned to this one and before this one committed."""
+    """Return which of the rebalances assigned the partition to another member, after the assignment
+    ``given`` to this member and before its commit was invoked."""
     steps, members = register.steps, register.group.members
     process = int(steps.process[given])
     instance = members.get(process)
@@ -137,9 +141,9 @@ def _accepted(log: Log, register: Register, rows: tuple[int, int, int]) -> Found
 
 
 def _deletions(log: Log, register: Register) -> Iterable[Found]:
-    """Find deletions of offsets that succeeded although the partition had an owner all the while: a
-    process that had been assigned it before, had a commit accepted afterwards, and lost it only
-    then."""
+    """Find deletions of a committed offset that succeeded while a member owned the partition. The
+    member was assigned the partition before the deletion, had a commit accepted after it, and lost
+    the partition only after that commit."""
     steps = register.steps
     done = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
     deletions = np.flatnonzero(done & (steps.offset == UNKNOWN))
