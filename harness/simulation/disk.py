@@ -138,7 +138,7 @@ class SimDisk:
     # Inspection from outside, without an effect on the run.
 
     def paths(self) -> list[str]:
-        """The path of every file, in order."""
+        """Return the paths of all files; the names in each directory are sorted."""
         return [path for path, _ in self.names.files()]
 
     @property

@@ -65,7 +65,7 @@ class Names:
         return node
 
     def files(self) -> Iterator[tuple[str, Inode]]:
-        """Every file with its path, in the order of their names."""
+        """Yield the path and the inode of every file; the names in each directory are sorted."""
         yield from _files(self.root, "")
 
     # Changes.

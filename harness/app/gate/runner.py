@@ -242,8 +242,8 @@ class _Sample:
     def keeps(self, *, passed: bool) -> bool:
         """Return whether the next case keeps its folder.
 
-        Every case that did not pass does. If such a case would have been in the sample, the next
-        case that passes takes its place.
+        A case that did not pass always keeps its folder. If it would have been part of the sample,
+        the next case that passes replaces it there.
         """
         self._seen += 1
         if not passed:

@@ -1,4 +1,4 @@
-"""Renders the report of a run: reads its folder, computes the figures, fills the template."""
+"""Renders the HTML report of a run from the files of the run's folder."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,15 +26,16 @@ from harness.app.run_start import RunStart
 from model import masking
 
 CRASH = "crash"
-"""The error of events that record the end of a client process; no broker returned it."""
+"""The error of events that record the crash of a client process; no broker returned it."""
 
 
 def render(folder: Path, judged: Path | None = None) -> Path:
-    """Write ``report.html`` into a run's folder, from those of its files that exist.
+    """Write ``report.html`` into a run's folder, and return its path.
 
-    ``judged`` is the folder of a judgement other than the run's verdict; the page is then written
-    there. Returns the page's path. Raises :class:`model.history.BadHistory` or
-    :class:`msgspec.DecodeError` for a file that cannot be read.
+    The report uses those files of the folder that exist. If the run was judged again into another
+    folder, ``judged`` is that folder: its verdict and findings are used, and the report is written
+    there. Raises :class:`model.history.BadHistory` or :class:`msgspec.DecodeError` for a file that
+    cannot be decoded.
     """
     plan: dict[str, Any] = _json(folder / "plan.json")
     judged = judged or folder
@@ -107,9 +108,10 @@ def render(folder: Path, judged: Path | None = None) -> Path:
 
 
 def clock(start: RunStart | None) -> Callable[[int | None], str]:
-    """Return a function that formats the time of day of a moment of the run.
+    """Return a function that formats a time of the run as the time of day.
 
-    The date is included if it is not the start's. Without a known start the text is empty.
+    The date is included if it differs from the date of the start. The text is empty if the start is
+    unknown.
     """
 
     def written(time_ns: int | None) -> str:
@@ -125,13 +127,17 @@ def clock(start: RunStart | None) -> Callable[[int | None], str]:
 
 
 def unseen_of(verdict: Mapping[str, Any]) -> dict[int, int]:
-    """Return the changes by second in a verdict; none in verdicts of earlier versions."""
+    """Return by how much the number of unseen records rose or fell, by second of the run.
+
+    A record is unseen from its acknowledgement until a process first reads it. Verdicts of earlier
+    versions do not contain these numbers; the result is then empty.
+    """
     changes = verdict.get("consumption", {}).get("unseen_changes", {})
     return {int(second): by for second, by in changes.items()}
 
 
 def witnesses_s(group: findings.Group | None) -> list[float]:
-    """Return when the witnesses of a group's first finding were recorded."""
+    """Return the times, in seconds of the run, of the witnesses of the group's first finding."""
     if group is None:
         return []
     return [each.line.seconds for each in group.shown[0].witnesses if each.line is not None]

@@ -1,7 +1,7 @@
-"""Judges the histories of a whole search again in one Spark job, and compares the judgements.
+"""Judges all histories of a search again in one Spark job, and compares the judgements.
 
-Each run was judged in its own process as it ended, by the executor without Spark. The input and the
-result of that judgement are stored, and compared with the result of the Spark job.
+When a run ended, its own process judged it, without Spark. The input and the result of that
+judgement are stored, and the result is compared with that of the Spark job.
 """
 
 import shutil
@@ -38,7 +38,10 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def put_aside(folder: Path, place: Path) -> None:
-    """Copy the files of a judged run that are needed to a new folder ``place``."""
+    """Copy the files that are needed to judge a run again, and to compare the judgements.
+
+    The files are copied from the run's folder ``folder`` to a new folder ``place``.
+    """
     place.mkdir(parents=True)
     for name in PARTS:
         shutil.copy(folder / name, place / name)

@@ -1,7 +1,7 @@
-"""Toxiproxy's own counters: the bytes received and sent, by proxy and direction.
+"""The byte counters of Toxiproxy: bytes received and sent, by proxy and direction.
 
-Toxiproxy adds them up when a connection ends, first the received, then the sent ones. Bytes that
-were received and never sent were swallowed.
+Toxiproxy updates the counters when a connection ends, first the received bytes, then the sent ones.
+Bytes that it has received and not sent were dropped ("swallowed").
 """
 
 import http.client
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from harness.cluster.address import Address
 
 Direction = Literal["upstream", "downstream"]
-"""Towards the acceptor of a link, or back from it."""
+"""``upstream``: to the host that accepted the connection; ``downstream``: back from it."""
 
 _SAMPLE = re.compile(r"^toxiproxy_proxy_(received|sent)_bytes_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -34,7 +34,10 @@ Counters = Mapping[tuple[str, Direction], Passed]
 
 
 def counted(api: Address, timeout_s: float) -> Counters:
-    """Read the counters from the server; blocks. ``OSError`` if it does not answer properly."""
+    """Request the counters from Toxiproxy; this call blocks.
+
+    Raises ``OSError`` if Toxiproxy does not send a valid response.
+    """
     connection = http.client.HTTPConnection(api.host, api.port, timeout=timeout_s)
     try:
         connection.request("GET", "/metrics")
@@ -50,7 +53,7 @@ def counted(api: Address, timeout_s: float) -> Counters:
 
 
 def parsed(text: str) -> Counters:
-    """Parse the counters from the text that the server offers to Prometheus."""
+    """Parse the counters in Toxiproxy's response, which has Prometheus's text format."""
     counters: dict[tuple[str, Direction], Passed] = {}
     for kind, labels, number in _SAMPLE.findall(text):
         label = dict(_LABEL.findall(labels))
@@ -61,7 +64,7 @@ def parsed(text: str) -> Counters:
 
 
 def swallowed(before: Counters, after: Counters, proxy: str, direction: Direction) -> int:
-    """The number of bytes of one direction that were swallowed between two readings."""
+    """Return the bytes of one direction that Toxiproxy dropped between two readings."""
     nothing = Passed()
     which = (proxy, direction)
     return after.get(which, nothing).swallowed - before.get(which, nothing).swallowed

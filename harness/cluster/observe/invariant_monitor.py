@@ -1,7 +1,8 @@
-"""White-box checks during a simulated run: snapshots between events, checked at once.
+"""White-box checks during a simulated run: a monitor checks snapshots of the cluster's state.
 
-Violations are written to a file of the run's folder when they are found; the verdict reads that
-file like all others. The checks change nothing about the run: no process, no random draw, no time.
+The snapshots are taken between events and checked immediately. Violations are written to a file in
+the run's folder when they are found, and the verdict reads that file. The checks do not influence
+the run: they start no process, draw no random number and take no virtual time.
 """
 
 from collections.abc import Callable
@@ -19,15 +20,16 @@ from model.violation import Watched, encode
 INTERVAL_S: Final = 0.02
 """The least virtual time between two snapshots; each is taken in the first idle moment after it."""
 PRODUCERS_EVERY: Final = 100
-"""The producer state of logs is part of one snapshot out of this many."""
+"""One snapshot out of this many contains the producer state of the logs."""
 RECOVERY_S: Final = 60.0
 """The cluster must have recovered this long after the last heal."""
 
 
 def rules_of(plan: Plan) -> Rules:
-    """The invariants' parameters that follow from a plan's settings.
+    """Return the parameters of the invariants for the settings of this plan.
 
-    They apply to this project's brokers, which hold the high watermark below min.insync.replicas.
+    ``isr_min`` is set because this project's brokers do not advance the high watermark while the
+    ISR is smaller than min.insync.replicas (KIP-966).
     """
     expiration_ms = plan.broker.get("producer.id.expiration.ms")
     return Rules(
@@ -40,7 +42,7 @@ def rules_of(plan: Plan) -> Rules:
 
 
 class Watcher:
-    """Takes snapshots of a world's cluster from its start to ``end``, and checks each of them."""
+    """Takes snapshots of a simulated cluster until ``end`` is called, and checks each of them."""
 
     def __init__(
         self,
@@ -52,10 +54,10 @@ class Watcher:
         calm_since_ns: Callable[[], int | None] = lambda: None,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """``record`` takes lines; ``now_s`` is the history's clock.
+        """``record`` is called with each line to store; ``now_s`` returns the history's time.
 
-        ``calm_since_ns`` returns the time on that clock since which no fault has been active and
-        none will be.
+        ``calm_since_ns`` returns when the cluster began to recover, in the history's time, after
+        the last fault was healed; None before that.
         """
         self.snapshots = Snapshots()
         self._world = world
@@ -76,7 +78,7 @@ class Watcher:
             self.look(producers=self._count % PRODUCERS_EVERY == 0)
 
     def look(self, *, producers: bool = False) -> None:
-        """Take and check a snapshot now, outside every process or inside one."""
+        """Take and check a snapshot now; it may be called outside of processes or inside one."""
         self._count += 1
         self.snapshots.calm_since_ns = self._calm_since_ns()
         state = self.snapshots.take(self._time_ns(), producers=producers)
@@ -84,16 +86,17 @@ class Watcher:
             self._record(encode(violation))
 
     def is_settled(self) -> bool:
-        """Take a snapshot; return whether the cluster is whole, or its time to recover is over.
+        """Take a snapshot; return False while the cluster must still recover from the last fault.
 
-        Also true while no such time has begun, because faults are still to come.
+        Return True if the cluster has recovered, if its time limit for recovery has expired, or if
+        that time has not begun because faults are active or planned.
         """
         if not self._is_over:
             self.look()
         return self._is_over or not self._watch.is_pending
 
     def end(self) -> None:
-        """Take a last snapshot, and record how many there were."""
+        """Take the last snapshot, and record the number of snapshots."""
         if not self._is_over:
             self.look(producers=True)
             self._is_over = True
