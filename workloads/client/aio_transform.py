@@ -1,14 +1,14 @@
-"""Consume, transform, produce by aiokafka: a producer for each partition that a member owns.
+"""Consume-transform-produce transactions with aiokafka, and one producer per owned partition.
 
-When aiokafka commits offsets in a transaction, it does not name the member of the group (KIP-447),
-so the coordinator could not reject a member that does not own the partition any more. The
-transactional id fences it instead, because it belongs to the partition: a member that is assigned
-the partition first calls ``init_transactions``, which aborts what its predecessor has open and
-fences it, and only then fetches the committed offset. (This is Kafka Streams' ``exactly_once``
-before its second version.)
+When aiokafka commits offsets in a transaction, it does not send the member's id and generation
+(KIP-447), so the coordinator cannot reject a member that no longer owns the partition. Fencing by
+the transactional id replaces this: each partition has its own transactional id. A member that is
+assigned the partition first calls ``init_transactions``, which aborts the open transaction of the
+previous owner and fences it. Only then does the member fetch the committed offset. (Kafka Streams'
+``exactly_once`` worked in this way, before ``exactly_once_v2``.)
 
-A transaction has the records of one partition. A rebalance waits for the end of the transaction in
-progress, as it does in a client with one thread.
+A transaction has the records of one partition. A rebalance waits for the transaction in progress to
+end, as it does in a client with a single thread.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ from workloads.client.common import Settings, completed, split, to_commit
 
 
 class TransformingAioClient(GroupAioClient):
-    """A process that uses aiokafka and whose group member supports ``txn``."""
+    """A process with an aiokafka consumer in a group, for consume-transform-produce transactions.
+
+    The operation ``txn`` polls records, sends their transformed values and commits the offsets.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -62,7 +65,7 @@ class TransformingAioClient(GroupAioClient):
 
 
 class TransformingMember(Member):
-    """A member that takes over the transactional id of every partition that it is assigned.
+    """A group member that takes over the transactional id of every partition assigned to it.
 
     See :class:`~workloads.client.transform.Member`.
     """
@@ -73,7 +76,7 @@ class TransformingMember(Member):
         super().__init__(arguments, group, how)
         self._make_producer = make_producer
         self._producers: dict[str, TransactionalWriter] = {}
-        """The producer of each owned partition that was taken over."""
+        """The producer of each owned partition whose transactional id was taken over."""
         self._ending: list[asyncio.Task[None]] = []
         self._turn = 0
         self.busy = asyncio.Lock()
@@ -104,7 +107,7 @@ class TransformingMember(Member):
         await asyncio.gather(super().close(), *ending, *self._ending)
 
     async def _take_owned(self) -> bool:
-        """Take records of one owned partition that have been fetched; were there any?"""
+        """Take fetched records of one owned partition; return whether there were any."""
         coordinator = self._coordinator
         if coordinator._coordination_task.cancelled():  # it has missed a heartbeat of its own
             raise KafkaError("the task that coordinates has ended")
@@ -135,9 +138,9 @@ class TransformingMember(Member):
         return self._feed.has_records
 
     async def _take_over(self, key: str) -> None:
-        """Fence the previous owner of the partition, and start at its committed offset.
+        """Fence the previous owner of the partition, and continue at the group's committed offset.
 
-        Raises ``KafkaError`` if that fails, which ends the process.
+        Raises ``KafkaError`` if that fails; the process then ends.
         """
         producer = self._make_producer(f"{self.group}-{key}")
         kind, error = await producer.init()

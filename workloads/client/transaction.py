@@ -1,17 +1,17 @@
-"""A transaction as one operation, which any client runs and whose outcome it reports.
+"""Runs a transaction as one operation, with any client, and returns the outcome.
 
-``ok`` is a commit that was acknowledged. ``fail`` is certain: only this producer could have
-committed its transaction, so before it has requested the commit nothing can have happened, and an
-acknowledged abort ends it. ``info`` is a commit without a response, or with an error as its
-response: an earlier attempt of the same request may have succeeded.
+The outcome is ``ok`` if the commit was acknowledged. It is ``fail`` if the transaction certainly
+did not happen: the producer had not requested the commit, or an abort was acknowledged. It is
+``info`` if there was no response to the commit, or an error: an earlier attempt of the same request
+may have succeeded.
 
-**A producer whose commit or abort was not answered never acts again.** Its request may still be in
-flight, and in the protocol of Kafka 2.8 it does not name its transaction: arriving late, it would
-end the producer's next transaction in the middle (KAFKA-17754). So the wait for the response is
-shorter than the time after which the client sends the request again, and the next owner of the
-transactional id begins with ``init_transactions``, after which the broker rejects everything from
-before. Applications do not know this rule; a client with ``asks_again`` does what they do, and
-sends the request again until it is answered.
+**A producer whose commit or abort got no response is not used again.** Its request may still be in
+flight. In the protocol of Kafka 2.8, the request does not identify the transaction, so a late
+request would end the producer's next transaction before it is complete (KAFKA-17754). Therefore the
+time limit for the response is shorter than the time after which the client sends the request again,
+and the next owner of the transactional id calls ``init_transactions`` first, after which the broker
+rejects older requests. Applications do not follow this rule. A client with ``asks_again`` behaves
+like them: it sends the request again until it gets a response.
 """
 
 import abc
@@ -69,12 +69,15 @@ class Producer(Protocol):
 
     @property
     def reusable(self) -> bool:
-        """May another transaction begin after one that was aborted?"""
+        """Whether the producer can begin another transaction after an aborted one."""
         ...
 
     async def begin(self) -> None: ...
     async def send(self, records: list[tuple[str, int]]) -> Sequence[Sent]:
-        """Send all records at once; return a result for each, in limited time. Raises nothing."""
+        """Send all records at once, and return a result for each of them.
+
+        This takes limited time and raises nothing.
+        """
         ...
 
     async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None: ...
@@ -118,14 +121,15 @@ class Taken(NamedTuple):
 
 
 class TransactionalClient(PlainClient):
-    """A client that also supports ``init`` and ``txn``.
+    """A client that also supports the operations ``init`` and ``txn``.
 
-    A process has one transactional id for its whole life.
+    A process has one transactional id for its whole life. ``init`` creates its producer, and each
+    ``txn`` is one transaction.
     """
 
     _transactor: Owned | None = None
     _commit_plainly: Commit | None = None
-    """Commits outside of transactions, in the middle of one; only some clients can."""
+    """Commits offsets outside of the transaction that is open; ``None`` if the client cannot."""
 
     async def invoke(self, op: Op) -> Op:
         match op.f:
@@ -173,9 +177,9 @@ class _Course:
     """The offset after the last one that was polled, by partition."""
     commit_asked: bool = False
     committed_outside: bool = False
-    """Was an offset committed, perhaps, that stays committed whatever the transaction's outcome?"""
+    """Whether an offset may have been committed outside of the transaction, which is not undone."""
     lost_its_place: bool = False
-    """Has the consumer failed?"""
+    """Whether the consumer has failed."""
 
     def polled(self, records: Records) -> None:
         for key, pairs in records.items():
@@ -189,10 +193,11 @@ async def carry_out(
 ) -> tuple[Op, bool]:
     """Run a ``txn``; return its completion, and whether its process can continue.
 
-    Supports ``send``, ``poll``, ``["delay", null, milliseconds]``, ``["commit", group, null]`` (the
-    positions after what this transaction has polled), ``["commit", group, {key: offset}]``,
-    ``["commit-plainly", …]`` (the same outside of the transaction, in the middle of it) and, at the
-    end, ``abort``. What an uncommitted transaction has polled will be polled again.
+    The supported micro-operations are ``send``, ``poll``, ``["delay", null, milliseconds]``,
+    ``["commit", group, null]`` (commit the offsets after the records that this transaction has
+    polled), ``["commit", group, {key: offset}]``, ``["commit-plainly", …]`` (commit offsets outside
+    of the transaction while it is open) and, as the last one, ``abort``. If the transaction is not
+    committed, the consumer is set back to the first offsets that it polled in it.
     """
     course = _Course(told=[list(micro_op) for micro_op in op.value])
     kind: Outcome = "fail"
@@ -217,7 +222,7 @@ async def carry_out(
 async def _work(
     course: _Course, producer: Producer, reader: Reader | None, commit_plainly: Commit | None
 ) -> None:
-    """Do everything between begin and commit; adjacent sends are in flight together."""
+    """Run the micro-operations between begin and commit; adjacent sends are sent together."""
     row: list[int] = []
     for number, micro_op in enumerate(course.told):
         if micro_op[0] == "send":

@@ -1,8 +1,8 @@
-"""Consume, transform, produce: one transaction from a poll to the committed offsets.
+"""Consume-transform-produce: one transaction with a poll, the sends and the commit of offsets.
 
 The output for a value (``model.transform``) is sent to the partition that :func:`key_of` returns,
-and the positions after the polled records are committed in the same transaction. An operation that
-polls nothing has nothing to commit.
+and the positions after the polled records are committed in the same transaction. If the poll
+returns no records, the operation begins no transaction.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ RECORDS_MAX = 50
 
 
 class Member(Subscriber, Protocol):
-    """A member of a group that polls for transactions."""
+    """A group member that polls the input records of consume-transform-produce transactions."""
 
     async def producer_of(self, keys: list[str]) -> Producer:
-        """Return a producer that commits offsets of these partitions.
+        """Return a producer for a transaction that commits offsets of these partitions.
 
-        It raises nothing: if it may not commit them, the commit fails.
+        This method raises nothing. If the member no longer owns a partition, the commit fails.
         """
         ...
 
@@ -70,7 +70,7 @@ async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
 
 
 class _Polled:
-    """A consumer whose poll is over: it returns these records."""
+    """A consumer whose ``poll`` returns records that have already been polled."""
 
     def __init__(self, records: Records, member: Member) -> None:
         self._records = records
