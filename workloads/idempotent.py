@@ -1,10 +1,11 @@
-"""Idempotent producers write unique numbers to several partitions; readers by assign follow them.
+"""Idempotent producers write unique numbers to several partitions, which consumers read.
 
 Each writing process uses one partition for its whole life and sends one or more records to it at a
-time. Processes end in doubt, with a rejection, or with a planned ``crash``, so that producers also
-start during faults. Some topics are created during the run. Writers may also delete records; a
-reader that wants to read deleted records ends in doubt. At the end new processes read every
-partition from its beginning up to the high watermark.
+time. The consumers use manual assignment. A process is replaced after an operation whose outcome is
+unknown, a rejected send, or a planned ``crash``, so that producers also start during faults. Some
+topics are created during the run. Writers may also delete records; the poll of a reader whose next
+records are deleted has the outcome ``info``. At the end, new processes read every partition from
+the log start up to the high watermark.
 """
 
 import random
@@ -40,12 +41,16 @@ from workloads.package import Workload
 
 
 def _ends(event: Op) -> bool:
-    """Does the process of this event never act again?"""
+    """Return whether the process of this event will invoke no further operations."""
     return event.type == "info" or (event.type == "fail" and event.f == "send")
 
 
 class Senders(msgspec.Struct, frozen=True):
-    """Sends the next numbers to the partition that a process has chosen for its whole life."""
+    """Sends ascending numbers, and lets each process write to one partition only.
+
+    A process keeps its partition for its whole life. Several processes can write to the same
+    partition, and send different numbers: the next numbers of the partition.
+    """
 
     batch_max: int
     keys: tuple[str, ...] = ()
@@ -87,9 +92,10 @@ class Senders(msgspec.Struct, frozen=True):
         return self
 
     def _choose(self, ctx: Context) -> str:
-        """Choose mostly a partition that was chosen least, so that every partition is written.
+        """Choose a partition for a process.
 
-        Otherwise choose any, so that several processes write one partition.
+        Mostly this is a partition that the fewest processes have chosen, so that every partition is
+        written. Otherwise it is a random one, so that several processes write to one partition.
         """
         if ctx.rng.random() < 0.25:
             return ctx.rng.choice(self.keys)
@@ -98,7 +104,7 @@ class Senders(msgspec.Struct, frozen=True):
 
 
 def _readers(plan: Plan) -> int:
-    """Return how many of the threads read: about a third, at least one, and never all."""
+    """Return the number of threads that read: about a third, at least one, and never all."""
     return max(1, min(plan.concurrency - 1, round(plan.concurrency / 3)))
 
 

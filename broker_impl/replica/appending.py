@@ -81,7 +81,7 @@ def _appended(replica: ReplicaState, appended: Appended, now: float, effects: li
 
 
 def acknowledged(replica: ReplicaState, result: AppendResult) -> ErrorCode | None:
-    """The response to an append with acks=all; None: still waiting."""
+    """Return the response to an append with acks=all; None while it waits for replication."""
     leads = replica.role is Role.LEADER
     if acks.is_abandoned(leads, result.leader_epoch, replica.leading_since):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -24,7 +24,10 @@ from broker_impl.wire.types import Epoch, TopicPartition
 
 
 def order_error(hosted: HostedReplicas, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
-    """The error for which a controller's order is rejected; else its epoch is remembered."""
+    """Return the error with which a request of a controller is rejected, or NONE.
+
+    With NONE, the controller epoch of the request becomes this broker's controller epoch.
+    """
     error = hosted.broker_epoch_error(broker_epoch)
     if error is ErrorCode.NONE:
         error = fencing.controller(controller_epoch, hosted.controller_epoch)
@@ -34,9 +37,10 @@ def order_error(hosted: HostedReplicas, broker_epoch: Epoch, controller_epoch: E
 
 
 def late_error(hosted: HostedReplicas, controller_epoch: Epoch, connection: int) -> ErrorCode:
-    """The error for an order that arrives over an outdated connection, whatever its epochs.
+    """Return the error for a controller request on an outdated connection, or NONE.
 
-    A connection is outdated once the same controller has sent an order over a newer one.
+    A connection is outdated once the same controller has sent a request over a newer one. The
+    epochs of the request do not matter.
     """
     known_epoch, newest = hosted.ordered_by
     if controller_epoch == known_epoch:
@@ -50,9 +54,10 @@ def late_error(hosted: HostedReplicas, controller_epoch: Epoch, connection: int)
 def leader_and_isr(
     hosted: HostedReplicas, request: LeaderAndIsrRequest, *, late: ErrorCode = ErrorCode.NONE
 ) -> LeaderAndIsrResponse:
-    """Make partitions leaders or followers; a partition ignores an order that is not newer.
+    """Make this broker's replicas leaders or followers, as a LeaderAndIsr request specifies.
 
-    ``late`` is the result of ``late_error`` for this order.
+    A partition rejects a state whose leader epoch is not newer than its own. ``late`` is the
+    result of ``late_error`` for this request.
     """
     error = order_error(hosted, request.broker_epoch, request.controller_epoch)
     if error is ErrorCode.NONE:
@@ -109,7 +114,7 @@ def _state(row: LeaderAndIsrPartitionState) -> PartitionState:
 
 
 def stop_replica(hosted: HostedReplicas, request: StopReplicaRequest) -> StopReplicaResponse:
-    """Stop leading or following partitions, and delete those that the order says to delete."""
+    """Stop the replicas in a StopReplica request, and delete those that it says to delete."""
     error = order_error(hosted, request.broker_epoch, request.controller_epoch)
     if error is not ErrorCode.NONE:
         return StopReplicaResponse(error_code=error)

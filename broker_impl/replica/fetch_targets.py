@@ -43,12 +43,12 @@ class FetchTargets:
                 del self._following[leader]
 
     def by_leader(self) -> dict[BrokerId, list[FetchTarget]]:
-        """The requests that are due, by leader."""
+        """Return the fetch targets for which a request is due, by leader."""
         plan = {leader: self.of(leader) for leader in self._following}
         return {leader: targets for leader, targets in plan.items() if targets}
 
     def of(self, leader: BrokerId) -> list[FetchTarget]:
-        """The requests that are due to one leader."""
+        """Return the fetch targets for which a request to this leader is due."""
         now = self._clock()
         targets = []
         for tp, partition in self._following.get(leader, {}).items():
@@ -70,7 +70,10 @@ class FetchTargets:
         return targets
 
     def next_retry(self, leader: BrokerId) -> float | None:
-        """When (seconds of the clock) the next request that was delayed after an error is due."""
+        """Return when the next request to this leader that was delayed after an error is due.
+
+        The time is in seconds of the clock; None if no request is delayed.
+        """
         now = self._clock()
         waiting = [
             partition.retry_at

@@ -79,5 +79,8 @@ class HostedReplicas:
         )
 
     def broker_epoch_error(self, request_epoch: Epoch) -> ErrorCode:
-        """STALE_BROKER_EPOCH for an order to a former incarnation of this broker (KIP-380)."""
+        """Return STALE_BROKER_EPOCH if the request was sent to a former incarnation of this broker.
+
+        The incarnation is identified by the broker epoch (KIP-380).
+        """
         return fencing.broker(request_epoch, self.broker_epoch)

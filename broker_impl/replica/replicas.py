@@ -1,7 +1,8 @@
 """All replicas of one broker, as the API and the fetchers use them.
 
-Each call finds its partition, passes an event to it, and hands on the effects. Requests are fenced
-here, by controller epoch, broker epoch and leader epoch, before they cause an event.
+Each method finds the partition, passes an event to its state machine, and calls ``on_effect`` with
+each effect of the event. Requests are fenced here, by controller epoch, broker epoch and leader
+epoch, before an event is created for them.
 """
 
 from collections.abc import Mapping
@@ -67,7 +68,10 @@ class Replicas(HostedReplicas):
     # Orders of the controller.
 
     def order_error(self, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
-        """The error for which a controller's order is rejected; else its epoch is remembered."""
+        """Return the error with which a request of a controller is rejected, or NONE.
+
+        With NONE, the controller epoch of the request becomes this broker's controller epoch.
+        """
         return controller_orders.order_error(self, broker_epoch, controller_epoch)
 
     def late_error(self, controller_epoch: Epoch, connection: int) -> ErrorCode:
@@ -81,11 +85,11 @@ class Replicas(HostedReplicas):
         return controller_orders.leader_and_isr(self, request, late=late)
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Stop leading or following partitions, and delete those that the order says to delete."""
+        """Stop the replicas in a StopReplica request, and delete those that it says to delete."""
         return controller_orders.stop_replica(self, request)
 
     def configured(self, topic: str) -> None:
-        """Apply the changed settings of this topic."""
+        """Apply the settings of this topic to its partitions, after the settings have changed."""
         isr_min = self.config.min_insync_replicas(topic)
         for tp, partition in self.partitions.items():
             if tp.topic == topic:
@@ -106,36 +110,39 @@ class Replicas(HostedReplicas):
         guard: int | None = None,
         by_coordinator: bool = False,
     ) -> AppendResult:
-        """Append as the leader; with an error in the result, nothing was appended.
+        """Append records as the leader; if the result has an error, nothing was appended.
 
-        ``guard`` is the value that ``guard`` returned before the transaction that this batch begins
-        was verified. ``by_coordinator``: this broker's group coordinator appends on a producer's
-        behalf.
+        ``guard`` is the value that the method ``guard`` returned before the transaction was
+        verified that begins with this batch. ``by_coordinator`` is true if this broker's group
+        coordinator appends on behalf of a producer.
         """
         return self._append(tp, Append(records, acks, self.wall_ms(), guard, by_coordinator))
 
     def end_transaction(self, tp: TopicPartition, marker: Marker) -> AppendResult:
-        """Append a coordinator's marker as the leader; the caller waits for it as with acks=all."""
+        """Append a transaction marker as the leader.
+
+        The caller waits for its replication with ``acknowledged``, as for acks=all.
+        """
         return self._append(tp, EndTransaction(marker, self.wall_ms()))
 
     def led(self, tp: TopicPartition, leader_epoch: Epoch) -> PartitionLog | None:
-        """The log of a partition that this broker leads in this epoch, else None."""
+        """Return the log of the partition; None if this broker does not lead it in this epoch."""
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
             return None
         return partition.log if partition.leader_epoch == leader_epoch else None
 
     def committed(self, tp: TopicPartition, leader_epoch: Epoch) -> Offset | None:
-        """The high watermark of a partition that this broker leads in this epoch, else None."""
+        """Return the high watermark; None if this broker does not lead in this epoch."""
         if self.led(tp, leader_epoch) is None:
             return None
         return self.partitions[tp].high_watermark
 
     def guard(self, tp: TopicPartition, producer_id: int) -> int | None:
-        """The guard under which to append the first batch of a transaction once it is verified.
+        """Return the guard with which to append a transaction's first batch, once it is verified.
 
-        None: no verification is needed because a transaction is open or verification is off, or
-        this broker does not lead the partition.
+        None is returned if no verification is needed, because a transaction is open or verification
+        is switched off, or if this broker does not lead the partition.
         """
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
@@ -145,7 +152,10 @@ class Replicas(HostedReplicas):
         return partition.log.producers.guard(producer_id)
 
     def producers(self, tp: TopicPartition) -> dict[int, ProducerEntry] | ErrorCode:
-        """The leader's state of each producer, by producer id; or the error if there is none."""
+        """Return the leader's state of each producer, by producer id.
+
+        An error is returned if this broker does not lead the partition.
+        """
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -163,7 +173,7 @@ class Replicas(HostedReplicas):
         return done.result
 
     def acknowledged(self, tp: TopicPartition, result: AppendResult) -> ErrorCode | None:
-        """The response to an append with acks=all; None: still waiting."""
+        """Return the response to an append with acks=all; None while it waits for replication."""
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # deleted meanwhile
@@ -186,10 +196,10 @@ class Replicas(HostedReplicas):
         return Deletion(ErrorCode.NONE, start)
 
     def deleted(self, tp: TopicPartition, deletion: Deletion) -> tuple[ErrorCode, Offset] | None:
-        """The result of a deletion, with the low watermark; None: a live replica lags behind.
+        """Return the result of DeleteRecords with the low watermark; None while a replica lags.
 
-        A replica that is down is not waited for: it learns the log start from its leader when it
-        returns.
+        Only live replicas are waited for. A replica that is down learns the log start from its
+        leader when it is live again.
         """
         partition = self.partitions.get(tp)
         if partition is None or partition.role is not Role.LEADER:
@@ -213,16 +223,20 @@ class Replicas(HostedReplicas):
         again: bool = False,
         from_follower: bool = False,
     ) -> FetchResult:
-        """Read as the leader: consumers to the high watermark, replicas and tools to the log end.
+        """Return records from this partition's log for a consumer, a follower or a debugging tool.
 
-        With ``from_follower``, a follower can also serve the read, up to the watermark that it
-        knows (KIP-392).
+        Consumers read up to the high watermark (or the last stable offset, depending on
+        ``isolation``), followers and debugging tools up to the log end. Only the leader serves
+        reads, unless ``from_follower`` is true: then a follower also serves them, up to the high
+        watermark that it knows (KIP-392).
 
-        A follower's fetch is an event, because it shows what the follower holds. It does not count
-        if it failed or diverged (KAFKA-8400, KAFKA-13141), or when a parked request is tried
-        ``again``, because it was counted the first time. A follower that is not assigned receives
-        UNKNOWN_LEADER_EPOCH, which it retries: it may know an assignment that this broker has not
-        received yet.
+        A fetch by a follower shows up to which offset the follower's log is complete, so the leader
+        updates its state of that follower with it. The leader does not do that if the fetch failed
+        or the logs diverge (KAFKA-8400, KAFKA-13141), nor if ``again`` is true: then this is
+        another attempt of a request in purgatory, whose first attempt has updated the state.
+
+        A follower that is not one of the assigned replicas receives UNKNOWN_LEADER_EPOCH, a
+        retriable error, because it may know an assignment that this broker has not received yet.
         """
         partition = self.partitions.get(tp)
         if partition is None:
@@ -257,9 +271,9 @@ class Replicas(HostedReplicas):
     def preferred_read_replica(
         self, tp: TopicPartition, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
     ) -> BrokerId | None:
-        """The replica from which a consumer in this rack should fetch; None: from this leader.
+        """Return the replica from which a consumer in this rack should fetch; None: this leader.
 
-        ``racks`` contains the live brokers.
+        ``racks`` contains the rack of each live broker.
         """
         partition = self.partitions.get(tp)
         if partition is None:
@@ -275,9 +289,10 @@ class Replicas(HostedReplicas):
         isolation: int = 0,
         replica_id: BrokerId = watermark.CONSUMER,
     ) -> ListedOffset:
-        """The offset of the first record at or after a time.
+        """Return the offset of the first record whose timestamp is ``timestamp`` or later.
 
-        Special times: -1 the log end, -2 the log start, -3 the record with the largest timestamp.
+        Special values of ``timestamp`` are -1 for the log end, -2 for the log start, and -3 for the
+        record with the largest timestamp.
         """
         partition = self.partitions.get(tp)
         if partition is None:
@@ -290,7 +305,10 @@ class Replicas(HostedReplicas):
     def end_offset_for_epoch(
         self, tp: TopicPartition, epoch: Epoch, current_leader_epoch: Epoch
     ) -> tuple[ErrorCode, Epoch, Offset]:
-        """The end of an epoch in the leader's log; (-1, -1) if the log does not know it."""
+        """Return an epoch and its end offset in the leader's log, as OffsetForLeaderEpoch does.
+
+        Epoch and offset are (-1, -1) if the log does not know the requested epoch.
+        """
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
@@ -304,15 +322,18 @@ class Replicas(HostedReplicas):
     # leader epoch of its request; a response that comes too late is ignored.
 
     def fetch_plan(self) -> dict[BrokerId, list[FetchTarget]]:
-        """The requests that are due, by leader."""
+        """Return the fetch targets for which a request is due, by leader."""
         return self.targets.by_leader()
 
     def fetch_targets(self, leader: BrokerId) -> list[FetchTarget]:
-        """The requests that are due to one leader."""
+        """Return the fetch targets for which a request to this leader is due."""
         return self.targets.of(leader)
 
     def next_retry(self, leader: BrokerId) -> float | None:
-        """When (seconds of the clock) the next request that was delayed after an error is due."""
+        """Return when the next request to this leader that was delayed after an error is due.
+
+        The time is in seconds of the clock; None if no request is delayed.
+        """
         return self.targets.next_retry(leader)
 
     def _answered(self, tp: TopicPartition, event: Event) -> None:
@@ -382,7 +403,7 @@ class Replicas(HostedReplicas):
         self._answered(tp, IsrWritten(zk_version))
 
     def isr_write_refused(self, tp: TopicPartition) -> None:
-        """Handle a write of the ISR that met another version, or whose result is unknown."""
+        """Handle a write of the ISR that failed with a version conflict or an unknown result."""
         self._answered(tp, IsrWriteRefused())
 
     def isr_refreshed(
@@ -400,14 +421,17 @@ class Replicas(HostedReplicas):
     # Time and snapshots.
 
     def tick(self) -> None:
-        """Check followers for lag; due every half of replica.lag.time.max.ms."""
+        """Check whether followers lag; called every half of replica.lag.time.max.ms."""
         event = Tick()
         for partition in self.partitions.values():
             if partition.role is Role.LEADER:
                 self.handle_event(partition, event)
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """The high watermark to checkpoint for each log on this disk, with or without a replica."""
+        """Return the high watermark to checkpoint for each log on this disk.
+
+        This includes logs for which this broker has no replica.
+        """
         read = self.logs.high_watermarks
         marks = {tp: watermark.without_replica(read.get(tp, 0)) for tp in self.logs.logs}
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())

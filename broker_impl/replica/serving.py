@@ -16,9 +16,9 @@ from broker_impl.wire.types import BrokerId, Epoch, Offset
 def preferred_read_replica(
     replica: ReplicaState, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
 ) -> BrokerId | None:
-    """The replica from which a consumer in this rack should fetch; None: from this leader.
+    """Return the replica from which a consumer in this rack should fetch; None: this leader.
 
-    ``racks`` contains the live brokers.
+    ``racks`` contains the rack of each live broker.
     """
     if replica.role is not Role.LEADER:
         return None

@@ -104,7 +104,7 @@ class AllSends(_Records):
 
     @property
     def accountable(self) -> Bools:
-        """Rows that must be in the log: acknowledged, or proven to have happened."""
+        """Whether each row must be in the log: acknowledged, or proven to have happened."""
         rows: Bools = (self.outcome == OK) | self.proven
         return rows
 

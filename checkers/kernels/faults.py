@@ -4,27 +4,27 @@ from typing import NamedTuple
 
 
 class FaultInterval(NamedTuple):
-    """A fault interval: from the fault's request until it was healed, if ever."""
+    """The interval of a fault, from its request until it was healed (``None``: never)."""
 
     id: int
     from_ns: int
     to_ns: int | None
     misleads: bool = True
-    """Whether it may leave a former leader answering."""
+    """Whether a former leader may continue to answer requests because of the fault."""
     silences: bool = False
-    """Whether the brokers that it struck give no answer while it is active."""
+    """Whether the affected brokers answer no requests while the fault is active."""
     disconnects: bool = True
-    """Whether brokers need their timeouts to hear of a leader after it; otherwise they hear
-    soon."""
+    """Whether brokers learn of a new leader only after their timeouts expire, once the fault is
+    healed; otherwise they learn of it soon."""
     nodes: frozenset[str] | None = None
-    """The brokers that it struck; ``None`` if it may have been any."""
+    """The affected brokers; ``None`` if the fault may have affected any broker."""
     restarts: bool = False
-    """Whether these brokers ended, and started again with its healing."""
+    """Whether the affected brokers stopped, and were started again by the heal."""
     keys: frozenset[str] | None = None
-    """The partitions whose leaders it may have replaced; ``None`` for all partitions of clients."""
+    """The partitions whose leaders may have been replaced; ``None`` for all of the clients'."""
     coordinators: bool = True
-    """Whether it may have replaced coordinators of groups."""
+    """Whether the coordinators of groups may have been replaced."""
 
 
 SETTLED_NS = 15_000_000_000
-"""The longest time after such a fault for which a broker may not have heard of a new leader."""
+"""The longest time after the heal of such a fault for which a broker may not know a new leader."""

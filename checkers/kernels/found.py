@@ -4,27 +4,28 @@ import msgspec
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kernel saw. It becomes a :class:`model.finding.Finding` with its contract and
-    faults."""
+    """A violation that a kernel has found. It is later extended by contract and faults to a
+    :class:`model.finding.Finding`."""
 
     anomaly: str
     key: str | None = None
-    """The partition; ``None`` if the finding is about several."""
+    """The partition; ``None`` if the violation concerns several partitions."""
     group: str | None = None
-    """The consumer group that it is about, if it is about one."""
+    """The consumer group, if the violation concerns one."""
     offset: int | None = None
     generation: int | None = None
     """The generation of the group that it is about, if it is about one."""
     value: int | None = None
     variant: str = ""
-    """A distinction that the contract may need: what shows it (``ack``, ``read``), ``txn`` …"""
+    """A distinction that the contract may need, such as the evidence (``ack``, ``read``) or
+    ``txn``."""
     ops: tuple[int, ...] = ()
     also: tuple[int, ...] = ()
-    """Further offsets or values that the argument rests on; each kernel defines them."""
+    """Further offsets or values that prove the violation; each kernel defines their meaning."""
     why: str = ""
     folded: int = 0
 
 
 def at(time_ns: int) -> str:
-    """Return a time of the history in seconds, for people."""
+    """Format a time of the history in seconds, for messages."""
     return f"{time_ns / 1e9:.3f} s"

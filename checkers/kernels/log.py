@@ -1,8 +1,9 @@
 """The log of one partition, as sends and polls show it.
 
-A kernel is a function from a :class:`Log` to findings. Offsets need not be dense (a transaction's
-markers and aborted records take offsets too), so positions are compared by *rank* among the known
-offsets: a hole without a known record is no skip. ``key`` names a partition, as in histories.
+A kernel is a function that takes a :class:`Log` and returns findings. Offsets need not be
+consecutive, because markers and aborted records of transactions have offsets too. Positions are
+therefore compared by *rank* among the known offsets: a gap without a known record does not count as
+skipped. ``key`` is the name of a partition, as in histories.
 """
 
 from collections.abc import Iterable
@@ -33,8 +34,8 @@ from checkers.kernels.steps import DELETE, NO_STEPS, Group, Steps
 class Known(NamedTuple):
     """The distinct (offset, value) pairs that polls and accountable sends report, by offset.
 
-    ``op``, ``process`` and ``time_ns`` are of the first poll that showed a pair, else of its
-    acknowledgement.
+    ``op``, ``process`` and ``time_ns`` belong to the first poll that returned the pair, or to its
+    acknowledgement if no poll did.
     """
 
     offset: I64
@@ -54,7 +55,7 @@ class Known(NamedTuple):
         return ranks
 
     def offset_of(self, value: I64) -> I64:
-        """Return the one offset of each value; UNKNOWN where there is none or more than one."""
+        """Return the offset of each value; UNKNOWN if it has no known offset or several."""
         values = self.value[self.by_value]
         first = np.searchsorted(values, value, side="left")
         found = np.searchsorted(values, value, side="right") - first == 1
@@ -77,10 +78,10 @@ class Log:
     groups: tuple[Group, ...] = ()
     begins: Begins = NO_BEGINS
     is_deleted: bool = False
-    """Whether its topic was deleted, or may have been: then no record need be there."""
+    """Whether its topic was or may have been deleted: then every record may be missing."""
     is_compacted: bool = False
-    """Whether a record may be gone once there is a later one of its record key
-    (``model.record_keys``)."""
+    """Whether the topic is compacted: a record may be missing if a later record has the same record
+    key (``model.record_keys``)."""
 
     @cached_property
     def acked(self) -> Sends:
@@ -100,19 +101,19 @@ class Log:
 
     @cached_property
     def deletions(self) -> Steps:
-        """Deletions that were made or may have been."""
+        """The deletions of records that happened or may have happened."""
         return self.steps.where((self.steps.kind == DELETE) & (self.steps.outcome != FAIL))
 
     def deleted_below(self, event: int) -> int:
-        """Return the offset below which records may have been deleted by an event; UNKNOWN if no
-        deletion was requested before it."""
+        """Return the offset below which records may have been deleted before an event; UNKNOWN if
+        no deletion was requested before it."""
         asked = self.deletions.offset[self.deletions.invoked < event]
         return int(asked.max(initial=UNKNOWN))
 
     @cached_property
     def firm(self) -> I64:
-        """The offsets, ascending, of records that were acknowledged and read: every reader that
-        reads on past one of them has received it."""
+        """The offsets, ascending, of records that were acknowledged and also read. Every reader
+        that continues beyond such an offset must have received its record."""
         known = self.known
         offsets: I64 = np.unique(known.offset[known.read & is_in(known.value, self.acked.value)])
         return offsets
@@ -141,7 +142,7 @@ class Log:
 
     @cached_property
     def placed_sends(self) -> Sends:
-        """The records whose place in the log is known, from an acknowledgement or from a read."""
+        """The sent records whose offset is known, from an acknowledgement or from a read."""
         sends = self.sends.where(self.sends.outcome != FAIL)
         is_stated = sends.accountable & (sends.offset != UNKNOWN)
         if is_stated.all():
@@ -155,18 +156,18 @@ class Log:
         return order, self.sends.value[order]
 
     def senders(self, value: int) -> list[int]:
-        """Return the operations that tried to write a value: one, since values are unique per
-        partition."""
+        """Return the operations that tried to write a value. There is at most one in a valid
+        history, because values are unique in a partition."""
         order, values = self._by_value
         begin, end = np.searchsorted(values, (value, value + 1))
         ops: list[int] = self.sends.op[order[begin:end]].tolist()
         return ops
 
     def without(self, offsets: Iterable[int], values: Iterable[int]) -> "Log":
-        """Return this log without the sends and the reads of these offsets and values.
+        """Return this log without the sends and polls of these offsets and values.
 
-        A reader that received such a value in the place of another is still known to have been at
-        that place.
+        A poll is kept if a remaining record has the same offset: it shows that its reader was at
+        that offset, even if it received a wrong value.
         """
         gone_offsets, gone_values = (np.array(sorted(x), dtype=np.int64) for x in (offsets, values))
 

@@ -32,7 +32,7 @@ class Rows:
 class _Sends(NamedTuple):
     value: I64
     offset: I64
-    """As acknowledged; UNKNOWN when the client did not receive it."""
+    """The offset in the acknowledgement; UNKNOWN if the client did not receive one."""
     op: I64
     """Index of the completing event, or of the invocation when there is none."""
     invoked: I64
@@ -41,7 +41,7 @@ class _Sends(NamedTuple):
     outcome: I8
     txn: Bools
     proven: Bools
-    """Whether it is an INFO operation of which a value was read: then it did happen."""
+    """Whether the operation is INFO, and a value that it sent was read: then it did happen."""
     start_ns: I64
     end_ns: I64
 
@@ -53,7 +53,7 @@ class Sends(Rows, _Sends):
 
     @property
     def accountable(self) -> Bools:
-        """Rows that must be in the log: acknowledged, or proven to have happened."""
+        """Whether each row must be in the log: acknowledged, or proven to have happened."""
         rows: Bools = (self.outcome == OK) | self.proven
         return rows
 
@@ -80,8 +80,9 @@ class _Resets(NamedTuple):
 
 
 class Resets(Rows, _Resets):
-    """When a process gave up its position: it was assigned other partitions, without this one. Of
-    several resets without a poll between them, some may be missing."""
+    """The events at which a process lost its position in the partition, because an assignment did
+    not include the partition. Of several resets without a poll between them, some may be
+    missing."""
 
     __slots__ = ()
 
@@ -97,13 +98,13 @@ class _Begins(NamedTuple):
 
 
 class Begins(Rows, _Begins):
-    """Processes that were assigned a partition, and from when on each may have looked up where it
-    begins."""
+    """One row per assignment of the partition to a process. ``invoked`` is the invocation of the
+    assignment, the earliest event at which the process may have looked up the log start."""
 
     __slots__ = ()
 
     def since(self, process: I64, event: I64) -> I64:
-        """Return for each process and event the first begin then or later; UNKNOWN if there is
+        """Return the first assignment of each process at its event or later; UNKNOWN if there is
         none."""
         row = last_before(self.process, -self.invoked, process, 1 - event)
         return np.where(row < 0, UNKNOWN, self.invoked[row]) if len(self.invoked) else row
@@ -113,8 +114,10 @@ NO_BEGINS = Begins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class CatchUp(NamedTuple):
-    """A reader that began at the log start reached the high watermark that was measured after the
-    last acknowledgement."""
+    """The completion of a ``catch-up``, which compares the position of a reader in a partition with
+    the high watermark. :attr:`Log.caught_up` is the last catch-up that reached the high watermark
+    and was invoked after the last acknowledgement. Its reader began at the log start, and could
+    therefore read every acknowledged record."""
 
     op: int
     process: int

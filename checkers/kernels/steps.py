@@ -11,16 +11,16 @@ COMMIT, FETCH, ASSIGNED, REVOKED, LOST = 0, 1, 2, 3, 4
 """Events of a group: an offset is committed or fetched; a partition is assigned to a member,
 revoked from it, or lost."""
 START, HIGH, STABLE, DELETE = 5, 6, 7, 8
-"""Events of a log: a leader reported its start, its high watermark, its last stable offset; or was
-asked to delete all records before an offset. The start that it reports to a deletion is that of all
-replicas."""
+"""Events of a log: a leader reported the log start, the high watermark or the last stable offset,
+or a client requested the deletion of all records before an offset. The log start in the response to
+a deletion is the low watermark of all replicas."""
 
 ANY = -2
-"""The offset of a commit that no operation reports."""
+"""The offset of a commit that no operation reports: it can be any offset."""
 NO_METADATA = 0
-"""The metadata of a commit that has none."""
+"""The code for the metadata of a commit without metadata."""
 FOREVER = 1 << 62
-"""An event after every event."""
+"""An event index after all events."""
 
 
 class _Steps(NamedTuple):
@@ -32,25 +32,25 @@ class _Steps(NamedTuple):
     offset: I64
     """UNKNOWN for a fetch that found nothing, and for a position that the client did not know."""
     metadata: I64
-    """What was committed with the offset, or found with it."""
+    """The metadata that was committed or fetched with the offset."""
     op: I64
     invoked: I64
-    """From when on it may have happened: the invocation, or ``since`` for what a listener
-    committed."""
+    """The earliest event at which it may have happened: the invocation, or ``since`` for a commit
+    of a rebalance listener."""
     since: I64
-    """When the process began the last poll before it: the next poll reports what the client library
-    did on its own since then."""
+    """The invocation of the process's last poll before it, or of its first operation. The client
+    library acts on its own during a poll and after it, and the next poll reports what it did."""
     until: I64
-    """Until when it may take effect, or is certain.
+    """The last event at which a commit or deletion may take effect, or an assignment is certain.
 
-    For a commit or deletion, the event from which on it has taken effect everywhere or never will,
-    FOREVER when there is none; it is before the invocation if the same operation has overwritten it
-    before it could take effect. For an assignment, the first poll of the process from then on that
-    did not end well.
+    A commit or deletion has taken effect by this event, or never will; FOREVER if there is no such
+    event. The event is before the invocation if the same operation overwrote the commit before it
+    could take effect. For an assignment, it is the first later poll of the process that failed or
+    is in doubt.
     """
     after: I64
-    """For a commit by a member's listener, the generation that the member joined then: all members
-    of that generation know of the commit."""
+    """For a commit by a member's rebalance listener, the generation that the member joined after
+    it: all members of that generation see the commit."""
     process: I64
     outcome: I8
     txn: Bools
@@ -58,13 +58,13 @@ class _Steps(NamedTuple):
     start_ns: I64
     end_ns: I64
     knows: I64
-    """For a fetch: its answer shows that the coordinator knows a commit that began at or after this
-    event; UNKNOWN if it shows none."""
+    """For a fetch of offsets: the response shows that the coordinator knows a commit that began at
+    this event or later; UNKNOWN if the response shows no such commit."""
     knew: I64
-    """For a fetch: ``knows`` of the coordinator that last answered its process, or accepted a
-    commit of it."""
+    """For a fetch of offsets: ``knows`` of the coordinator that last answered a fetch or accepted a
+    commit of the same process."""
     knew_ns: I64
-    """The time of the request to the coordinator of ``knew``."""
+    """The time of the request whose coordinator ``knew`` describes."""
 
 
 _STEP_TYPES = [
@@ -74,8 +74,9 @@ _STEP_TYPES = [
 
 
 class Steps(Rows, _Steps):
-    """Events of groups in a partition, and log ends that leaders reported: one row per partition of
-    a micro-operation, or per end, in the order of ``op`` and program order."""
+    """The events of groups and of the log in a partition, in the order of ``op`` and program order.
+    There is one row for each partition of a micro-operation, and for each offset of the log that a
+    leader reported."""
 
     __slots__ = ()
 
@@ -84,31 +85,32 @@ NO_STEPS = Steps(*(np.zeros(0, dtype) for dtype in _STEP_TYPES))
 
 
 class Group(NamedTuple):
-    """A consumer group, as far as it is the same for all its partitions."""
+    """The data of a consumer group that does not depend on the partition."""
 
     name: str
     members: dict[int, str | None]
     """The ``group.instance.id`` of each process that ever subscribed."""
     commits_alone: bool
-    """Whether a client commits automatically, which no operation records
-    (``enable.auto.commit``)."""
+    """Whether a member uses ``enable.auto.commit``: then no operation records its commits."""
     topics: frozenset[str]
     changed_ns: int
     """When a member joined or left for the last time."""
     polled_ns: int
     """When the last poll of a member completed, even if it delivered nothing."""
     deletions: tuple[tuple[int, int], ...] = ()
-    """The deletions of committed offsets that may have happened, in the order of invocations.
+    """The deletions of committed offsets that may have happened, in the order of their invocations.
 
-    Each has its invocation, and the last completion (``FOREVER`` in doubt) of this and earlier
-    ones. A group without members ends with its last offset, and the generations of the next group
-    of its name begin with 1 again.
+    Each item has the invocation of a deletion, and the latest completion of it and all earlier
+    deletions (``FOREVER`` if one is in doubt). If the last offset of a group without members is
+    deleted, the coordinator deletes the group, and the generations of the next group with the same
+    name start again at 1.
     """
     begins_at_start: bool = False
-    """Whether all members commit by operations that the history holds, and none begins at the end
-    of a log without a committed offset (``auto.offset.reset=latest``)."""
+    """Whether the history contains all commits of the members, and no member uses
+    ``auto.offset.reset=latest``, which starts at the log end if there is no committed offset."""
 
     def may_restart(self, begin: int, end: int) -> bool:
-        """Return whether the group may have been deleted between these two events."""
+        """Return whether the group may have been deleted between these two events, given as indexes
+        of the history. Its generations then start again at 1."""
         earlier = bisect_left(self.deletions, (end,))
         return earlier > 0 and self.deletions[earlier - 1][1] > begin

@@ -1,7 +1,7 @@
-"""aiokafka, unmodified, as the client of a process: plain asyncio, on sockets and in simulation.
+"""The client that uses unmodified aiokafka, with real sockets or in a simulation.
 
-A process owns at most one producer, which is discarded after its first failure, and one consumer,
-which is assigned partitions, belongs to no group and commits nothing.
+A process owns at most one producer, which is discarded after its first failure, and one consumer.
+The consumer uses manual assignment, belongs to no group and commits no offsets.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class AioClient(PlainClient):
         self._reader: Reader | None = None
 
     async def close(self) -> None:
-        """Discard what is queued and in flight, and close every connection, within a time limit."""
+        """Discard queued and unacknowledged records, and close all connections in limited time."""
         self._alive = False
         used, self._writer, self._reader = (self._writer, self._reader), None, None
         await asyncio.gather(*(each.close() for each in used if each is not None))

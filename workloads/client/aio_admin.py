@@ -19,9 +19,9 @@ from workloads.client.common import DELETION_TIMEOUT_S, QUERY_TIMEOUT_S
 
 @asynccontextmanager
 async def _administering(common: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Yield a started admin client, for as long as one request may take.
+    """Yield a started admin client, for one request.
 
-    Raises ``KafkaError`` and ``TimeoutError``.
+    Raises ``KafkaError``, and ``TimeoutError`` if start and request exceed the time limit.
     """
     admin = AIOKafkaAdminClient(**common, request_timeout_ms=int(QUERY_TIMEOUT_S * 1000))
     starting = asyncio.ensure_future(admin.start())
@@ -55,9 +55,9 @@ async def create(common: Mapping[str, Any], new: NewTopic) -> tuple[outcome.Outc
 async def delete_records(
     common: Mapping[str, Any], partition: TopicPartition, offset: int
 ) -> tuple[outcome.Outcome, int | None, str | None]:
-    """Delete all records before an offset, with one request.
+    """Delete all records before an offset, with one DeleteRecords request.
 
-    Returns the outcome, the start of the log on all replicas after it, and the name of the error.
+    Returns the outcome, the low watermark of all replicas, and the name of the error.
     """
     is_asked = False
     try:

@@ -12,14 +12,14 @@ from contextlib import suppress
 from typing import Any
 
 STOP_TIMEOUT_S = 2.0
-"""How long a client of aiokafka may take to close its connections."""
+"""The time limit for an aiokafka client to close its connections."""
 
 
 async def end_task(task: "asyncio.Future[Any]") -> None:
-    """Cancel a task until it has ended.
+    """Cancel a task repeatedly until it has ended.
 
-    At the first cancellation aiokafka's sender waits for the requests in flight, however long that
-    takes.
+    One cancellation is not enough: aiokafka's sender then waits for the requests in flight, without
+    a time limit.
     """
     while not task.done():
         task.cancel()
@@ -28,10 +28,10 @@ async def end_task(task: "asyncio.Future[Any]") -> None:
 
 
 def requests_of(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
-    """Return the request tasks that a sender has in flight, or had when it failed.
+    """Return the tasks of the requests that a sender has in flight, or had when it failed.
 
-    Only the sender's frame refers to them. A sender that ends leaves all but one of them running,
-    and they would fail on batches that no longer exist.
+    Only the sender's stack frame refers to these tasks. When a sender ends, all but one of them
+    continue to run, and would fail because their batches no longer exist.
     """
     coroutine: Any = sender.get_coro()
     frames = [coroutine.cr_frame]
@@ -41,10 +41,10 @@ def requests_of(sender: "asyncio.Task[Any]") -> list["asyncio.Task[Any]"]:
 
 
 async def end_start(starting: "asyncio.Task[None]") -> None:
-    """Cancel a client's start, unless it is over.
+    """Cancel the start of a client, unless it has ended.
 
-    While the start requests metadata from its first broker (``client.bootstrap``), only its frame
-    refers to that connection, and nothing else would close it.
+    While the client requests metadata from its first broker (``client.bootstrap``), only the stack
+    frame of the start refers to that connection. The connection is therefore closed here.
     """
     connection = None
     coroutine: Any = starting.get_coro()
@@ -69,7 +69,7 @@ async def stop_client(
 
 
 def forget(future: "asyncio.Future[Any]") -> None:
-    """Discard a future that has no reader any more, so that asyncio does not log its error."""
+    """Discard a future whose result is no longer needed, so that asyncio does not log its error."""
     if not future.done():
         future.cancel()
     elif not future.cancelled():

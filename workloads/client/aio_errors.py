@@ -138,7 +138,7 @@ def of_creation(error: type[Exception]) -> Outcome:
 
 @contextmanager
 def its_assertions() -> Iterator[None]:
-    """Turn an assertion that fails inside aiokafka into an error of the client like any other."""
+    """Raise a ``KafkaError`` for an assertion that fails inside aiokafka."""
     try:
         yield
     except AssertionError as error:

@@ -33,9 +33,10 @@ class Reader:
         """The names of the assigned partitions, by topic and partition number."""
 
     async def assign(self, keys: list[str]) -> str | None:
-        """Read these partitions from now on: new ones from the beginning, kept ones go on.
+        """Assign these partitions to the consumer, and return the error if that fails.
 
-        Returns the error if nothing was assigned because the cluster was not found.
+        A partition that was assigned before is read on from its position, a new one from the log
+        start. The assignment fails if the consumer cannot connect to the cluster.
         """
         error = await self._start()
         if error is not None:
@@ -58,9 +59,10 @@ class Reader:
         return None
 
     async def poll(self) -> tuple[Records, str | None]:
-        """Return records by partition, in the order they came, and any error that ended the poll.
+        """Return records by partition in the order of delivery, and any error that ended the poll.
 
-        It looks twice, because aiokafka fetches in the background meanwhile.
+        The method asks aiokafka for fetched records twice, with a pause between, because aiokafka
+        fetches in the background.
         """
         records: Records = {}
         try:
@@ -88,7 +90,7 @@ class Reader:
         return None
 
     async def progress(self, key: str) -> tuple[int, int]:
-        """Return the position in a partition, and its high watermark as its leader has it now."""
+        """Return the position in a partition, and the high watermark requested from its leader."""
         partition = TopicPartition(*split(key))
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             with its_assertions():
@@ -122,9 +124,9 @@ class Reader:
         await stop_client(self._consumer.stop, self._consumer._client.close)
 
     async def _start(self) -> str | None:
-        """Start the consumer; return the error if it has not started in time.
+        """Start the consumer; return the error if it has not started within the time limit.
 
-        The next assignment waits again for a start that is still in progress.
+        If the start is still in progress then, the next assignment waits for it again.
         """
         error = None
         with suppress(TimeoutError):

@@ -3,8 +3,8 @@
 **The time limit of a send.** aiokafka has no ``delivery.timeout.ms``. Its batches expire after
 ``request_timeout_ms``; those of an idempotent producer only while the partition has no leader
 (``message_accumulator.drain_by_nodes``), otherwise they are retried for ever
-(``sender._can_retry``). This module adds the limit: a record without a result by then is in doubt,
-and so is everything that the producer would do later.
+(``sender._can_retry``). This module adds the limit: the outcome of a record without a result by
+then is unknown, and the producer is discarded.
 
 **Order.** One batch per partition is in flight at a time, one request per broker, and a batch that
 is retried goes to the head of its queue (``sender._muted_partitions``,
@@ -28,7 +28,7 @@ from workloads.client.common import split
 
 
 class Writer:
-    """A producer, which starts when it first sends."""
+    """A producer, which starts in the background when it is created."""
 
     def __init__(
         self,
@@ -44,9 +44,10 @@ class Writer:
         """The futures of the records that the current operation has queued."""
 
     async def send(self, records: list[tuple[str, int]]) -> list[Report]:
-        """Send all records at once, those of a partition as one batch if they fit; report on each.
+        """Send all records at once, and return a report for each of them.
 
-        Returns when every record has a result, or when the delivery timeout has expired.
+        The records of a partition are one batch if they fit. The method returns when every record
+        has a result, or when the delivery timeout has expired.
         """
         until = asyncio.get_running_loop().time() + self._delivery_timeout_s
         self._queued = []
@@ -60,7 +61,7 @@ class Writer:
         return _known_offsets([key for key, _ in records], reports)
 
     async def close(self) -> None:
-        """Discard what is queued and in flight, and close the connections."""
+        """Discard queued and unacknowledged records, and close the connections."""
         producer = self._producer
         await end_start(self._starting)
         sender = producer._sender.sender_task
@@ -80,7 +81,7 @@ class Writer:
         await stop_client(producer.stop, producer.client.close)
 
     async def _queue(self, records: list[tuple[str, int]], until: float) -> str | None:
-        """Queue records up to the first that is refused; return the error of that one, if any."""
+        """Queue records, up to the first that aiokafka rejects; return the error of that record."""
         try:
             async with asyncio.timeout_at(until):
                 with its_assertions():
@@ -102,7 +103,10 @@ class Writer:
 
 
 async def _report(future: "asyncio.Future[Any]", until: float) -> Report:
-    """Return the result of a queued record."""
+    """Wait for the result of a queued record until the time ``until``, and return a report on it.
+
+    A record without a result by then is reported with the error ``TimeoutError``.
+    """
     try:
         async with asyncio.timeout_at(until):
             metadata = await future
@@ -112,13 +116,16 @@ async def _report(future: "asyncio.Future[Any]", until: float) -> Report:
 
 
 def _known_offsets(keys: list[str], reports: list[Report]) -> list[Report]:
-    """Remove the offsets that aiokafka has made up.
+    """Return the reports without offsets that aiokafka has computed from the base offset -1.
 
-    If a broker reports a batch as the duplicate of one that it no longer remembers, its response
-    has the base offset -1, which aiokafka takes for a real offset: it reports the batch's records
-    at -1, 0, 1, … (``sender.handle_response``, ``message_accumulator.done``). No real offset can
-    continue such a series: a record that follows these records in the log has at least their number
-    as its offset.
+    A broker responds with the base offset -1 if a batch is a duplicate and its producer state no
+    longer contains the original batch. aiokafka uses -1 as a real offset, and reports the batch's
+    records at the offsets -1, 0, 1, … (``sender.handle_response``, ``message_accumulator.done``).
+    The offset of such a record is replaced by ``None``.
+
+    The series cannot be continued by the real offset of a later record. After ``n`` such records
+    the series would continue with ``n - 1``, but a record after ``n`` others in the log has at
+    least the offset ``n``.
     """
     known = []
     made_up: dict[str, int] = {}  # by partition: the next offset of the series, if it continues

@@ -60,7 +60,7 @@ class Reader:
         return await self._worker.call(lambda: self._rewind(places))
 
     async def progress(self, key: str) -> tuple[int, int]:
-        """Return the position in a partition, and its high watermark as its leader has it now."""
+        """Return the position in a partition, and the high watermark requested from its leader."""
         return await self._worker.call(lambda: self._progress(key))
 
     async def close(self) -> None:

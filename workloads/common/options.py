@@ -43,5 +43,5 @@ def refuse_cluster(plan: Plan) -> str | None:
 
 
 def send_timeout_s(plan: Plan) -> float:
-    """Return a time longer than a client takes to give a record up."""
+    """Return a timeout for operations that is longer than a client's delivery timeout."""
     return int(plan.producer["delivery.timeout.ms"]) / 1000 + 10.0

@@ -9,7 +9,7 @@ def partitions_of(topic: str, partitions: int) -> tuple[str, ...]:
 
 
 def created(event: Op) -> tuple[str, ...]:
-    """Return the partitions that exist from this event on."""
+    """Return the partitions that this event creates: those of a topic that was created."""
     if event.f != "create-topic" or event.type != "ok":
         return ()
     return tuple(key for _, topic, count in event.value for key in partitions_of(topic, count))

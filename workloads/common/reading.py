@@ -15,7 +15,7 @@ Otherwise it checks whether it has caught up.
 
 
 class Readers(msgspec.Struct, frozen=True):
-    """Reads every existing partition: assigns new ones, and polls all the time."""
+    """Reads every existing partition: assigns new partitions to each process, and polls."""
 
     keys: tuple[str, ...] = ()
     assigned: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -42,21 +42,21 @@ class Readers(msgspec.Struct, frozen=True):
 
 
 class CatchUp(msgspec.Struct, frozen=True):
-    """Reads partitions from the beginning, each until some process has reached its high watermark.
+    """Reads partitions from the log start, until each high watermark was reached by some process.
 
-    A process checks whether it has caught up whenever a poll returned nothing. A process that
-    replaces another begins with an assignment of its own.
+    When a poll has returned nothing, the process checks whether it has reached the high watermark.
+    A process that replaces a crashed one starts with its own assignment.
     """
 
     left: tuple[str, ...]
-    """Partitions that no process has caught up with."""
+    """Partitions whose high watermark no process has reached."""
     keys: tuple[str, ...]
     assigned: frozenset[int] = frozenset()
     """Processes with an assignment; used for membership tests only."""
     idle: frozenset[int] = frozenset()
     """Processes whose last poll returned nothing."""
     watches: bool = False
-    """Are watermarks requested as well? They show what keeps a reader from catching up."""
+    """Whether watermarks are requested too. They show why a reader cannot catch up."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.left:

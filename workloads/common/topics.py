@@ -12,10 +12,10 @@ RETRY_CREATION_S = 1.0
 
 
 class Topics(msgspec.Struct, frozen=True):
-    """Creates each topic when it is due, and retries until it is certain that the topic exists."""
+    """Creates each topic at its time, and retries until it is certain that the topic exists."""
 
     due: tuple[tuple[float, str], ...]
-    """When (in seconds since the run began) to create which topic."""
+    """The topics to create, each with its time in seconds since the run began."""
     partitions: int
     named: str = "create-topic"
     """The micro-operation; ``create-compacted`` marks compacted topics in the history."""

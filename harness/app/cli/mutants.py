@@ -11,7 +11,7 @@ from harness.app.cli.output import fail, print_json
 
 @click.group(cls=options.Group)
 def mutants() -> None:
-    """Bugs that can be planted in the broker, to measure whether they are found."""
+    """List and describe the bugs that can be planted in the broker, and measure their detection."""
 
 
 @mutants.command("list", epilog=options.example("faultline mutants list"))

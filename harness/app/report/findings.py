@@ -54,12 +54,12 @@ class Witness:
     line: Line | None
     """``None`` if the history has no such event."""
     near: list[Near]
-    """The faults active at that moment, or the one that ended last."""
+    """The faults that were active at that time, or else the last one that ended before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """A finding as the page shows it, together with those at the offsets that follow."""
+    """A finding as the page shows it, together with the findings at the following offsets."""
 
     number: int
     """The number of the finding on the page, from 1."""
@@ -224,7 +224,11 @@ def _finding(row: dict[str, Any]) -> Finding:
 def _around(
     finding: Finding, columns: Columns, faults: Sequence[Fault]
 ) -> tuple[list[Witness], list[Line | None]]:
-    """Return a finding's witnesses, and the events around them."""
+    """Return the witnesses of a finding, and the lines of the history that the report shows for it.
+
+    These are the witnesses and the events before and after each of them. ``None`` marks a place
+    where events are left out.
+    """
     told = [(index, columns.row_of(index)) for index in finding.ops[:WITNESSES]]
     ops = {row: columns.op(row) for _, row in told if row is not None}
     shared = shared_records(ops.values())
@@ -252,7 +256,7 @@ def _first_s(witnesses: Sequence[Witness]) -> float | None:
 
 
 def _left_out(columns: Columns, before: int, after: int, key: str | None) -> bool:
-    """Return whether an event of the partition between two shown ones is not shown."""
+    """Return whether the history has events of the partition between two rows that are shown."""
     if key is None:
         return after - before > 1
     code = _code(columns, key)
@@ -260,7 +264,7 @@ def _left_out(columns: Columns, before: int, after: int, key: str | None) -> boo
 
 
 def neighbours(columns: Columns, row: int, key: str | None) -> list[int]:
-    """Return the row, and rows around it that touch the partition or are the nemesis's."""
+    """Return this row and nearby rows that concern the partition or are events of the nemesis."""
     if key is None:
         return list(range(max(0, row - AROUND), min(len(columns), row + AROUND + 1)))
     code = _code(columns, key)
