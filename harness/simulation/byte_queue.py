@@ -1,4 +1,4 @@
-"""A queue of bytes between a process and its kernel: of one direction of a connection."""
+"""A queue of bytes between a process and its kernel, for one direction of a connection."""
 
 from collections import deque
 

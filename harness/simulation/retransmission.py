@@ -20,11 +20,11 @@ class Retransmission:
         """When the peer was last heard from."""
 
     def begin(self, now: float) -> None:
-        """A segment is sent while none is in flight."""
+        """Note that a segment is sent while none is in flight."""
         self._sent_at = self._progress_at = now
 
     def acknowledged(self, now: float, echo: float) -> None:
-        """The peer has acknowledged something new that was sent at ``echo``."""
+        """Note that the peer has acknowledged something new that was sent at ``echo``."""
         self._sent_at = self._progress_at = now
         options = self._options
         wait_s = 2 * (now - echo)
@@ -35,7 +35,7 @@ class Retransmission:
         self._retries = 0
 
     def repeat(self, now: float) -> None:
-        """The flight is sent again."""
+        """Note that the flight is sent again."""
         self._retries += 1
         self._sent_at = now
 
