@@ -82,7 +82,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}, {root!r}]
-import test_runner as t
+import fake_runs as t
 run = t.FakeRun(t.LOST, lambda: os.kill(os.getpid(), signal.SIGKILL))
 t.carried_out(Path({where!r}), run, junit_to=Path({where!r}) / "junit.xml")
 """
