@@ -50,20 +50,11 @@ ZOOKEEPER = "zookeeper"
 def interval(fault: Fault) -> FaultInterval:
     """Return when a fault was active, and whose former leaders it may leave answering."""
     options: Mapping[str, Any] = fault.options if isinstance(fault.options, dict) else {}
-    ends = fault.fault in ENDS_BROKERS
     misleads = fault.fault not in HARMLESS
     if fault.fault in OF_MESSAGES:
         misleads = _withholds_orders(options)
     nodes = _nodes(fault)
-    keys: frozenset[str] | None = None
-    coordinators = True
-    if fault.fault in OF_OPERATORS:
-        coordinators = options.get("internal") is True
-        named = options.get("keys")
-        if coordinators:
-            keys = frozenset()
-        elif isinstance(named, list):
-            keys = frozenset(map(str, named))
+    is_internal = options.get("internal") is True
     return FaultInterval(
         fault.id,
         fault.from_ns,
@@ -72,10 +63,21 @@ def interval(fault: Fault) -> FaultInterval:
         silences=fault.fault in SILENT and nodes is not None,
         disconnects=fault.fault not in KEEP_CONNECTIONS,
         nodes=nodes,
-        restarts=ends,
-        keys=keys,
-        coordinators=coordinators,
+        restarts=fault.fault in ENDS_BROKERS,
+        keys=_keys(fault, options, is_internal=is_internal),
+        coordinators=is_internal or fault.fault not in OF_OPERATORS,
     )
+
+
+def _keys(fault: Fault, options: Mapping[str, Any], *, is_internal: bool) -> frozenset[str] | None:
+    """Return the clients' partitions whose leaders the fault may have replaced; ``None`` for
+    all."""
+    if fault.fault not in OF_OPERATORS:
+        return None
+    if is_internal:
+        return frozenset()
+    named = options.get("keys")
+    return frozenset(map(str, named)) if isinstance(named, list) else None
 
 
 def _withholds_orders(options: Mapping[str, Any]) -> bool:

@@ -386,14 +386,8 @@ def _groups(
     leaves = {o.operation for o in setup if o.what[0] == "leave"}
     for code, name in enumerate(names):
         joined = [o for o in _subscriptions(setup) if o.what[1] == name]
-        reported = [
-            operation
-            for kind, group, operation in zip(
-                micro.kind, micro.group.tolist(), micro.operation.tolist(), strict=True
-            )
-            if group == code and kind in micro_ops.REBALANCES
-        ]
-        members: dict[int, str | None] = dict.fromkeys(ops.process[reported].tolist())
+        rebalances = _rebalances(micro, code)
+        members: dict[int, str | None] = dict.fromkeys(ops.process[rebalances].tolist())
         members |= {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
         ends = [last[process] for process in members]
         changes = [row for row in ends if ops.outcome[row] == INFO or row in leaves]
@@ -409,6 +403,14 @@ def _groups(
             deletions=_deletions(ops, micro, code),
             begins_at_start=bool(joined) and all(_begins_at_start(o) for o in joined),
         )
+
+
+def _rebalances(micro: MicroOps, group: int) -> list[int]:
+    """Return the operations that report rebalances of a group."""
+    rows = zip(micro.kind, micro.group.tolist(), micro.operation.tolist(), strict=True)
+    return [
+        operation for kind, of, operation in rows if of == group and kind in micro_ops.REBALANCES
+    ]
 
 
 def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], ...]:

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
-from checkers.kernels.compact import Operations
+from checkers.kernels.compact import I32, Operations
+from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import FAIL, INFO, OK
 from checkers.tables import Tables
 from model.op import NEMESIS
@@ -55,7 +56,6 @@ def build(columns: Columns) -> Tables:
         operations, reports, sends, columns.group_names
     )
     faults = facts.faults(columns)
-    ends = [fault.to_ns for fault in faults]
     tables = Tables(
         keys=columns.keys,
         operations=operations,
@@ -76,7 +76,7 @@ def build(columns: Columns) -> Tables:
         step_key=step_key,
         groups=groups,
         finished=frozenset(),
-        healed_ns=None if None in ends else max((end for end in ends if end), default=0),
+        healed_ns=healed_ns([fault.to_ns for fault in faults]),
         repeated=() if repeated is None else repeated.values,
         ignored=ignored,
         unknown=columns.unknown,
@@ -90,18 +90,7 @@ def build(columns: Columns) -> Tables:
 
 def _operations(columns: Columns) -> Operations:
     """Return the operations of clients, each with the rows of its first and its last event."""
-    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
-    order = clients[np.argsort(columns.process[clients], kind="stable")]
-    process, invokes = columns.process[order], columns.type[order] == INVOKE
-    same = np.append(process[1:] == process[:-1], False)
-    paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))
-    alone = np.ones(len(order), dtype=np.bool_)
-    alone[paired] = alone[paired + 1] = False
-    rows = np.flatnonzero(alone)
-    first = np.concatenate((order[paired], order[rows]))
-    last = np.concatenate((order[paired + 1], order[rows]))
-    by_last = np.argsort(last)
-    first, last = first[by_last], last[by_last]
+    first, last = _ends(columns)
     return Operations(
         event_index=columns.index,
         event_ns=columns.time_ns,
@@ -114,3 +103,19 @@ def _operations(columns: Columns) -> Operations:
         completed=columns.type[last] != INVOKE,
         txn=columns.is_txn(last),
     )
+
+
+def _ends(columns: Columns) -> tuple[I32, I32]:
+    """Return the rows of the first and of the last event of each operation, by the last one."""
+    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
+    order = clients[np.argsort(columns.process[clients], kind="stable")]
+    process, invokes = columns.process[order], columns.type[order] == INVOKE
+    same = np.append(process[1:] == process[:-1], False)
+    paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))
+    alone = np.ones(len(order), dtype=np.bool_)
+    alone[paired] = alone[paired + 1] = False
+    rows = np.flatnonzero(alone)
+    first = np.concatenate((order[paired], order[rows]))
+    last = np.concatenate((order[paired + 1], order[rows]))
+    by_last = np.argsort(last)
+    return first[by_last], last[by_last]

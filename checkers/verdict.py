@@ -215,13 +215,12 @@ def _evidence(
     *,
     has_final_phase: bool,
 ) -> tuple[dict[str, int], list[str]]:
+    """Return what was seen, and the partitions that were not read to their ends."""
     operations = tables.operations
     done = operations.outcome[operations.completed]
     caught_up = {tables.keys[key] for key in tables.caught_up()}
-    tried = {tables.keys[key] for key, *_ in tables.catch_ups}
-    unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
     if not has_final_phase:
-        caught_up |= reports.keys() - tried - unchecked
+        caught_up |= _read_to_the_end(tables, reports, results)
     keys = {tables.keys[key] for key in tables.record_keys if key not in tables.deleted}
     late = sorted(keys - caught_up)
     evidence = {
@@ -242,6 +241,15 @@ def _evidence(
     if tables.ignored:
         evidence["ignored"] = sum(tables.ignored.values())
     return evidence, late
+
+
+def _read_to_the_end(
+    tables: Tables, reports: Mapping[str, Report], results: Sequence[Finding]
+) -> set[str]:
+    """Return the partitions without a catch-up of which every acknowledged record was read."""
+    tried = {tables.keys[key] for key, *_ in tables.catch_ups}
+    unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
+    return reports.keys() - tried - unchecked
 
 
 def _too_little(

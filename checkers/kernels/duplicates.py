@@ -2,7 +2,7 @@
 
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
-from checkers.kernels.rows import groups
+from checkers.kernels.rows import I64, groups
 
 
 def duplicates(log: Log) -> list[Found]:
@@ -15,26 +15,29 @@ def duplicates(log: Log) -> list[Found]:
     known = log.known
     begins, ends = groups(known.value[known.by_value])
     several = ends - begins > 1
-    found = []
-    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
-        rows = known.by_value[begin:end]
-        value = int(known.value[rows[0]])
-        offsets = tuple(known.offset[rows].tolist())
-        copies = ", ".join(
-            f"offset {known.offset[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
-            f" process {known.process[row]} at {at(known.time_ns[row])})"
-            for row in rows[:8]
-        )
-        found.append(
-            Found(
-                anomaly="duplicate",
-                key=log.key,
-                offset=offsets[-1],
-                value=value,
-                variant="deleted" if offsets[-2] < log.deleted_below(known.op[rows[-1]]) else "",
-                ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
-                also=offsets,
-                why=f"value {value} was sent once and is in the log {len(offsets)} times: {copies}",
-            )
-        )
-    return found
+    return [
+        _duplicate(log, known.by_value[begin:end])
+        for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True)
+    ]
+
+
+def _duplicate(log: Log, rows: I64) -> Found:
+    """Return the finding about the offsets of these rows, which have one value."""
+    known = log.known
+    value = int(known.value[rows[0]])
+    offsets = tuple(known.offset[rows].tolist())
+    copies = ", ".join(
+        f"offset {known.offset[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
+        f" process {known.process[row]} at {at(known.time_ns[row])})"
+        for row in rows[:8]
+    )
+    return Found(
+        anomaly="duplicate",
+        key=log.key,
+        offset=offsets[-1],
+        value=value,
+        variant="deleted" if offsets[-2] < log.deleted_below(known.op[rows[-1]]) else "",
+        ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
+        also=offsets,
+        why=f"value {value} was sent once and is in the log {len(offsets)} times: {copies}",
+    )

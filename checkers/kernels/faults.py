@@ -1,5 +1,6 @@
 """Fault intervals, as far as kernels need to know faults."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -27,4 +28,10 @@ class FaultInterval(NamedTuple):
 
 
 SETTLED_NS = 15_000_000_000
-"""The longest time after the heal of such a fault for which a broker may not know a new leader."""
+"""The longest time after such a fault for which a broker may not have heard of a new leader."""
+
+
+def healed_ns(ends: Sequence[int | None]) -> int | None:
+    """Return when the last of the faults with these ends was healed, 0 without any; ``None`` if one
+    was not."""
+    return None if None in ends else max((end for end in ends if end is not None), default=0)

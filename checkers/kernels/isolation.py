@@ -227,21 +227,27 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
         mine = slice(*np.searchsorted(process, (own.process, own.process + 1)))
         is_its = (begun[mine] > own.op) & (begun[mine] < until)
         for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] >= fence.op))).tolist():
-            row = lives.row[at_]
             happened = "acknowledged" if acked[at_] else "read"
-            yield Found(
-                anomaly="zombie-write",
-                key=history.keys[history.send_key[row]],
-                offset=None if sends.offset[row] == UNKNOWN else int(sends.offset[row]),
-                value=int(sends.value[row]),
-                ops=(fence.op, int(sends.op[row])),
-                why=f"process {fence.process} had taken over the transactional id "
-                f"{fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, "
-                f"yet value {sends.value[row]} of process {own.process} was {happened}, in a "
-                "transaction that"
-                + (" began" if begun[at_] > fence.op else " was open")
-                + " after that",
-            )
+            state = "began" if begun[at_] > fence.op else "was open"
+            yield _zombie_write(history, int(lives.row[at_]), (own, fence), (happened, state))
+
+
+def _zombie_write(
+    history: History, row: int, inits: tuple[Init, Init], story: tuple[str, str]
+) -> Found:
+    """Return the finding about a row of sends: how it is known, and what it did after the fence."""
+    sends, (own, fence), (happened, state) = history.sends, inits, story
+    return Found(
+        anomaly="zombie-write",
+        key=history.keys[history.send_key[row]],
+        offset=None if sends.offset[row] == UNKNOWN else int(sends.offset[row]),
+        value=int(sends.value[row]),
+        ops=(fence.op, int(sends.op[row])),
+        why=f"process {fence.process} had taken over the transactional id"
+        f" {fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, yet"
+        f" value {sends.value[row]} of a transaction of the latter was {happened}, which"
+        f" {state} after that",
+    )
 
 
 def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:

@@ -189,32 +189,34 @@ def unseen(log: Log) -> list[Found]:
     past it: there is no evidence either way. There is at most one finding of each: the latest, and
     the first; the others are folded into it.
     """
-    polls, acked = log.polls, log.acked
-    values, first = log.first_reads
+    acked, (values, first) = log.acked, log.first_reads
     seen = is_in(acked.value, values)
-    found = []
+    found: list[Found] = []
     if log.caught_up is None and not seen.all():
         found += _unchecked(log, acked.where(~seen))
     acked = acked.where(seen)
-    reading_row = first[np.searchsorted(values, acked.value)]
-    delay = polls.end_ns[reading_row] - acked.end_ns
-    if (delay > DELAY_NS).any():
-        reading = polls.where(reading_row)
-        row = int(delay.argmax())
-        found.append(
-            Found(
-                anomaly="unseen-delayed",
-                key=log.key,
-                offset=int(reading.offset[row]),
-                value=int(acked.value[row]),
-                ops=(int(acked.op[row]), int(reading.op[row])),
-                why=f"value {acked.value[row]} was acknowledged at {at(int(acked.end_ns[row]))}"
-                f" and first read at {at(int(reading.end_ns[row]))}, by process"
-                f" {reading.process[row]} at offset {reading.offset[row]}",
-                folded=int((delay > DELAY_NS).sum()) - 1,
-            )
+    return found + _delayed(log, acked, first[np.searchsorted(values, acked.value)])
+
+
+def _delayed(log: Log, acked: Sends, reading_row: I64) -> list[Found]:
+    """Find the record that was first read latest after its acknowledgement."""
+    delay = log.polls.end_ns[reading_row] - acked.end_ns
+    if not (delay > DELAY_NS).any():
+        return []
+    reading, row = log.polls.where(reading_row), int(delay.argmax())
+    return [
+        Found(
+            anomaly="unseen-delayed",
+            key=log.key,
+            offset=int(reading.offset[row]),
+            value=int(acked.value[row]),
+            ops=(int(acked.op[row]), int(reading.op[row])),
+            why=f"value {acked.value[row]} was acknowledged at {at(int(acked.end_ns[row]))}"
+            f" and first read at {at(int(reading.end_ns[row]))}, by process"
+            f" {reading.process[row]} at offset {reading.offset[row]}",
+            folded=int((delay > DELAY_NS).sum()) - 1,
         )
-    return found
+    ]
 
 
 def _unchecked(log: Log, unread: Sends) -> list[Found]:

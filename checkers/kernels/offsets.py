@@ -12,27 +12,29 @@ def inconsistent_offsets(log: Log) -> list[Found]:
     which no contract with clean elections permits. It is ``ack`` when at most one was: the others
     rest on acknowledgements alone. ``also`` are the values.
     """
-    known = log.known
-    begins, ends = groups(known.offset)
+    begins, ends = groups(log.known.offset)
     several = ends - begins > 1
-    found = []
-    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
-        rows = range(begin, end)
-        claims = ", ".join(
-            f"{known.value[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
-            f" process {known.process[row]} at {at(known.time_ns[row])})"
-            for row in rows[:8]
-        )
-        found.append(
-            Found(
-                anomaly="inconsistent-offsets",
-                key=log.key,
-                offset=int(known.offset[begin]),
-                value=int(known.value[begin]),
-                variant="read" if known.read[begin:end].sum() > 1 else "ack",
-                ops=tuple(dict.fromkeys(sorted(known.op[begin:end].tolist()))),
-                also=tuple(known.value[begin:end].tolist()),
-                why=f"offset {known.offset[begin]} holds {end - begin} values: {claims}",
-            )
-        )
-    return found
+    return [
+        _conflict(log, begin, end)
+        for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True)
+    ]
+
+
+def _conflict(log: Log, begin: int, end: int) -> Found:
+    """Return the finding about the values of these rows, which have one offset."""
+    known = log.known
+    claims = ", ".join(
+        f"{known.value[row]} ({'read by' if known.read[row] else 'acknowledged to'}"
+        f" process {known.process[row]} at {at(known.time_ns[row])})"
+        for row in range(begin, end)[:8]
+    )
+    return Found(
+        anomaly="inconsistent-offsets",
+        key=log.key,
+        offset=int(known.offset[begin]),
+        value=int(known.value[begin]),
+        variant="read" if known.read[begin:end].sum() > 1 else "ack",
+        ops=tuple(dict.fromkeys(sorted(known.op[begin:end].tolist()))),
+        also=tuple(known.value[begin:end].tolist()),
+        why=f"offset {known.offset[begin]} holds {end - begin} values: {claims}",
+    )

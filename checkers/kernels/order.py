@@ -60,22 +60,24 @@ def send_skips(log: Log) -> list[Found]:
     rows = np.flatnonzero((sends.op[1:] == sends.op[:-1]) & (rank[1:] - rank[:-1] > 1)) + 1
     if not len(rows):
         return []
-    row = int(rows[0])
-    before = row - 1
-    return [
-        Found(
-            anomaly="int-send-skip",
-            key=log.key,
-            offset=int(sends.offset[row]),
-            value=int(sends.value[row]),
-            ops=(int(sends.op[row]),),
-            also=(int(sends.value[before]), int(sends.value[row])),
-            why=f"process {sends.process[row]} sent value {sends.value[before]} and then "
-            f"{sends.value[row]} in one operation; they are at the offsets "
-            f"{sends.offset[before]} and {sends.offset[row]}, with other records between them",
-            folded=len(rows) - 1,
-        )
-    ]
+    return [_send_skip(log, int(rows[0]), folded=len(rows) - 1)]
+
+
+def _send_skip(log: Log, row: int, *, folded: int) -> Found:
+    """Return the finding about a row of sends and the row before it."""
+    sends, before = log.placed_sends, row - 1
+    return Found(
+        anomaly="int-send-skip",
+        key=log.key,
+        offset=int(sends.offset[row]),
+        value=int(sends.value[row]),
+        ops=(int(sends.op[row]),),
+        also=(int(sends.value[before]), int(sends.value[row])),
+        why=f"process {sends.process[row]} sent value {sends.value[before]} and then"
+        f" {sends.value[row]} in one operation; they are at the offsets {sends.offset[before]}"
+        f" and {sends.offset[row]}, and other records lie between",
+        folded=folded,
+    )
 
 
 def _shown(log: Log, sends: Sends) -> Sends:

@@ -10,7 +10,7 @@ from checkers.kernels.arrays import changes, is_in
 from checkers.kernels.found import Found, at
 from checkers.kernels.history import History
 from checkers.kernels.log import Log
-from checkers.kernels.rows import FAIL, UNKNOWN, Polls
+from checkers.kernels.rows import FAIL, I64, UNKNOWN, Polls, Sends
 
 
 def phantoms(log: Log) -> list[Found]:
@@ -50,10 +50,7 @@ def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
     strays = np.array([f.value for f in found if f.anomaly == "phantom"], dtype=np.int64)
     if not len(strays):
         return list(found)
-    sends, senders = history.sends, dict[int, dict[int, int]]()
-    for row in np.flatnonzero(np.isin(sends.value, strays)).tolist():
-        homes = senders.setdefault(int(sends.value[row]), {})
-        homes.setdefault(int(history.send_key[row]), int(sends.op[row]))
+    senders = _senders(history, strays)
 
     def routed(phantom: Found) -> Found:
         homes = senders.get(phantom.value, {}) if phantom.value is not None else {}
@@ -68,6 +65,15 @@ def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
         )
 
     return [routed(f) for f in found]
+
+
+def _senders(history: History, values: I64) -> dict[int, dict[int, int]]:
+    """Return for each value the partitions that it was sent to, each with the operation."""
+    sends, senders = history.sends, dict[int, dict[int, int]]()
+    for row in np.flatnonzero(np.isin(sends.value, values)).tolist():
+        homes = senders.setdefault(int(sends.value[row]), {})
+        homes.setdefault(int(history.send_key[row]), int(sends.op[row]))
+    return senders
 
 
 def aborted_reads(log: Log) -> list[Found]:
@@ -89,21 +95,27 @@ def aborted_reads(log: Log) -> list[Found]:
     writers, first = np.unique(writer[others], return_index=True)
     readings = near.where(others[first])
     return [
-        Found(
-            anomaly="G1a",
-            key=log.key,
-            offset=None if readings.offset[row] == UNKNOWN else int(readings.offset[row]),
-            value=int(failed.value[write]),
-            variant="txn" if failed.txn[write] else "send",
-            ops=(int(failed.op[write]), int(readings.op[row])),
-            why=f"the write of value {failed.value[write]} by process {failed.process[write]} "
-            f"certainly failed at {at(int(failed.end_ns[write]))}, yet process "
-            f"{readings.process[row]} read it"
-            + (f" at offset {readings.offset[row]}" if readings.offset[row] != UNKNOWN else "")
-            + f" at {at(int(readings.end_ns[row]))}",
-        )
+        _aborted_read(log, (failed, write), (readings, row))
         for row, write in enumerate(writers.tolist())
     ]
+
+
+def _aborted_read(log: Log, sent: tuple[Sends, int], read: tuple[Polls, int]) -> Found:
+    """Return the finding about a row of failed sends and the row of polls that delivered it."""
+    (failed, write), (readings, row) = sent, read
+    return Found(
+        anomaly="G1a",
+        key=log.key,
+        offset=None if readings.offset[row] == UNKNOWN else int(readings.offset[row]),
+        value=int(failed.value[write]),
+        variant="txn" if failed.txn[write] else "send",
+        ops=(int(failed.op[write]), int(readings.op[row])),
+        why=f"the write of value {failed.value[write]} by process"
+        f" {failed.process[write]} failed for certain at {at(int(failed.end_ns[write]))}, yet"
+        f" process {readings.process[row]} read it"
+        + (f" at offset {readings.offset[row]}" if readings.offset[row] != UNKNOWN else "")
+        + f" at {at(int(readings.end_ns[row]))}",
+    )
 
 
 def kernel(log: Log) -> Iterable[Found]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from checkers.kernels.availability import STUCK_NS
+from checkers.kernels.faults import healed_ns
 from checkers.kernels.found import Found, at
 from checkers.kernels.history import Attempts, History
 from checkers.kernels.log import Log
@@ -25,7 +26,7 @@ def stuck_groups(log: Log) -> list[Found]:
 
 
 def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
-    healed = _healed_ns(log)
+    healed = healed_ns([interval.to_ns for interval in log.faults])
     if log.key.rpartition("-")[0] not in group.topics or healed is None:
         return
     polls = log.polls.where(np.isin(log.polls.process, list(group.members)))
@@ -99,9 +100,3 @@ def _stuck_producer(attempts: Attempts, healed_ns: int) -> Iterable[Found]:
 
 def _named(processes: list[int]) -> str:
     return f"process {processes[0]}" if len(processes) == 1 else f"{len(processes)} processes"
-
-
-def _healed_ns(log: Log) -> int | None:
-    """Return when the last fault was healed, 0 without any; ``None`` if one was not."""
-    ends = [interval.to_ns for interval in log.faults]
-    return None if None in ends else max((end for end in ends if end is not None), default=0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from checkers.kernels import former
 from checkers.kernels.availability import STUCK_NS
-from checkers.kernels.faults import FaultInterval
+from checkers.kernels.faults import FaultInterval, healed_ns
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, UNKNOWN, Polls, Sends
@@ -199,11 +199,9 @@ def _above(
 def _stuck(log: Log, high: Steps) -> Iterable[Found]:
     """Find a last stable offset that stays below the high watermark long after the last heal: a
     transaction that is never ended. ``also`` is for how many seconds."""
-    if any(interval.to_ns is None for interval in log.faults):
+    healed = healed_ns([interval.to_ns for interval in log.faults])
+    if healed is None:
         return
-    healed = max(
-        (interval.to_ns for interval in log.faults if interval.to_ns is not None), default=0
-    )
     stable = log.steps.where((log.steps.kind == STABLE) & (log.steps.start_ns >= healed))
     if not len(stable.op):
         return
