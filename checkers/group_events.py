@@ -386,9 +386,7 @@ def _groups(
     leaves = {o.operation for o in setup if o.what[0] == "leave"}
     for code, name in enumerate(names):
         joined = [o for o in _subscriptions(setup) if o.what[1] == name]
-        rebalances = _rebalances(micro, code)
-        members: dict[int, str | None] = dict.fromkeys(ops.process[rebalances].tolist())
-        members |= {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
+        members = _members(ops, micro, code, joined)
         ends = [last[process] for process in members]
         changes = [row for row in ends if ops.outcome[row] == INFO or row in leaves]
         changes += [o.operation for o in joined]
@@ -405,12 +403,17 @@ def _groups(
         )
 
 
-def _rebalances(micro: MicroOps, group: int) -> list[int]:
-    """Return the operations that report rebalances of a group."""
+def _members(
+    ops: Ops, micro: MicroOps, group: int, joined: Sequence[SetupEvent]
+) -> dict[int, str | None]:
+    """Return the processes that joined a group or reported a rebalance of it, with the instance id
+    of each."""
     rows = zip(micro.kind, micro.group.tolist(), micro.operation.tolist(), strict=True)
-    return [
+    rebalances = [
         operation for kind, of, operation in rows if of == group and kind in micro_ops.REBALANCES
     ]
+    members: dict[int, str | None] = dict.fromkeys(ops.process[rebalances].tolist())
+    return members | {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
 
 
 def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], ...]:

@@ -1,7 +1,7 @@
 """Splits the rows of all partitions into one log per partition, for both executors."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from checkers.kernels.faults import FaultInterval
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, Begins, CatchUp, Polls, Resets, Sends
 from checkers.kernels.steps import Group, Steps
+
+_R = TypeVar("_R", Resets, Steps)
 
 
 class ByKey:
@@ -57,16 +59,17 @@ def logs(rows: Rows, keys: Sequence[Key], count: int) -> Iterator[Log]:
             key=key.name,
             sends=rows.sends[0].where(sends.rows(key.number)),
             polls=rows.polls[0].where(polls.rows(key.number)),
-            resets=rows.resets[0].where(chosen)
-            if len(chosen := resets.rows(key.number))
-            else no_resets,
+            resets=_chosen(rows.resets[0], resets.rows(key.number), no_resets),
             caught_up=key.caught_up,
             faults=key.faults,
-            steps=rows.steps[0].where(chosen)
-            if len(chosen := steps.rows(key.number))
-            else no_steps,
+            steps=_chosen(rows.steps[0], steps.rows(key.number), no_steps),
             groups=key.groups,
             begins=rows.begins[0].where(begins.rows(key.number)),
             is_deleted=key.is_deleted,
             is_compacted=key.is_compacted,
         )
+
+
+def _chosen(rows: _R, chosen: I32, none: _R) -> _R:
+    """Return the chosen rows; for none of them, which is frequent, always the same value."""
+    return rows.where(chosen) if len(chosen) else none

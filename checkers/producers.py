@@ -152,11 +152,7 @@ def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
     ids = {int(columns.process[last[row]]): number[name] for row, name in inits.items()}
     _, sending = columns.micro_ops(first, columns.is_op(micro_ops.SEND))
-    asks = np.zeros(len(last), dtype=np.bool_)
-    asks[sending] = True
-    asks &= columns.is_txn(last)
-    asks[list(inits)] = True
-    rows = np.flatnonzero(asks)
+    rows = np.union1d(sending[columns.is_txn(last[sending])], np.array(list(inits), np.int64))
     begin, end = first[rows], last[rows]
     aborts = [code for code, name in enumerate(columns.error_names) if name == "aborted"]
     process = columns.process[end]

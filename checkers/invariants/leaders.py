@@ -203,14 +203,17 @@ class OneLogPerEpoch:
                 self._led.setdefault(change.broker, {})[change.key] = change.now.leader_epoch
             yield from self._see(step, change)
 
-    def _see(self, step: Step, change: Changed) -> Iterator[Violation]:
+    def _unread(self, change: Changed) -> list[Batch]:
+        """Return the batches of a replica that were not read yet."""
         batches, count = change.now.batches.all, change.now.batches.count
         place = change.broker, change.key
         known = self._read.get(place)
         begin = known[1] if known is not None and known[0] is batches else 0
         self._read[place] = batches, count
-        for number in range(begin, count):
-            batch = batches[number]
+        return [batches[number] for number in range(begin, count)]
+
+    def _see(self, step: Step, change: Changed) -> Iterator[Violation]:
+        for batch in self._unread(change):
             made, maker = self._made.setdefault(
                 (change.key, batch.epoch, batch.base), (batch, change.broker)
             )

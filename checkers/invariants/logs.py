@@ -76,6 +76,10 @@ class Epochs:
                     f" {older.start}",
                     (older.epoch, newer.epoch),
                 )
+        yield from self._cache_end(step, change)
+
+    def _cache_end(self, step: Step, change: Changed) -> Iterator[Violation]:
+        epochs = change.now.epochs
         if epochs and epochs[-1].start > change.now.log_end:
             yield _of(
                 step,
@@ -87,16 +91,19 @@ class Epochs:
                 (epochs[-1].epoch,),
             )
 
+    def _unchecked_from(self, change: Changed) -> int:
+        """Return the number of the first batch that was not checked yet, and note the last one."""
+        batches, place = change.now.batches, (change.broker, change.key)
+        known = self._checked.get(place)
+        self._checked[place] = batches.all, change.now.epochs, batches.count
+        if known is not None and known[0] is batches.all and known[1] == change.now.epochs:
+            return known[2]
+        return 0
+
     def _log(self, step: Step, change: Changed) -> Iterator[Violation]:
         replica = change.now
         batches, count = replica.batches.all, replica.batches.count
-        place = change.broker, change.key
-        known = self._checked.get(place)
-        begin = 0
-        if known is not None and known[0] is batches and known[1] == replica.epochs:
-            begin = known[2]
-        self._checked[place] = batches, replica.epochs, count
-        fault = _first_disorder(replica, begin)
+        fault = _first_disorder(replica, self._unchecked_from(change))
         if fault is not None:
             name, offset, why, epochs = fault
             yield _of(step, change, name, offset, why, epochs)
