@@ -1,6 +1,6 @@
 """``stuck``: once all faults are healed, the cluster becomes whole within a bound."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from checkers.invariants.step import Rules, Step
 from checkers.invariants.table import STUCK
@@ -33,11 +33,7 @@ class Liveness:
         self.is_pending = False
         if self._bound_s is None or since is None or since == self._judged or zookeeper is None:
             return
-        lacking = [
-            (key, state, lacks)
-            for key, state in zookeeper.partitions.items()
-            if (lacks := self._lacks(step, key, state)) is not None
-        ]
+        lacking = self._lacking(step, zookeeper.partitions)
         if step.now.time_ns - since < self._bound_s * 1e9:
             self.is_pending = bool(lacking)
             return
@@ -50,6 +46,16 @@ class Liveness:
                 brokers=state.replicas,
                 epochs=(state.leader_epoch,),
             )
+
+    def _lacking(
+        self, step: Step, partitions: Mapping[str, PartitionState]
+    ) -> list[tuple[str, PartitionState, str]]:
+        """Return the partitions that are not whole, each with what it lacks."""
+        return [
+            (key, state, lacks)
+            for key, state in partitions.items()
+            if (lacks := self._lacks(step, key, state)) is not None
+        ]
 
     def _lacks(self, step: Step, key: str, state: PartitionState) -> str | None:
         leader = step.now.brokers.get(state.leader)

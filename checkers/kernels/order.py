@@ -104,7 +104,7 @@ def _shown(log: Log, sends: Sends) -> Sends:
 def realtime_order(log: Log) -> list[Found]:
     """Find records below one that was acknowledged, or read, before their write began.
 
-    One misplaced record contradicts many others, so the smaller side is blamed: the early records
+    One misplaced record contradicts many others, so the smaller side is reported: the early records
     that are too high, or the late ones that are too low. ``also`` are the two values.
     """
     late = log.placed_sends
@@ -124,8 +124,10 @@ def realtime_order(log: Log) -> list[Found]:
     lowest = lowest[np.minimum(after, len(late.op) - 1)]
     too_high = (after < len(late.op)) & (late.offset[lowest] < early.offset)
     if too_low.sum() <= too_high.sum():
-        return _pairs(log, early.where(highest[too_low]), late.where(too_low), blame_early=False)
-    return _pairs(log, early.where(too_high), late.where(lowest[too_high]), blame_early=True)
+        return _pairs(
+            log, early.where(highest[too_low]), late.where(too_low), is_early_misplaced=False
+        )
+    return _pairs(log, early.where(too_high), late.where(lowest[too_high]), is_early_misplaced=True)
 
 
 def _running_max(column: I64) -> I64:
@@ -135,8 +137,8 @@ def _running_max(column: I64) -> I64:
     return rows
 
 
-def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Found]:
-    blamed = early if blame_early else late
+def _pairs(log: Log, early: Sends, late: Sends, *, is_early_misplaced: bool) -> list[Found]:
+    misplaced = early if is_early_misplaced else late
     if not len(early.op):
         return []
     read = is_in(early.value, log.polls.value) & is_in(late.value, log.polls.value)
@@ -155,7 +157,7 @@ def _pairs(log: Log, early: Sends, late: Sends, *, blame_early: bool) -> list[Fo
             f"later: offset {early.offset[row]}, not below {late.offset[row]}",
         )
         for row, (offset, value) in enumerate(
-            zip(blamed.offset.tolist(), blamed.value.tolist(), strict=True)
+            zip(misplaced.offset.tolist(), misplaced.value.tolist(), strict=True)
         )
     ]
 
