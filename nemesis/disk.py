@@ -98,6 +98,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
-    cleanups=(Cleanup("the disk", node=lambda cluster, node: cluster.free_disk(node)),),
+    cleanups=(Cleanup("the full disk", node=lambda cluster, node: cluster.free_disk(node)),),
     weight=0.5,
 )

@@ -79,5 +79,5 @@ PACKAGE = Package(
     draw=None,
     apply=apply,
     heal=heal,
-    cleanups=(Cleanup("the points", cluster=lambda cluster: cluster.all_go_on()),),
+    cleanups=(Cleanup("the breakpoints", cluster=lambda cluster: cluster.all_go_on()),),
 )

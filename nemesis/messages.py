@@ -296,5 +296,5 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
-    cleanups=(Cleanup("the messages", cluster=lambda cluster: cluster.release_all()),),
+    cleanups=(Cleanup("the held messages", cluster=lambda cluster: cluster.release_all()),),
 )

@@ -112,5 +112,5 @@ PACKAGE = Package(
     strike=strike,
     measure=measure,
     restore=restore,
-    cleanups=(Cleanup("the packets", node=lambda cluster, node: cluster.pass_packets(node)),),
+    cleanups=(Cleanup("the packet loss", node=lambda cluster, node: cluster.pass_packets(node)),),
 )

@@ -301,7 +301,7 @@ def _text(links: Iterable[Cut], arrow: str = "→") -> str:
     return " ".join(f"{source}{arrow}{target}" for source, target in links)
 
 
-LINKS = Cleanup("the links", cluster=lambda cluster: cluster.heal_all())
+LINKS = Cleanup("the cut links", cluster=lambda cluster: cluster.heal_all())
 
 PACKAGE = Package(
     name="partition",

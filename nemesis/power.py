@@ -193,6 +193,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
-    cleanups=(Cleanup("the power", node=lambda cluster, node: cluster.power_on(node)),),
+    cleanups=(Cleanup("the power loss", node=lambda cluster, node: cluster.power_on(node)),),
     room=room,
 )

@@ -218,6 +218,6 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
-    cleanups=(Cleanup("the limits", node=lambda cluster, node: cluster.lift_limits(node)),),
+    cleanups=(Cleanup("the resource limits", node=lambda cluster, node: cluster.lift_limits(node)),),
     weight=0.5,
 )

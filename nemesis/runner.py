@@ -74,7 +74,7 @@ class Nemesis:
         """
         for number, broken in reversed(list(self._active.items())):
             heal = functools.partial(self._heal, number, None, _unheard)
-            await _try_to(f"{broken.package.name} {number}", heal)
+            await _try_to(f"fault {number} ({broken.fault.name})", heal)
         cleanups = dict.fromkeys(each for one in self._packages for each in one.cleanups)
         for cleanup in cleanups:
             if cleanup.cluster is not None:
@@ -152,4 +152,4 @@ async def _try_to(what: str, restore: Callable[[], Awaitable[object]]) -> None:
     except Exception as error:
         said, *_ = [*str(error).splitlines(), ""]
         log.error("%s could not be healed: %s: %s", what, type(error).__name__, said)
-        log.debug("how %s could not be healed", what, exc_info=True)
+        log.debug("traceback: %s could not be healed", what, exc_info=True)

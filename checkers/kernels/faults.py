@@ -28,7 +28,7 @@ class FaultInterval(NamedTuple):
 
 
 SETTLED_NS = 15_000_000_000
-"""The longest time after such a fault for which a broker may not have heard of a new leader."""
+"""The longest time after the heal of such a fault for which a broker may not know a new leader."""
 
 
 def healed_ns(ends: Sequence[int | None]) -> int | None:

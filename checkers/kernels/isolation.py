@@ -245,7 +245,7 @@ def _zombie_write(
         ops=(fence.op, int(sends.op[row])),
         why=f"process {fence.process} had taken over the transactional id"
         f" {fence.transactional_id} from process {own.process} at {at(fence.end_ns)}, yet"
-        f" value {sends.value[row]} of a transaction of the latter was {happened}, which"
+        f" value {sends.value[row]} of process {own.process} was {happened}, in a transaction that"
         f" {state} after that",
     )
 

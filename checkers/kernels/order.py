@@ -75,7 +75,7 @@ def _send_skip(log: Log, row: int, *, folded: int) -> Found:
         also=(int(sends.value[before]), int(sends.value[row])),
         why=f"process {sends.process[row]} sent value {sends.value[before]} and then"
         f" {sends.value[row]} in one operation; they are at the offsets {sends.offset[before]}"
-        f" and {sends.offset[row]}, and other records lie between",
+        f" and {sends.offset[row]}, with other records between them",
         folded=folded,
     )
 

@@ -111,7 +111,7 @@ def _aborted_read(log: Log, sent: tuple[Sends, int], read: tuple[Polls, int]) ->
         variant="txn" if failed.txn[write] else "send",
         ops=(int(failed.op[write]), int(readings.op[row])),
         why=f"the write of value {failed.value[write]} by process"
-        f" {failed.process[write]} failed for certain at {at(int(failed.end_ns[write]))}, yet"
+        f" {failed.process[write]} certainly failed at {at(int(failed.end_ns[write]))}, yet"
         f" process {readings.process[row]} read it"
         + (f" at offset {readings.offset[row]}" if readings.offset[row] != UNKNOWN else "")
         + f" at {at(int(readings.end_ns[row]))}",

@@ -23,7 +23,7 @@ def plan_of(folder: Path) -> Plan:
         raise Refused(f"{path}: the plan has no schedule, so there is nothing to repeat")
     if any(value == masking.MASK for part in (plan.broker, plan.producer, plan.consumer)
            for value in part.values()):  # fmt: skip
-        raise Refused(f"{path}: a secret was masked in it; run it from its plan file")
+        raise Refused(f"{path}: a secret in this plan was masked; run the original plan file")
     return plan
 
 

@@ -42,7 +42,7 @@ def check(plan: Plan) -> None:
     for entry in schedule:
         if entry.at_s >= plan.time_limit_s:
             raise Refused(
-                f"{_named(entry)} is to come at {entry.at_s:g} s,"
+                f"{_named(entry)} is scheduled at {entry.at_s:g} s,"
                 f" but --time-limit is {plan.time_limit_s:g} s"
             )
         refusal = faults[entry.fault].refusal(entry.targets, entry.options, environment)
@@ -61,10 +61,11 @@ def check_numbers(schedule: Sequence[ScheduledFault]) -> None:
             raise Refused(f"schedule: fault id {brief(entry.id)} is too large")
         if not (0 <= entry.at_s < math.inf and 0 <= entry.duration_s < math.inf):
             raise Refused(f"{_named(entry)} needs times of 0 or more")
-        for what, seconds in (("comes at", entry.at_s), ("lasts", entry.duration_s)):
+        for what, seconds in (("begins at", entry.at_s), ("lasts", entry.duration_s)):
             if seconds > TIME_LIMIT_MAX_S:
                 raise Refused(
-                    f"{_named(entry)} {what} {seconds:g} s; {TIME_LIMIT_MAX_S:,} s at most"
+                    f"{_named(entry)} {what} {seconds:g} s;"
+                    f" the maximum is {TIME_LIMIT_MAX_S:,} s"
                 )
 
 

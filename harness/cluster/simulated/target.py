@@ -11,7 +11,10 @@ from model.plan import Plan
 def _refuse(plan: Plan) -> str | None:
     client = plan.options["client"]
     if client == "librdkafka":
-        return f"options: client={client} cannot be simulated: it has threads; leave it to aiokafka"
+        return (
+            f"options: client={client} cannot be simulated, because librdkafka starts threads;"
+            " use aiokafka"
+        )
     return options.refusal(plan.options, simulated_cluster.LEAST)
 
 

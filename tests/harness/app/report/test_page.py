@@ -355,7 +355,7 @@ def test_a_finding_of_a_generation_names_it(tmp_path: Path) -> None:
     findings.write(tmp_path / "findings.parquet", [finding])
     (tmp_path / "verdict.json").write_bytes(b'{"valid": false, "anomalies": {"double-owner": 1}}')
     text = Parsed(render(tmp_path)).text
-    assert "key x-0 · generation 3" in text
+    assert "partition x-0 · generation 3" in text
     assert "offset" not in text[text.index("INVALID") :][:200]
 
 
@@ -366,7 +366,7 @@ def test_findings_of_earlier_versions_are_shown(tmp_path: Path) -> None:
     old = pq.read_table(tmp_path / "findings.parquet").drop_columns(["generation"])
     pq.write_table(old, tmp_path / "findings.parquet")
     (tmp_path / "verdict.json").write_bytes(b'{"valid": false, "anomalies": {"double-owner": 1}}')
-    assert "key x-0 · offset 3" in Parsed(render(tmp_path)).text
+    assert "partition x-0 · offset 3" in Parsed(render(tmp_path)).text
 
 
 @pytest.mark.slow
