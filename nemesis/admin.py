@@ -135,7 +135,7 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     if isinstance(options, ElectOptions):
         told = await _in_turn(cluster, nodes, options, rng)
-        how = "; then ".join(", ".join(led) or "nobody else leads" for led in told)
+        how = "; then ".join(", ".join(led) or "no leader changed" for led in told)
         return Applied(nodes, Effect(bool(told[0]), how))
     return await _move(cluster, nodes, options, rng)
 
@@ -147,7 +147,7 @@ async def heal(cluster: Administered, applied: Applied) -> Effect:
     because a broker is down: the partition then stays as it is, and nothing is broken by that.
     """
     if applied.undo is None:
-        return Effect(True, "there is nothing to be mended")
+        return Effect(True, "there is nothing to restore")
     moved: _Moved = applied.undo
     answers: Mapping[str, str] = {}
     left: dict[str, Replicas] = {}
@@ -169,7 +169,7 @@ async def heal(cluster: Administered, applied: Applied) -> Effect:
                     answers = await cluster.reassign(left)
                 await asyncio.sleep(LOOK_EVERY_S)
     stay = ", ".join(f"{key}: {answers.get(key, 'no answer')}" for key in left)
-    return Effect(all(key in answers for key in left), f"where they are stay {stay}")
+    return Effect(all(key in answers for key in left), f"not moved back: {stay}")
 
 
 class Shifted(NamedTuple):
@@ -250,7 +250,7 @@ async def elected(
     preferred: dict[str, NodeId] = {}
     while (waited_s := loop.time() - began_s) < WITHIN_S:
         if preferred and waited_s > 2 * CHOICE_S:
-            return [f"{key} is to be led by {node}" for key, node in preferred.items()]
+            return [f"{key} now prefers leader {node}" for key, node in preferred.items()]
         others = await eligible(cluster, options, rng)
         wishes: dict[str, NodeId] = {}
         for each in await _struck(cluster, options, rng):
@@ -303,7 +303,7 @@ async def _move(
             return Applied(nodes, Effect(True, how), _Moved(goals, options.end == "cancel"))
         await asyncio.sleep(LOOK_EVERY_S)
     said = ", ".join(f"{key}: {error}" for key, error in answers.items()) or "no answer"
-    return Applied(nodes, Effect(False, f"nothing moves: {said}"))
+    return Applied(nodes, Effect(False, f"no partition moves: {said}"))
 
 
 def _others(

@@ -43,7 +43,7 @@ async def apply(
     for node in nodes:
         flip = await cluster.flip_bit(node, options.key)
         if flip is None:
-            told.append(f"{node}: nothing is stored of {options.key}")
+            told.append(f"{node} stores nothing of partition {options.key}")
             continue
         damaged = await cluster.is_damaged(node, flip)
         state = "does not match" if damaged else "matches"
@@ -51,7 +51,7 @@ async def apply(
         if damaged:
             flips[node] = flip
     proved = bool(nodes) and len(flips) == len(nodes)
-    return Applied(nodes, Effect(proved, "; ".join(told) or "nobody was there"), flips)
+    return Applied(nodes, Effect(proved, "; ".join(told) or "there was no target"), flips)
 
 
 async def heal(cluster: Corruptible, applied: Applied) -> Effect:

@@ -95,7 +95,7 @@ async def apply(
     how = ", ".join(
         f"{node}: {each:+.3f} s{within}" for node, each in zip(nodes, moved, strict=True)
     )
-    return Applied(nodes, Effect(proved, how or "nobody was there"))
+    return Applied(nodes, Effect(proved, how or "there was no target"))
 
 
 async def heal(cluster: Timed, applied: Applied) -> Effect:

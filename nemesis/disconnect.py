@@ -79,9 +79,10 @@ async def measure(cluster: Disconnectable, applied: Applied) -> Effect:
     """Proved when each node is on no network and answers no probe that bypasses the proxies."""
     running: tuple[NodeId, ...] = applied.undo
     if not running:
-        return Effect(False, "nobody was up")
+        return Effect(False, "no target was running")
     off = await asyncio.gather(*map(cluster.is_disconnected, running))
-    how = f"{', '.join(running)}: {'on no network, silent' if all(off) else 'still reachable'}"
+    state = "disconnected, and answers no probe" if all(off) else "still reachable"
+    how = f"{', '.join(running)}: {state}"
     return Effect(all(off), how)
 
 
@@ -109,8 +110,8 @@ async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
     if off:
         return Effect(False, f"still without a network: {', '.join(off)}")
     if silent := await verification.silent(cluster, applied.targets):
-        return Effect(False, f"on a network again, but silent: {', '.join(silent)}")
-    return Effect(True, f"{', '.join(applied.targets) or 'nobody'} is on a network again")
+        return Effect(False, f"on a network again, but not answering: {', '.join(silent)}")
+    return Effect(True, f"{', '.join(applied.targets) or 'no node'} is on a network again")
 
 
 PACKAGE = Package(

@@ -50,7 +50,7 @@ async def apply(
             while not any(waiting):
                 await asyncio.sleep(LOOK_EVERY_S)
                 waiting = [await cluster.halted(node, point) for node in nodes]
-    how = f"{sum(waiting)} wait at {point} of {', '.join(nodes) or 'nobody'}"
+    how = f"{sum(waiting)} tasks wait at {point} of {', '.join(nodes) or 'no node'}"
     return Applied(nodes, Effect(any(waiting), how), point)
 
 
@@ -59,7 +59,7 @@ async def heal(cluster: Halting, applied: Applied) -> Effect:
     for node in applied.targets:
         await cluster.go_on(node, applied.undo)
     left = [node for node in applied.targets if await cluster.halted(node, applied.undo)]
-    return Effect(not left, f"{', '.join(left) or 'nobody'} waits at {applied.undo}")
+    return Effect(not left, f"{', '.join(left) or 'no node'} waits at {applied.undo}")
 
 
 def _unknown_point(options: PointOptions, targets: Any, environment: Environment) -> str | None:

@@ -77,7 +77,7 @@ async def apply(
         told.append([f"{key} by {wishes[key]}" for key in shifted.led])
     applied = partition.applied_cuts(nodes, lost)
     measured = await partition.measure(cluster, applied)
-    how = "; then ".join(", ".join(led) or "nobody else leads" for led in told)
+    how = "; then ".join(", ".join(led) or "no leader changed" for led in told)
     effect = Effect(bool(first) and measured.proved, f"{how}; {measured.how}")
     return Applied(nodes, effect, applied.undo)
 

@@ -41,7 +41,9 @@ async def apply(
     await asyncio.gather(*map(cluster.kill, running))
     left = [node for node in nodes if await cluster.is_running(node)]
     if left or not running:
-        return Applied(nodes, Effect(False, f"still up: {left}" if left else "nobody was up"))
+        return Applied(
+            nodes, Effect(False, f"still up: {left}" if left else "no target was running")
+        )
     how = f"{', '.join(running)}: the process is gone, its port refuses connections"
     return Applied(nodes, Effect(True, how))
 
@@ -51,7 +53,7 @@ async def heal(cluster: Killable, applied: Applied) -> Effect:
     down = [node for node in applied.targets if not await cluster.is_running(node)]
     await asyncio.gather(*map(cluster.start_node, down))
     left = [node for node in down if not await cluster.is_running(node)]
-    return Effect(not left, f"{', '.join(down) or 'nobody'} was started")
+    return Effect(not left, f"{', '.join(down) or 'no node'} was started")
 
 
 PACKAGE = Package(

@@ -61,10 +61,10 @@ REPLACED_SHARE = 0.3
 REPLACED_S = 2.0
 """How long it may take to replace a controller and for the next one to send its requests."""
 _DONE: Mapping[Interception, str] = {
-    "hold-request": "the request is kept",
-    "hold-response": "the answer is kept",
-    "drop-response": "the answer is lost",
-    "corrupt-request": "one bit of the request is turned over",
+    "hold-request": "the request is held",
+    "hold-response": "the response is held",
+    "drop-response": "the response is dropped",
+    "corrupt-request": "one bit of the request is flipped",
 }
 CATCH_S = 3.0
 """How long a fault waits for a message at its targets, and then again at any broker."""
@@ -196,7 +196,7 @@ async def apply(
 async def heal(cluster: Intercepted, applied: Applied) -> Effect:
     """Deliver the held message; proved when no message is held any more."""
     if applied.undo is None:
-        return Effect(True, "nothing was caught")
+        return Effect(True, "no message was intercepted")
     number, replace_controller = applied.undo
     held = await cluster.is_held(number)
     if replace_controller and held:
@@ -205,7 +205,9 @@ async def heal(cluster: Intercepted, applied: Applied) -> Effect:
             await asyncio.sleep(REPLACED_S)
     await cluster.release(number)
     still = await cluster.is_held(number)
-    return Effect(not still, "kept still" if still else "let go" if held else "nothing was kept")
+    return Effect(
+        not still, "still held" if still else "released" if held else "no message was held"
+    )
 
 
 def _interception(fault: str, part: Literal["request", "response"]) -> Interception:

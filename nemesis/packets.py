@@ -60,7 +60,7 @@ async def measure(cluster: Leaky, applied: Applied) -> Effect:
     """Proved when the rule of every target has counted packets that it dropped."""
     running: tuple[NodeId, ...] = applied.undo
     if not running:
-        return Effect(False, "nobody was up")
+        return Effect(False, "no target was running")
 
     async def counted() -> list[int | None]:
         # If there is no other traffic, these probes are the packets of which some are dropped.
@@ -96,8 +96,8 @@ async def heal(cluster: Leaky, applied: Applied) -> Effect:
     if left:
         return Effect(False, f"the rule is still there: {', '.join(left)}")
     if silent := await verification.silent(cluster, applied.targets):
-        return Effect(False, f"the rule is gone, but silent: {', '.join(silent)}")
-    return Effect(True, f"{', '.join(applied.targets) or 'nobody'}: the rule is gone")
+        return Effect(False, f"the rule is gone, but not answering: {', '.join(silent)}")
+    return Effect(True, f"{', '.join(applied.targets) or 'no node'}: the rule is gone")
 
 
 PACKAGE = Package(

@@ -294,7 +294,7 @@ async def _is_cut(cluster: Cuttable, cut: Cut) -> bool | None:
 
 
 def _kept(hidden: Sequence[Cut]) -> str:
-    return f", other faults keep {len(hidden)} from it" if hidden else ""
+    return f", {len(hidden)} are hidden by other faults" if hidden else ""
 
 
 def _text(links: Iterable[Cut], arrow: str = "→") -> str:

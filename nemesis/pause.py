@@ -48,7 +48,7 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     nodes = tuple([node for node in nodes if await cluster.is_running(node)])
     if not nodes:
-        return Applied((), Effect(False, "nobody was up"))
+        return Applied((), Effect(False, "no target was running"))
     await asyncio.gather(*map(cluster.pause, nodes))
     stopped = await _all(cluster, nodes, paused=True)
     how = f"{', '.join(nodes)}: the process is {'stopped' if stopped else 'not stopped'}"

@@ -108,12 +108,14 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     if options.spare:
         if len(nodes) > 1:
-            raise ValueError(f"one machine at a time, not {', '.join(nodes)}; or spare = false")
+            raise ValueError(
+                f"only one machine may lose power, not {', '.join(nodes)}, unless spare = false"
+            )
         if not await _within(WHOLE_WITHIN_S, cluster.is_whole):
-            return Applied((), Effect(False, "not every replica was in sync: nobody was struck"))
+            return Applied((), Effect(False, "a replica was out of sync, so no power was cut"))
         nodes = await _spared(cluster, nodes, rng)
     if not nodes:
-        return Applied((), Effect(False, "everybody is the only one in sync of something"))
+        return Applied((), Effect(False, "every target is the only in-sync replica of a partition"))
     spared = None
     if options.spare:
         [node] = nodes
@@ -140,7 +142,7 @@ async def heal(cluster: Powered, applied: Applied) -> Effect:
     await asyncio.gather(*map(cluster.start_node, down))
     if left := [node for node in applied.targets if not await cluster.is_running(node)]:
         return Effect(False, f"{', '.join(left)} does not run")
-    how = f"{', '.join(applied.targets) or 'nobody'} has power and runs"
+    how = f"{', '.join(applied.targets) or 'no node'} has power and runs"
     if spared is None or applied.kept_down:
         return Effect(True, how)
 

@@ -99,7 +99,7 @@ async def apply(
     nodes = await aim.resolve(cluster, targets, rng)
     running = [node for node in nodes if await cluster.is_running(node)]
     if not running:
-        return Applied(nodes, Effect(False, "nobody was up"))
+        return Applied(nodes, Effect(False, "no target was running"))
     if isinstance(options, CpuOptions):
         limited = await asyncio.gather(
             *(_limit_cpu(cluster, node, options.cpus) for node in running)
@@ -218,6 +218,8 @@ PACKAGE = Package(
     draw=draw,
     apply=apply,
     heal=heal,
-    cleanups=(Cleanup("the resource limits", node=lambda cluster, node: cluster.lift_limits(node)),),
+    cleanups=(
+        Cleanup("the resource limits", node=lambda cluster, node: cluster.lift_limits(node)),
+    ),
     weight=0.5,
 )

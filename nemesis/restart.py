@@ -51,7 +51,7 @@ async def apply(
             await cluster.recover(WHOLE_TIMEOUT_S)
     clean = bool(statuses) and not any(statuses.values())
     how = ", ".join(f"{node}: exit status {status}" for node, status in statuses.items())
-    return Applied(nodes, Effect(clean, how or "nobody was up"))
+    return Applied(nodes, Effect(clean, how or "no target was running"))
 
 
 async def heal(cluster: Restartable, applied: Applied) -> Effect:
@@ -60,7 +60,7 @@ async def heal(cluster: Restartable, applied: Applied) -> Effect:
     for node in down:
         await cluster.start_node(node)
     left = [node for node in down if not await cluster.is_running(node)]
-    return Effect(not left, f"{', '.join(down) or 'nobody'} was started")
+    return Effect(not left, f"{', '.join(down) or 'no node'} was started")
 
 
 PACKAGE = Package(

@@ -87,7 +87,7 @@ class Nemesis:
 
     async def _apply(self, op: Op, acted: Callable[[], None]) -> tuple[Any, Effect]:
         if op.f not in self._by_name:
-            raise ValueError(f"no package here has a fault called {op.f}")
+            raise ValueError(f"no package has the fault {op.f}")
         package, fault = self._by_name[op.f]
         options = package.typed(op.f, op.value.get("options") or {})
         strike = package.strike or package.apply
@@ -102,7 +102,7 @@ class Nemesis:
     ) -> tuple[Any, Effect]:
         """Measure the effect of an active fault."""
         if number not in self._active:
-            return targets, Effect(False, "not broken")
+            return targets, Effect(False, "the fault is not active")
         package, _, applied = self._active[number]
         effect = applied.effect
         acted()
@@ -114,7 +114,7 @@ class Nemesis:
         self, number: int, targets: Any, acted: Callable[[], None]
     ) -> tuple[Any, Effect]:
         if number not in self._active:
-            return targets, Effect(False, "not broken")
+            return targets, Effect(False, "the fault is not active")
         package, fault, applied = self._active[number]
         kept = self._kept(number, fault.state)
         mine = dataclasses.replace(

@@ -60,10 +60,10 @@ async def apply(
     proved = bool(nodes) and len(over) == len(nodes) and not left
     how = ", ".join(
         f"{node}: the session of registration {before[node]} is "
-        f"{'over' if node in over and node not in left else 'as it was'}"
+        f"{'over' if node in over and node not in left else 'unchanged'}"
         for node in nodes
     )
-    return Applied(nodes, Effect(proved, how or "nobody was there"), before)
+    return Applied(nodes, Effect(proved, how or "there was no target"), before)
 
 
 async def heal(cluster: Expirable, applied: Applied) -> Effect:
@@ -72,8 +72,8 @@ async def heal(cluster: Expirable, applied: Applied) -> Effect:
     standing = {node: old for node, old in before.items() if await aim.stands(cluster, node)}
     missing = await _until_registered(cluster, standing, RETURN_S)
     if missing:
-        return Effect(False, f"not registered anew: {', '.join(missing)}")
-    return Effect(True, f"registered anew: {', '.join(before) or 'nobody'}")
+        return Effect(False, f"not registered again: {', '.join(missing)}")
+    return Effect(True, f"registered again: {', '.join(before) or 'no node'}")
 
 
 async def _until_registered(

@@ -62,7 +62,7 @@ async def apply(
         f"{node}: an operation takes {was * 1000:.3f} ms, then {took * 1000:.3f} ms"
         for node, was, took in zip(nodes, before, now, strict=True)
     )
-    return Applied(nodes, Effect(proved, how or "nobody was there"), seconds)
+    return Applied(nodes, Effect(proved, how or "there was no target"), seconds)
 
 
 async def _at_best_s(cluster: Sluggish, node: NodeId, enough_s: float) -> float:

@@ -64,8 +64,7 @@ def check_numbers(schedule: Sequence[ScheduledFault]) -> None:
         for what, seconds in (("begins at", entry.at_s), ("lasts", entry.duration_s)):
             if seconds > TIME_LIMIT_MAX_S:
                 raise Refused(
-                    f"{_named(entry)} {what} {seconds:g} s;"
-                    f" the maximum is {TIME_LIMIT_MAX_S:,} s"
+                    f"{_named(entry)} {what} {seconds:g} s; the maximum is {TIME_LIMIT_MAX_S:,} s"
                 )
 
 

@@ -296,7 +296,7 @@ class Nodes(abc.ABC):
 
         async def answers() -> bool:
             if not await node.is_up():
-                raise NodeError(f"{name} ended at its start: {await node.last_line()}")
+                raise NodeError(f"{name} exited while it started: {await node.last_line()}")
             return await self._answers(name)
 
         with contextlib.suppress(TimeoutError):

@@ -94,11 +94,11 @@ async def test_what_is_refused_stays(cluster: FakeCluster, rng: random.Random) -
     healed = await admin.heal(cluster, applied)
     assert (healed.proved, healed.how) == (
         True,
-        "where they are stay x-0: INVALID_REPLICA_ASSIGNMENT",
+        "not moved back: x-0: INVALID_REPLICA_ASSIGNMENT",
     )
     cluster.controls = None
     healed = await admin.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (False, "where they are stay x-0: no answer")
+    assert (healed.proved, healed.how) == (False, "not moved back: x-0: no answer")
 
 
 async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
@@ -107,11 +107,11 @@ async def test_nothing_moves(cluster: FakeCluster, rng: random.Random) -> None:
     applied = await apply(admin, cluster, "reassign", ["broker-1"], {"keys": ["x-0"]}, rng)
     assert (applied.effect.proved, applied.effect.how) == (
         False,
-        "nothing moves: x-0: NOT_CONTROLLER",
+        "no partition moves: x-0: NOT_CONTROLLER",
     )
     assert (await admin.heal(cluster, applied)).proved
     applied = await apply(admin, cluster, "elect-leaders", ["broker-2"], {"keys": ["x-0"]}, rng)
-    assert (applied.effect.proved, applied.effect.how) == (False, "nobody else leads")
+    assert (applied.effect.proved, applied.effect.how) == (False, "no leader changed")
     with pytest.raises(ValueError, match="end = never"):
         await apply(admin, cluster, "reassign", ["broker-1"], {"end": "never"}, rng)
 
@@ -144,7 +144,7 @@ async def test_without_anybody_in_sync_somebody_is_preferred(
     cluster.place("x-0", 1, 2, 3, isr=(1,))
     applied = await apply(admin, cluster, "elect-leaders", ["broker-3"], {"keys": ["x-0"]}, rng)
     assert applied.effect.proved
-    assert applied.effect.how.startswith("x-0 is to be led by broker-")
+    assert applied.effect.how.startswith("x-0 now prefers leader broker-")
     assert cluster.placed["x-0"].leader == "broker-1"
 
 

@@ -21,7 +21,10 @@ async def test_damaged_and_whole_again(cluster: FakeCluster, rng: random.Random)
 
 @pytest.mark.parametrize(
     ("stores", "how"),
-    [(False, "nothing is stored of x-0"), (True, "x-0/0.log at 70, the batch matches its CRC")],
+    [
+        (False, "stores nothing of partition x-0"),
+        (True, "x-0/0.log at 70, the batch matches its CRC"),
+    ],
 )
 async def test_without_effect_it_is_not_proved(
     cluster: FakeCluster, rng: random.Random, stores: bool, how: str

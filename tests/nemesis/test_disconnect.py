@@ -36,7 +36,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     assert (applied.effect.proved, applied.effect.how) == (False, "broker-1: still reachable")
     cluster.down = set(cluster.brokers)
     applied = await apply(disconnect, cluster, "disconnect", ["broker-1"], {}, rng)
-    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+    assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
 
 
 async def test_who_answers_no_more_is_not_healed(
@@ -58,7 +58,10 @@ async def test_who_answers_no_more_is_not_healed(
 
     monkeypatch.setattr(cluster, "is_cut", silent)
     healed = await disconnect.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (False, "on a network again, but silent: broker-1")
+    assert (healed.proved, healed.how) == (
+        False,
+        "on a network again, but not answering: broker-1",
+    )
 
 
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:

@@ -62,7 +62,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     assert not applied.effect.proved
     cluster.down = set(cluster.brokers)
     applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
-    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+    assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
     assert (await disk.heal(cluster, applied)).proved
     assert cluster.down == set(cluster.brokers), "it struck nobody, so it starts nobody"
 

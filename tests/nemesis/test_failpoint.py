@@ -13,9 +13,9 @@ async def test_held_until_it_heals(cluster: FakeCluster, rng: random.Random) -> 
     cluster.comers = {"broker-3"}
     applied = await apply(failpoint, cluster, "at-point", "leader:x-0", ISR, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
-    assert applied.effect.how == "1 wait at isr.before-zk-write of broker-3"
+    assert applied.effect.how == "1 tasks wait at isr.before-zk-write of broker-3"
     healed = await failpoint.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (True, "nobody waits at isr.before-zk-write")
+    assert (healed.proved, healed.how) == (True, "no node waits at isr.before-zk-write")
     assert cluster.halts == set()
 
 
@@ -24,7 +24,7 @@ async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.
     applied = await apply(failpoint, cluster, "at-point", ["broker-1"], ISR, rng)
     assert (applied.effect.proved, applied.effect.how) == (
         False,
-        "0 wait at isr.before-zk-write of broker-1",
+        "0 tasks wait at isr.before-zk-write of broker-1",
     )
 
 

@@ -18,7 +18,7 @@ PRODUCE = {"api": "Produce", "from": "clients"}
 
 @pytest.mark.parametrize(
     ("part", "noun"),
-    [({}, "request"), ({"part": "request"}, "request"), ({"part": "response"}, "answer")],
+    [({}, "request"), ({"part": "request"}, "request"), ({"part": "response"}, "response")],
 )
 async def test_kept_and_let_go(
     cluster: FakeCluster, rng: random.Random, part: dict[str, str], noun: str
@@ -27,11 +27,11 @@ async def test_kept_and_let_go(
     cluster.traffic = {("clients", "broker-3")}
     applied = await apply(messages, cluster, "hold-request", "leader:x-0", PRODUCE | part, rng)
     assert (applied.targets, applied.effect.proved) == (("broker-3",), True)
-    assert applied.effect.how == f"Produce of clients to broker-3: the {noun} is kept"
+    assert applied.effect.how == f"Produce of clients to broker-3: the {noun} is held"
     assert cluster.held == {0}
     healed = await messages.heal(cluster, applied)
-    assert (healed.proved, healed.how, cluster.held) == (True, "let go", set())
-    assert (await messages.heal(cluster, applied)).how == "nothing was kept"
+    assert (healed.proved, healed.how, cluster.held) == (True, "released", set())
+    assert (await messages.heal(cluster, applied)).how == "no message was held"
 
 
 async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
@@ -39,7 +39,7 @@ async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
     cluster.traffic = {("broker-2", "broker-1")}
     options = {"api": "Fetch", "from": "brokers"}
     applied = await apply(messages, cluster, "drop-response", ["broker-1"], options, rng)
-    assert applied.effect.how == "Fetch of broker-2 to broker-1: the answer is lost"
+    assert applied.effect.how == "Fetch of broker-2 to broker-1: the response is dropped"
     assert cluster.log == ["drop-response Fetch broker-2>broker-1 broker-3>broker-1"]
     assert (await messages.heal(cluster, applied)).proved
 
@@ -48,10 +48,7 @@ async def test_corrupted(cluster: FakeCluster, rng: random.Random) -> None:
     """One request is corrupted for good."""
     cluster.traffic = {("clients", "broker-1")}
     applied = await apply(messages, cluster, "corrupt-request", ["broker-1"], PRODUCE, rng)
-    assert (
-        applied.effect.how
-        == "Produce of clients to broker-1: one bit of the request is turned over"
-    )
+    assert applied.effect.how == "Produce of clients to broker-1: one bit of the request is flipped"
     assert (await messages.heal(cluster, applied)).proved
 
 
@@ -73,7 +70,7 @@ async def test_a_controller_is_given_something_to_say(
     options = {"api": "LeaderAndIsr", "from": "controller", "stir": True}
     before = dict(cluster.registered)
     applied = await apply(messages, cluster, "hold-request", ["broker-3"], options, rng)
-    assert applied.effect.how == "LeaderAndIsr of broker-1 to broker-3: the request is kept"
+    assert applied.effect.how == "LeaderAndIsr of broker-1 to broker-3: the request is held"
     changed = {node for node, number in cluster.registered.items() if number != before.get(node)}
     assert changed == {"broker-2"}
 
@@ -119,11 +116,11 @@ async def test_an_order_of_a_controller_that_was_replaced(
     applied = await apply(messages, cluster, "hold-request", ["broker-3"], options, rng)
     assert cluster.registered == before
     healed = await messages.heal(cluster, applied)
-    assert (healed.how, cluster.held) == ("let go", set())
+    assert (healed.how, cluster.held) == ("released", set())
     after = dict(cluster.registered)
     changed = {node for node, number in after.items() if number != before.get(node)}
     assert changed == {"broker-1"}
-    assert (await messages.heal(cluster, applied)).how == "nothing was kept"
+    assert (await messages.heal(cluster, applied)).how == "no message was held"
     assert cluster.registered == after
 
 
@@ -131,7 +128,7 @@ async def test_any_broker_will_do(cluster: FakeCluster, rng: random.Random) -> N
     """If no message comes to the target, one message to another broker is held."""
     cluster.traffic = {("clients", "broker-2")}
     applied = await apply(messages, cluster, "hold-request", ["broker-1"], PRODUCE, rng)
-    assert applied.effect.how == "Produce of clients to broker-2: the request is kept"
+    assert applied.effect.how == "Produce of clients to broker-2: the request is held"
     assert cluster.held == {1}
 
 
@@ -140,7 +137,7 @@ async def test_what_does_not_come_is_replaced(cluster: FakeCluster, rng: random.
     cluster.traffic = {("clients", "broker-2")}
     options = {"api": "Fetch", "from": "clients", "or": ["Produce", "Metadata"]}
     applied = await apply(messages, cluster, "drop-response", ["broker-1"], options, rng)
-    assert applied.effect.how == "Metadata of clients to broker-2: the answer is lost"
+    assert applied.effect.how == "Metadata of clients to broker-2: the response is dropped"
     first, second = cluster.log
     assert first == "drop-response Fetch clients>broker-1"
     assert second.startswith("drop-response Fetch,Produce,Metadata clients>broker-1 clients>")
@@ -154,7 +151,7 @@ async def test_followers_of_nobody_do_not_fetch(cluster: FakeCluster, rng: rando
     cluster.traffic = {("clients", "broker-2")}
     options = {"api": "Fetch", "from": "brokers", "or": ["Metadata"]}
     applied = await apply(messages, cluster, "drop-response", ["broker-1"], options, rng)
-    assert applied.effect.how == "Metadata of clients to broker-2: the answer is lost"
+    assert applied.effect.how == "Metadata of clients to broker-2: the response is dropped"
     assert len(cluster.log) == 3
 
 
@@ -162,7 +159,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     """Without a message there is no proof, and nothing to heal."""
     applied = await apply(messages, cluster, "hold-request", ["broker-1"], PRODUCE, rng)
     assert (applied.effect.proved, applied.effect.how) == (False, "no Produce came")
-    assert (await messages.heal(cluster, applied)).how == "nothing was caught"
+    assert (await messages.heal(cluster, applied)).how == "no message was intercepted"
 
 
 @given(seed=st.integers(0), brokers=st.integers(1, 3))

@@ -74,7 +74,7 @@ async def test_without_effect_it_is_not_proved(
     assert (applied.effect.proved, applied.effect.how) == (False, "broker-2: no rule")
     cluster.down = set(cluster.brokers)
     applied = await apply(packets, cluster, "drop-packets", ["broker-3"], OPTIONS, rng)
-    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+    assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
 
 
 async def test_a_rule_that_stays_is_not_healed(
@@ -92,7 +92,10 @@ async def test_a_rule_that_stays_is_not_healed(
     assert (healed.proved, healed.how) == (False, "the rule is still there: broker-1")
     cluster.dumb = {"broker-1"}
     healed = await packets.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (False, "the rule is gone, but silent: broker-1")
+    assert (healed.proved, healed.how) == (
+        False,
+        "the rule is gone, but not answering: broker-1",
+    )
 
 
 async def test_healed_whatever_became_of_the_node(cluster: FakeCluster, rng: random.Random) -> None:

@@ -136,7 +136,7 @@ async def test_a_mend_leaves_the_cut_of_another(
         healed = await partition.heal(cluster, one)
         assert healed.proved
         assert healed.how.startswith("0 of ")
-        assert "other faults keep" in healed.how
+        assert "hidden by other faults" in healed.how
     assert not cluster.probes
     assert set((+getattr(cluster, broken)).values()) == {1}
     healed = await partition.heal(cluster, other)

@@ -65,7 +65,7 @@ async def test_the_only_one_in_sync_is_spared(cluster: FakeCluster, rng: random.
 async def test_several_only_when_nobody_is_spared(cluster: FakeCluster, rng: random.Random) -> None:
     """Several machines lose power only with ``spare = false``."""
     both = ["broker-1", "broker-2"]
-    with pytest.raises(ValueError, match="one machine at a time, not broker-1, broker-2"):
+    with pytest.raises(ValueError, match="only one machine may lose power, not broker-1, broker-2"):
         await apply(power, cluster, "power-loss", both, {}, rng)
     assert cluster.unpowered == set()
     cluster.whole = False

@@ -28,7 +28,7 @@ async def test_kill_without_effect_is_not_proved(cluster: FakeCluster, rng: rand
     assert (applied.effect.proved, applied.effect.how) == (False, "still up: ['broker-1']")
     cluster.down = set(cluster.brokers)
     applied = await apply(kill, cluster, "kill", ["broker-1"], {}, rng)
-    assert (applied.effect.proved, applied.effect.how) == (False, "nobody was up")
+    assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
 
 
 async def test_pause_and_resume(cluster: FakeCluster, rng: random.Random) -> None:

@@ -18,7 +18,7 @@ async def test_over_and_registered_anew(cluster: FakeCluster, rng: random.Random
     assert (applied.targets, applied.effect.proved) == (("broker-1",), True)
     assert applied.effect.how == "broker-1: the session of registration 1 is over"
     healed = await session_expiry.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (True, "registered anew: broker-1")
+    assert (healed.proved, healed.how) == (True, "registered again: broker-1")
     assert cluster.log == []
 
 
@@ -27,7 +27,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     cluster.rooted = True
     applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert not applied.effect.proved
-    assert applied.effect.how == "broker-1: the session of registration 1 is as it was"
+    assert applied.effect.how == "broker-1: the session of registration 1 is unchanged"
     cluster.rooted, cluster.registered["broker-1"] = False, None
     applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert not applied.effect.proved
@@ -72,7 +72,7 @@ async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Ra
     applied = await apply(session_expiry, cluster, "expire-session", ["broker-1"], {}, rng)
     assert applied.effect.proved
     healed = await session_expiry.heal(cluster, applied)
-    assert (healed.proved, healed.how) == (False, "not registered anew: broker-1")
+    assert (healed.proved, healed.how) == (False, "not registered again: broker-1")
     cluster.down = {"broker-1"}
     assert (await session_expiry.heal(cluster, applied)).proved
 

@@ -67,13 +67,13 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
         (
             "messages",
             fault("hold-request", "leader:topic0-0", api="Fetch", part="response"),
-            "the answer is kept",
+            "the response is held",
         ),
         ("messages", fault("drop-response", "leader:topic0-0", api="Produce"), "answer is lost"),
         (
             "messages",
             fault("corrupt-request", "leader:topic0-0", 0.0, api="Produce"),
-            "one bit of the request is turned over",
+            "one bit of the request is flipped",
         ),
         ("clock", fault("clock-jump", "leader:topic0-0", seconds=-1800), "-1800.000 s"),
         ("admin", fault("elect-leaders", ["broker-2"], 0.0, times=3, gap_s=0.1), "by broker-2"),

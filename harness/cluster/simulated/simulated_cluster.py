@@ -406,7 +406,7 @@ class Simulated(HostFaultsCluster):
         ends = {one, other}
         found = [link for link in links.between(self.brokers, ()) if {*link[:2]} == ends]
         if not found:
-            raise ClusterError(f"nothing connects {one} and {other}")
+            raise ClusterError(f"there is no link between {one} and {other}")
         return found
 
     async def _is_cut(self, link: LinkSpec) -> bool | None:

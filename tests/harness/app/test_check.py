@@ -198,7 +198,9 @@ def test_the_terminal_names_a_generation() -> None:
     """The place of a finding about a generation is the generation, and not an offset."""
     verdict = Verdict(valid=False, anomalies={"double-owner": 1})
     found = Finding(anomaly="double-owner", key="x-0", group="g", generation=3, why="both had it")
-    assert reasons(verdict, [found]) == ["double-owner 1 · partition x-0, generation 3: both had it"]
+    assert reasons(verdict, [found]) == [
+        "double-owner 1 · partition x-0, generation 3: both had it"
+    ]
 
 
 def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> None:

@@ -312,7 +312,7 @@ async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, fake_view:
             return [sys.executable, "-c", "import sys; sys.exit('bad setting')"]
 
     cluster = cluster_of(tmp_path, fake_view, commands=Dying())
-    with pytest.raises(ClusterError, match=r"broker-. ended at its start: bad setting"):
+    with pytest.raises(ClusterError, match=r"broker-. exited while it started: bad setting"):
         await cluster.start()
     assert list((tmp_path / "state").iterdir()) == []
     with pytest.raises(NodeError):

@@ -185,7 +185,9 @@ def test_settings_that_cannot_be_obeyed_are_told(lab: Lab) -> None:
     async def work(cluster: Simulated) -> None:
         raise AssertionError("it has started")
 
-    with pytest.raises(ClusterError, match=r"broker-1 ended at its start: .*faultline\.no\.such"):
+    with pytest.raises(
+        ClusterError, match=r"broker-1 exited while it started: .*faultline\.no\.such"
+    ):
         lab(work, broker={"faultline.no.such": "1"})
 
 
