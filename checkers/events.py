@@ -136,7 +136,7 @@ class EventColumns:
                         else:
                             op_offset.append(UNKNOWN)
                         if type(sent) is not int:
-                            refuse("a value of a record is a whole number")
+                            refuse("the value of a record must be a whole number")
                         op.append(_SEND)
                         op_key.append(keys[key])
                         op_value.append(sent)
@@ -147,7 +147,7 @@ class EventColumns:
                 if event.process == NEMESIS:
                     self._add_detail(value)
                 elif event.f in vocabulary.WITH_MICRO_OPERATIONS:
-                    refuse("a value is a list of micro-operations")
+                    refuse("a value must be a list of micro-operations")
                 else:
                     self.fields += _names(value)
             op_end.append(len(op))
@@ -169,7 +169,7 @@ class EventColumns:
         self.fields += _names(micro_op)
         if type(micro_op) is str:
             if f not in vocabulary.NAMES_KEYS:
-                refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} name keys alone")
+                refuse(f"only {' and '.join(vocabulary.NAMES_KEYS)} have keys without values")
             self._add_other(ASSIGN, micro_op)
         elif micro_op[0] not in vocabulary.MICRO_OPERATIONS:
             self._add_other(micro_op[0])
@@ -195,9 +195,9 @@ class EventColumns:
             values = [value for _, value in records]
             # In a column of offsets, a negative one looks like one that was not stated.
             if min(offsets, default=0) < 0 and any(o is not None and o < 0 for o, _ in records):
-                refuse("a record has no offset below 0")
+                refuse("the offset of a record must not be negative")
             if bool in map(type, values) or bool in map(type, offsets):
-                refuse("true and false are no numbers")
+                refuse("true and false are not numbers")
             self.record_key.extend([self.keys[key]] * len(records))
             self.record_offset.extend(offsets)
             self.record_value.extend(values)

@@ -175,7 +175,7 @@ def _rebalances(log: Any) -> Iterator[list[Any]]:
     """Yield the rebalances that happened during an operation, as far as they name partitions."""
     for change in log or ():
         if not isinstance(change, dict) or not isinstance(change.get("keys") or [], list):
-            raise BadHistory(f"{change!r} is no entry of a rebalance log")
+            raise BadHistory(f"{change!r} is not an entry of a rebalance log")
         keys = [str(key) for key in change.get("keys") or ()]
         if change.get("type") == "assigned":
             yield ["assigned", GROUP, None, dict.fromkeys(keys)]

@@ -123,7 +123,7 @@ def _add_lines(columns: EventColumns, lines: bytes) -> None:
     that."""
     events = _EVENTS.decode(b"[" + lines.replace(b"\n", b",") + b"]")
     if not lines.count(b"\n") == lines.count(b"}\n{") == len(events) - 1:
-        refuse("a line is not one event")
+        refuse("a line must have exactly one event")
     before = columns.fields
     columns.add(events)
     # A decoder silently takes the last of two fields of one name. Fields are counted in the text,

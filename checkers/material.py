@@ -85,7 +85,7 @@ MATERIAL: dict[str, Material] = {
         "records sent after the last fault was healed",
         lambda given: given.after_healing(given.tables.sends),
     ),
-    "commits": Material("committed offsets asked for", lambda given: given.steps(FETCH)),
+    "commits": Material("committed offsets fetched", lambda given: given.steps(FETCH)),
     "compacted": Material("records read of compacted topics", lambda given: given.of_compacted),
     "crashes": Material("nodes watched", lambda given: given.nodes or len(given.tables.crashes)),
     "cycles": _TRANSACTIONS,
@@ -125,7 +125,7 @@ MATERIAL: dict[str, Material] = {
         "transactions with unknown outcome",
         lambda given: given.transactions(given.tables.sends.outcome == INFO),
     ),
-    "watermarks": Material("log ends asked for", lambda given: given.steps(START, HIGH, STABLE)),
+    "watermarks": Material("log ends requested", lambda given: given.steps(START, HIGH, STABLE)),
 }  # fmt: skip
 """The material of each checker, by its name in ``verdict.json``."""
 

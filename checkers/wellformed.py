@@ -97,7 +97,9 @@ def _processes(events: _Events) -> Iterator[Broken]:
 
 
 def _types(events: _Events) -> Iterator[Broken]:
-    yield from _first(events.type < 0, lambda row: f"the type is none of {', '.join(pieces.TYPES)}")
+    yield from _first(
+        events.type < 0, lambda row: f"the type must be one of {', '.join(pieces.TYPES)}"
+    )
 
 
 def _operations(events: _Events) -> Iterator[Broken]:
@@ -202,8 +204,8 @@ def _details(events: _Events) -> Iterator[Broken]:
     yield from _first(
         has_none & np.asarray(detail.is_valid()),
         lambda row: (
-            f"{events.f_names[events.f[row]]} has a detail, and only the nemesis,"
-            f" {', '.join(micro_ops.SETUP)} have one"
+            f"{events.f_names[events.f[row]]} has a detail, which only the nemesis and "
+            f"{', '.join(micro_ops.SETUP)} may have"
         ),
     )
     for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():

@@ -125,7 +125,7 @@ def _append_all(
         if error:
             results[tp] = AppendResult(error=error)
         else:
-            assert isinstance(records, memoryview), "records are decoded as a view"
+            assert isinstance(records, memoryview), "records are decoded as a memoryview"
             results[tp] = _append(context, request, tp, records, guards.get(tp))
     return results
 

@@ -25,7 +25,9 @@ class GroupSettings:
         "How long the first rebalance of an empty group waits for more members.",
         low=0,
     )
-    group_max_size: int = key("group.max.size", INT32_MAX, "Members that a group may have.", low=1)
+    group_max_size: int = key(
+        "group.max.size", INT32_MAX, "Maximum number of members of a group.", low=1
+    )
     offsets_topic_num_partitions: int = key(
         "offsets.topic.num.partitions", 50, "Number of partitions of __consumer_offsets.", low=1
     )
@@ -48,7 +50,7 @@ class GroupSettings:
     offsets_retention_check_interval_ms: int = key(
         "offsets.retention.check.interval.ms",
         600_000,
-        "How often committed offsets are checked for expiry.",
+        "How often offsets are checked for expiry.",
         low=1,
         kind=Kind.LONG,
     )
@@ -77,7 +79,7 @@ class TransactionSettings:
     transaction_state_log_replication_factor: int = key(
         "transaction.state.log.replication.factor",
         3,
-        "Replication factor of __consumer_offsets; if not set, fewer live brokers are enough.",
+        "Replication factor of __transaction_state; if not set, fewer live brokers are enough.",
         low=1,
         kind=Kind.SHORT,
     )

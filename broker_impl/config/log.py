@@ -65,7 +65,7 @@ class LogSettings:
         one_of=("delete", "compact"),
         topic="cleanup.policy",
     )
-    log_cleaner_enable: bool = key("log.cleaner.enable", True, "Compacted logs are compacted.")
+    log_cleaner_enable: bool = key("log.cleaner.enable", True, "Whether the log cleaner runs.")
     log_cleaner_backoff_ms: int = key(
         "log.cleaner.backoff.ms",
         15_000,

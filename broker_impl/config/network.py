@@ -11,7 +11,9 @@ class IdentitySettings:
     """The broker's id, and the addresses of its listeners, its data and ZooKeeper."""
 
     broker_id: int = key("broker.id", -1, "The id of this broker.", low=-1)
-    broker_rack: str = key("broker.rack", "", "The rack that replicas are spread over.")
+    broker_rack: str = key(
+        "broker.rack", "", "The rack of this broker; replicas are spread over racks."
+    )
     listeners: tuple[str, ...] = key(
         "listeners", ("PLAINTEXT://:9092",), "NAME://host:port, …; port 0 selects a free port."
     )
@@ -26,7 +28,7 @@ class IdentitySettings:
     inter_broker_listener_name: str = key(
         "inter.broker.listener.name", "", "The listener that brokers use; default: the first one."
     )
-    log_dirs: str = key("log.dirs", "/tmp/kafka-logs", "The one data directory.")
+    log_dirs: str = key("log.dirs", "/tmp/kafka-logs", "The data directory.")
     zookeeper_connect: str = key(
         "zookeeper.connect", "", "The ZooKeeper servers: host:port,host:port/chroot."
     )
@@ -43,10 +45,13 @@ class ConnectionSettings:
     """Limits of connections and of requests."""
 
     max_connections: int = key(
-        "max.connections", INT32_MAX, "Connections over all listeners.", low=0
+        "max.connections", INT32_MAX, "Maximum number of connections over all listeners.", low=0
     )
     max_connections_per_ip: int = key(
-        "max.connections.per.ip", INT32_MAX, "Connections from one address.", low=0
+        "max.connections.per.ip",
+        INT32_MAX,
+        "Maximum number of connections from one address.",
+        low=0,
     )
     connections_max_idle_ms: int = key(
         "connections.max.idle.ms",

@@ -10,14 +10,16 @@ from broker_impl.kafka_settings import Kind
 class TopicSettings:
     """Settings of the creation of topics, and of what producers may append."""
 
-    num_partitions: int = key("num.partitions", 1, "Partitions of a created topic.", low=1)
+    num_partitions: int = key(
+        "num.partitions", 1, "Number of partitions of a created topic.", low=1
+    )
     default_replication_factor: int = key(
         "default.replication.factor", 1, "Replication factor of a created topic.", low=1
     )
     auto_create_topics_enable: bool = key(
         "auto.create.topics.enable", True, "A metadata request for an unknown topic creates it."
     )
-    delete_topic_enable: bool = key("delete.topic.enable", True, "Topics may be deleted.")
+    delete_topic_enable: bool = key("delete.topic.enable", True, "Whether topics can be deleted.")
     min_insync_replicas: int = key(
         "min.insync.replicas",
         1,

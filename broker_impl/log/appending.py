@@ -31,7 +31,7 @@ def append_as_leader(
 ) -> Appended:
     """Append a producer's batch at the next offsets; `records` itself is not changed."""
     log.refuse_offline()
-    assert leader_epoch >= log.epochs.latest, f"a leader of epoch {leader_epoch} has ended"
+    assert leader_epoch >= log.epochs.latest, f"a leader of epoch {leader_epoch} has been replaced"
     config = log.config
     sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
     if config.is_compacted and not by_coordinator and not validation.has_keys(records):

@@ -62,10 +62,18 @@ class LogState:
 
     def check(self) -> None:
         """Check the invariants L1 and L2, and that the log ends with its last segment."""
-        assert 0 <= self.start_offset <= self.end_offset, "the log starts behind its end"
-        assert 0 <= self.recovery_point <= self.end_offset, "more is synced than there is"
-        assert self.segments[-1].next_offset == self.end_offset, "the log ends with its segment"
-        assert self.segments[0].base_offset <= self.start_offset, "the log's start is gone"
+        assert 0 <= self.start_offset <= self.end_offset, (
+            "the start offset of the log is above its end offset"
+        )
+        assert 0 <= self.recovery_point <= self.end_offset, (
+            "the recovery point is above the end of the log"
+        )
+        assert self.segments[-1].next_offset == self.end_offset, (
+            "the log must end where its last segment ends"
+        )
+        assert self.segments[0].base_offset <= self.start_offset, (
+            "the log starts before its first segment"
+        )
 
     def refuse_offline(self) -> None:
         """Raise StorageError if the log is offline."""

@@ -26,10 +26,18 @@ def begin_copy(log: LogState, segment: Segment, now_ms: int) -> Segment:
 def replace(log: LogState, old: Sequence[Segment], copy: Segment) -> None:
     """Replace adjacent closed segments by their copy. Durable on return."""
     base, end = old[0].base_offset, old[-1].next_offset
-    assert copy.next_offset <= end, f"a copy up to {copy.next_offset} of segments up to {end}"
-    assert end <= log.recovery_point, f"a copy up to {end}, synced is {log.recovery_point}"
+    assert copy.next_offset <= end, (
+        f"the compacted segment ends at {copy.next_offset}, after the segments that it "
+        f"replaces: {end}"
+    )
+    assert end <= log.recovery_point, (
+        f"the compacted segment replaces segments up to {end}, but only those up to "
+        f"{log.recovery_point} are synced"
+    )
     first = log.segments.index(old[0])
-    assert log.segments[first : first + len(old)] == list(old), "they follow one another"
+    assert log.segments[first : first + len(old)] == list(old), (
+        "the replaced segments must be consecutive"
+    )
     with log.changing():
         copy.finish()
         copy.fsync()

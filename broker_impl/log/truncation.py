@@ -66,7 +66,7 @@ def advance_start(log: LogState, offset: Offset) -> None:
     if offset > log.end_offset:
         raise ApiError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{log.topic_partition} ends at {log.end_offset}, before {offset}",
+            f"the log of {log.topic_partition} ends at {log.end_offset}, before {offset}",
         )
     if offset > log.start_offset:
         with log.changing():

@@ -114,7 +114,9 @@ def on_refreshed(
     else:
         # Nothing was written, but the pending write may still arrive and add a member that the
         # controller could elect. Only a successful write at this version rules that out.
-        assert replica.pending_isr is not None, "only a write can be in doubt"
+        assert replica.pending_isr is not None, (
+            "the ISR is in doubt only while a write of it is pending"
+        )
         replica.isr_in_doubt = False
         effects.append(_write(replica, replica.pending_isr))
 

@@ -86,7 +86,7 @@ ANOMALIES = (
     Anomaly(
         id="stuck-group",
         checker="progress",
-        summary="A group reads nothing of a partition for long after all faults were healed.",
+        summary="A group reads no records of a partition for long after all faults were healed.",
         definition=(
             "all faults are healed, and for longer than `session.timeout.ms`, "
             "`max.poll.interval.ms` and 30 s more, in which no member joined or left, members poll "

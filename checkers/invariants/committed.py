@@ -158,8 +158,8 @@ class Committed:
         if cut < before.high_watermark and before.role not in ("untold", "offline"):
             yield step.violation(
                 "truncation-below-hw",
-                f"broker {change.broker} had watermark {before.high_watermark}, and then cut its"
-                f" log to {cut}",
+                f"broker {change.broker} had high watermark {before.high_watermark}, and then "
+                f"truncated its log to {cut}",
                 key=change.key,
                 offset=cut,
                 brokers=(change.broker,),
@@ -178,9 +178,9 @@ class Committed:
         ):
             yield step.violation(
                 "candidate-completeness",
-                f"broker {change.broker} was in the ISR when it cut its log to {cut};"
-                f" all below {line.bound(earlier.leader_epoch)} was committed up to epoch"
-                f" {earlier.leader_epoch}",
+                f"broker {change.broker} was in the ISR when it truncated its log to {cut}; "
+                f"all records below {line.bound(earlier.leader_epoch)} were committed up to epoch "
+                f"{earlier.leader_epoch}",
                 key=change.key,
                 offset=cut,
                 brokers=(change.broker,),

@@ -66,8 +66,8 @@ def _went_back(step: Step, change: Changed, before: int) -> Iterator[Violation]:
     if change.now.leader_epoch < before:
         yield step.violation(
             "leader-epoch-monotone",
-            f"broker {change.broker} obeyed an order of leader epoch {before}, and then one of"
-            f" {change.now.leader_epoch}",
+            f"broker {change.broker} accepted a controller's request with leader epoch "
+            f"{before}, and then one with {change.now.leader_epoch}",
             key=change.key,
             brokers=(change.broker,),
             epochs=(before, change.now.leader_epoch),
@@ -135,8 +135,8 @@ class Watermarks:
         if why is not None:
             yield step.violation(
                 name,
-                f"the watermark of leader {change.broker} {why}: {before.high_watermark}, then"
-                f" {now.high_watermark}",
+                f"the high watermark of leader {change.broker} {why}: {before.high_watermark}, "
+                f"then {now.high_watermark}",
                 key=change.key,
                 offset=now.high_watermark,
                 brokers=(change.broker,),
@@ -220,9 +220,9 @@ class OneLogPerEpoch:
             if made.identity != batch.identity and (change.key, batch.epoch) not in self._spoilt:
                 yield step.violation(
                     "one-log-per-epoch",
-                    f"in epoch {batch.epoch} offset {batch.base} is a batch up to {made.next} with"
-                    f" CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} with CRC"
-                    f" {batch.crc:08x} on broker {change.broker}",
+                    f"in epoch {batch.epoch}, offset {batch.base} has a batch up to {made.next} "
+                    f"with CRC {made.crc:08x} on broker {maker}, and one up to {batch.next} "
+                    f"with CRC {batch.crc:08x} on broker {change.broker}",
                     key=change.key,
                     offset=batch.base,
                     brokers=(maker, change.broker),

@@ -86,8 +86,8 @@ class Epochs:
                 change,
                 "epoch-cache",
                 epochs[-1].start,
-                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, the log ends at"
-                f" {change.now.log_end}",
+                f"epoch {epochs[-1].epoch} starts at {epochs[-1].start}, but the log ends at "
+                f"{change.now.log_end}",
                 (epochs[-1].epoch,),
             )
 
@@ -206,8 +206,8 @@ class Producers:
                         replayed.batches[-1].last_offset
                         if replayed is not None and replayed.batches
                         else None,
-                        f"of producer {producer} is remembered {_said(found)}, the log tells"
-                        f" {_said(replayed)}",
+                        f"the state of producer {producer} is {_said(found)}, but the log has "
+                        f"{_said(replayed)}",
                         (change.now.leader_epoch,),
                     )
                     break

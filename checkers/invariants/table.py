@@ -23,21 +23,21 @@ INVARIANTS = (
     Invariant(
         id="log-matching",
         rules="R4",
-        summary="Below its watermark a replica's log is not what was committed.",
+        summary="Below its high watermark, a replica's log differs from what was committed.",
         holds="below its own watermark a replica agrees with what leaders have committed",
         suspended_under="unclean elections",
     ),
     Invariant(
         id="leader-completeness",
         rules="R1",
-        summary="A leader lacks, or has otherwise, what was committed before it.",
+        summary="A leader lacks committed records, or has others in their place.",
         holds="a leader has, unchanged, everything that leaders up to its own epoch have committed",
         suspended_under="unclean elections; power losses that left no complete member of the ISR",
     ),
     Invariant(
         id="candidate-completeness",
         rules="R2",
-        summary="A member of the ISR lacks committed records: it may be elected.",
+        summary="A replica that may be elected lacks committed records.",
         holds=(
             "the same holds for each running member of the ISR in ZooKeeper, also between two "
             "snapshots if it truncated its log in between"
@@ -54,7 +54,7 @@ INVARIANTS = (
     Invariant(
         id="one-log-per-epoch",
         rules="E3",
-        summary="One offset of one leader epoch is two different batches.",
+        summary="Two different batches have the same offset and leader epoch.",
         holds="an offset in a leader epoch is one batch, on all brokers and at all times",
         suspended_under="epochs whose leader lost power",
     ),
@@ -67,7 +67,7 @@ INVARIANTS = (
     Invariant(
         id="leader-as-elected",
         rules="E2",
-        summary="A broker leads that ZooKeeper does not name.",
+        summary="A broker leads a partition although ZooKeeper names another leader.",
         holds=(
             "no broker leads in an epoch later than ZooKeeper's, and in ZooKeeper's epoch only the "
             "broker that ZooKeeper names"
@@ -85,20 +85,20 @@ INVARIANTS = (
     Invariant(
         id="hw-below-min-isr",
         rules="R9, KIP-966",
-        summary="The high watermark moved with too few replicas in sync.",
+        summary="The high watermark advanced with too few replicas in sync.",
         holds="the watermark does not move while fewer than `min.insync.replicas` are in sync",
         suspended_under="brokers that do not promise it (Kafka before 3.7)",
     ),
     Invariant(
         id="isr-superset",
         rules="R3, KIP-497",
-        summary="A leader counts fewer replicas than the ISR in ZooKeeper has.",
+        summary="A leader's maximal ISR has fewer replicas than the ISR in ZooKeeper.",
         holds="a leader in ZooKeeper's epoch counts at least the replicas of the ISR in ZooKeeper",
     ),
     Invariant(
         id="exposed-end-monotone",
         rules="R7, KIP-207",
-        summary="A leader reported an end of the log to clients that went back later.",
+        summary="A log's end that clients had seen went back later.",
         holds=(
             "the end that ListOffsets reported in one epoch is not above one reported in a later "
             "epoch"
@@ -108,13 +108,13 @@ INVARIANTS = (
     Invariant(
         id="offsets-in-order",
         rules="L1",
-        summary="Log start, high watermark and log end are out of order.",
+        summary="Log start, high watermark and log end are not in this order.",
         holds="log start ≤ high watermark ≤ log end",
     ),
     Invariant(
         id="log-in-order",
         rules="L5",
-        summary="A log's offsets or leader epochs do not increase.",
+        summary="The offsets or leader epochs of a log do not increase.",
         holds=(
             "along a log offsets increase and leader epochs never decrease; the last batch ends at "
             "the log end"
@@ -123,7 +123,7 @@ INVARIANTS = (
     Invariant(
         id="epoch-cache",
         rules="E4",
-        summary="A leader epoch cache does not agree with its log, or does not increase.",
+        summary="A leader epoch cache does not match its log, or does not increase.",
         holds=(
             "the epoch cache increases strictly, ends within the log, and has the epoch of each "
             "batch"
@@ -132,7 +132,7 @@ INVARIANTS = (
     Invariant(
         id="producer-state",
         rules="P3",
-        summary="The producer state of a log does not agree with its batches.",
+        summary="The producer state of a log does not match its batches.",
         holds="the producer state equals what a replay of the log gives",
         suspended_under=(
             "a log without its beginning: only what the log still shows is compared, and that no "
@@ -142,7 +142,7 @@ INVARIANTS = (
     Invariant(
         id="compaction-as-configured",
         rules="KAFKA-12840",
-        summary="Segments were replaced of a log whose topic is not compacted.",
+        summary="Segments were replaced in a log whose topic is not compacted.",
         holds=(
             "segments are replaced only where the `cleanup.policy` that the broker knows asks for "
             "it"
@@ -160,7 +160,7 @@ INVARIANTS = (
     Invariant(
         id="leader-epoch-monotone",
         rules="E1",
-        summary="Leader epochs went back, or two leaders have the same epoch.",
+        summary="A leader epoch went back, or has two leaders.",
         holds=(
             "leader epochs never go back, neither in ZooKeeper nor on a replica, and another "
             "leader has another epoch"
@@ -169,13 +169,13 @@ INVARIANTS = (
     Invariant(
         id="isr-within-replicas",
         rules="R14, KAFKA-5083",
-        summary="An ISR is empty, lacks the leader, or has a replica that is not assigned.",
+        summary="An ISR is empty, lacks the leader, or has a broker without a replica.",
         holds="an ISR is not empty, contains the leader, and contains only assigned replicas",
     ),
     Invariant(
         id="controller-epoch-monotone",
         rules="E2",
-        summary="Controller epochs went back, or ZooKeeper never assigned one.",
+        summary="A controller epoch went back, or is not known to ZooKeeper.",
         holds=(
             "controller epochs never go back, and no broker or state has one that ZooKeeper has "
             "not assigned"
@@ -184,13 +184,13 @@ INVARIANTS = (
     Invariant(
         id="one-controller-per-epoch",
         rules="E2, KAFKA-6082",
-        summary="Two brokers were the controller of the same epoch.",
+        summary="Two brokers were controller in the same epoch.",
         holds="no two brokers are ever the controller of one epoch",
     ),
     Invariant(
         id="metadata-epoch-monotone",
         rules="E10, KAFKA-7738",
-        summary="A broker reported an earlier leader to clients than before.",
+        summary="A broker returned a leader to clients that it knew to be replaced.",
         holds=(
             "without a restart, a broker never reports an earlier leader epoch to clients than "
             "before"

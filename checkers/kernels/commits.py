@@ -282,9 +282,9 @@ def _mismatched(log: Log, register: Register) -> Iterable[Found]:
             group=register.group.name,
             offset=offset,
             ops=(int(commits.op[last]), int(fetches.op[row])),
-            why=f"{register.described(last)} with {_beside(int(commits.metadata[last]))};"
-            f" process {fetches.process[row]} asked what is committed until"
-            f" {at(int(fetches.end_ns[row]))}, and it was that offset with {_beside(metadata)}",
+            why=f"{register.described(last)} with {_beside(int(commits.metadata[last]))}; "
+            f"process {fetches.process[row]} fetched the committed offset until "
+            f"{at(int(fetches.end_ns[row]))}, and received that offset with {_beside(metadata)}",
         )
     return found.values()
 
@@ -373,7 +373,8 @@ def _contradiction(log: Log, register: Register, fetch: _Fetch, choices: Choices
         earlier = int(same[-1])
         anomaly, variant = "commit-regression", ""
         why = (
-            f"{asked}, and it was offset {fetch.offset}, from before: {register.described(earlier)}"
+            f"{asked}, and received offset {fetch.offset}, which is older: "
+            f"{register.described(earlier)}"
         )
         ops.append(int(commits.op[earlier]))
     else:

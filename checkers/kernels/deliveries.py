@@ -117,7 +117,7 @@ class _Deliveries:
             f"{at(int(steps.end_ns[row]))}"
         )
         if position != UNKNOWN and expected is not None:
-            story = f"{expected.story}; {who}, to begin at {position}"
+            story = f"{expected.story}; {who}, and was to begin at {position}"
             yield from self._compared(expected, position, (*expected.ops, *ops), story)
         first = self._first(row)
         if first is None:

@@ -39,5 +39,5 @@ def _duplicate(log: Log, rows: I64) -> Found:
         variant="deleted" if offsets[-2] < log.deleted_below(known.op[rows[-1]]) else "",
         ops=tuple(dict.fromkeys(log.senders(value) + known.op[rows].tolist())),
         also=offsets,
-        why=f"value {value} was sent once and is in the log {len(offsets)} times: {copies}",
+        why=f"value {value} was sent once, but is in the log {len(offsets)} times: {copies}",
     )

@@ -51,8 +51,8 @@ def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
                 group=register.group.name,
                 generation=int(given.generation[begin]),
                 ops=(int(given.op[a]), int(given.op[b])),
-                why=f"generation {given.generation[begin]} of group {register.group.name} gave"
-                f" {log.key} to {owners}",
+                why=f"generation {given.generation[begin]} of group {register.group.name} "
+                f"assigned {log.key} to {owners}",
             )
 
 

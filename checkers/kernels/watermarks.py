@@ -126,11 +126,11 @@ def _given(
                 variant=variant or "read",
                 also=also,
                 ops=(int(confirmed.op[answer]), int(polls.op[row])),
-                why=f"process {confirmed.process[answer]} was told that the log begins at"
-                f" {confirmed.offset[answer]} on all replicas by {at(begun_ns)}; process"
-                f" {polls.process[row]} began to read after that, and was given value"
-                f" {polls.value[row]} at offset {polls.offset[row]} by"
-                f" {at(int(polls.end_ns[row]))}",
+                why=f"process {confirmed.process[answer]} received {confirmed.offset[answer]} as "
+                f"the start of the log on all replicas by {at(begun_ns)}; process "
+                f"{polls.process[row]} began to read after that, and received value "
+                f"{polls.value[row]} at offset {polls.offset[row]} by "
+                f"{at(int(polls.end_ns[row]))}",
             ),
         )
 

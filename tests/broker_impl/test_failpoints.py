@@ -47,4 +47,4 @@ def test_every_point_stands_somewhere() -> None:
     names = [name for name, value in vars(failpoints).items() if value in failpoints.POINTS]
     assert len(names) == len(failpoints.POINTS)
     for name in names:
-        assert f"await points.point(points.{name})" in code
+        assert f"await failpoints.point(failpoints.{name})" in code

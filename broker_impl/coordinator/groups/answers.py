@@ -26,7 +26,7 @@ def answer_sync(member: Member, error: ErrorCode, effects: list[Effect]) -> None
 
 def joined(group: GroupState, member: Member) -> JoinAnswer:
     """A member's view of the current generation; only the leader gets the list of members."""
-    assert group.protocol is not None, "a generation has a protocol"
+    assert group.protocol is not None, "every generation has a protocol"
     members: Iterable[Member] = group.members.values() if member.id == group.leader else ()
     return JoinAnswer(
         generation=group.generation,

@@ -87,7 +87,9 @@ class GroupState:
             f"{self.name}: SyncGroup requests wait while the group is {state}"
         )
         statics = {m.instance_id: m.id for m in members.values() if m.instance_id is not None}
-        assert statics == self.static, f"{self.name}: static members out of step"
+        assert statics == self.static, (
+            f"{self.name}: the map of static members does not match the members"
+        )
         assert (self.join_deadline < rules.NEVER) == (state is State.PREPARING), (
             f"{self.name}: a rebalance has a deadline, and only a rebalance has one"
         )

@@ -9,8 +9,8 @@ from broker_impl.coordinator.records import GroupRecord, MemberRecord
 
 def restore(group: GroupState, record: GroupRecord, now: float) -> None:
     """Restore the group from its record; each member gets a full session timeout."""
-    assert group.state is State.EMPTY, "a group is restored before anything happens to it"
-    assert not group.members, "a group is restored before anybody joins"
+    assert group.state is State.EMPTY, "a group is restored before any other event"
+    assert not group.members, "a group is restored before a member joins"
     group.generation = record.generation
     group.protocol_type = record.protocol_type or None
     group.protocol = record.protocol

@@ -332,7 +332,7 @@ def test_a_snapshot_that_is_cut_short_is_refused() -> None:
     """A snapshot that is cut short or empty is refused."""
     data = snapshot.encode(Database())
     assert same(snapshot.decode(data, 0), Database())
-    with pytest.raises(StorageError, match="wrong checksum"):
+    with pytest.raises(StorageError, match="checksum is wrong"):
         snapshot.decode(data[:-1], 0)
     with pytest.raises(StorageError):
         snapshot.decode(b"", 0)
