@@ -88,7 +88,7 @@ def _of_violation(violation: Violation, tables: Tables) -> Finding:
     """Convert a violation. It is never legal: invariants that the run's settings excuse are not
     checked."""
     if violation.invariant not in VIOLATIONS:
-        raise BadRecord(f"{violation.invariant!r} is no invariant of this version")
+        raise BadRecord(f"{violation.invariant!r} is not an invariant of this version")
     time_ns = violation.time_ns
     return Finding(
         anomaly=anomaly_of(violation),

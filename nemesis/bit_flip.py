@@ -43,7 +43,7 @@ async def apply(
     for node in nodes:
         flip = await cluster.flip_bit(node, options.key)
         if flip is None:
-            told.append(f"{node} stores nothing of partition {options.key}")
+            told.append(f"{node}: no batch of partition {options.key} is stored")
             continue
         damaged = await cluster.is_damaged(node, flip)
         state = "does not match" if damaged else "matches"

@@ -52,7 +52,7 @@ def of(id_: str) -> Anomaly:
     try:
         return _ALL[id_]
     except KeyError:
-        raise UnknownAnomaly(f"{id_!r} is no anomaly of checkers.anomalies") from None
+        raise UnknownAnomaly(f"{id_!r} is not an anomaly of checkers.anomalies") from None
 
 
 def is_legal(found: Found, contract: Contract) -> bool:

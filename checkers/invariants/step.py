@@ -88,7 +88,7 @@ class Step:
         """Return a violation at the time of this snapshot. Raises :class:`ValueError` for a name
         that the table of invariants does not have."""
         if invariant not in VIOLATIONS:
-            raise ValueError(f"{invariant!r} is no invariant of checkers.invariants.table")
+            raise ValueError(f"{invariant!r} is not an invariant of checkers.invariants.table")
         return Violation(
             invariant=invariant,
             time_ns=self.now.time_ns,

@@ -22,7 +22,7 @@ async def test_damaged_and_whole_again(cluster: FakeCluster, rng: random.Random)
 @pytest.mark.parametrize(
     ("stores", "how"),
     [
-        (False, "stores nothing of partition x-0"),
+        (False, "no batch of partition x-0 is stored"),
         (True, "x-0/0.log at 70, the batch matches its CRC"),
     ],
 )
