@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import broker_model, corruptions
+from bench.corruptions.work import Work
 from checkers.verdict import Valid
 from harness.app import check
 from model import history
@@ -33,7 +34,7 @@ def test_each_corruption_is_found(tmp_path: Path, kind: corruptions.Corruption) 
     found = 0
     for seed in range(300):
         rng = random.Random(seed)
-        work = corruptions.Work(broker_model.history(rng), rng)
+        work = Work(broker_model.history(rng), rng)
         if kind(work):
             assert judged(work.ops, tmp_path) is False, f"seed {seed}"
             found += 1
