@@ -111,7 +111,7 @@ def acknowledge_elsewhere(work: Work) -> bool:
     if other is None:
         return False
     ack = work.ack_of(write)
-    assert ack is not None, "it was chosen for having one"
+    assert ack is not None, "only acknowledged sends were candidates"
     ack[2][0] = other.offset
     return True
 
