@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels import history_kernels, key
 from checkers.kernels.compact import AllSends
 from checkers.kernels.history import Attempts
 from checkers.kernels.key import Report
@@ -81,6 +82,8 @@ _READ = Material("records read", lambda given: given.read)
 _TRANSACTIONS = Material("transactions", lambda given: given.transactions())
 
 MATERIAL: dict[str, Material] = {
+    **dict.fromkeys((*key.BASIC, *key.DERIVED), _READ),
+    **dict.fromkeys((*history_kernels.KERNELS, *history_kernels.REWRITES), _TRANSACTIONS),
     "availability": Material(
         "records sent after the last fault was healed",
         lambda given: given.after_healing(given.tables.sends),
@@ -88,10 +91,7 @@ MATERIAL: dict[str, Material] = {
     "commits": Material("committed offsets fetched", lambda given: given.steps(FETCH)),
     "compacted": Material("records read of compacted topics", lambda given: given.of_compacted),
     "crashes": Material("nodes watched", lambda given: given.nodes or len(given.tables.crashes)),
-    "cycles": _TRANSACTIONS,
     "deliveries": Material("assignments and commits", lambda given: given.steps(ASSIGNED, COMMIT)),
-    "duplicates": _READ,
-    "early": _READ,
     "folding": Material(
         "folded findings",
         lambda given: sum(1 + f.folded for report in given.reports.values() for f in report.found),
@@ -107,8 +107,6 @@ MATERIAL: dict[str, Material] = {
     ),
     "owners": Material("assignments and revocations",
                        lambda given: given.steps(ASSIGNED, REVOKED, LOST)),
-    "phantom": _READ,
-    "polls": _READ,
     "precommitted": Material(
         "records read in transactions", lambda given: int(given.tables.polls.txn.sum())
     ),
@@ -119,15 +117,17 @@ MATERIAL: dict[str, Material] = {
     "progress": Material(
         "groups with members", lambda given: sum(bool(g.members) for g in given.tables.groups)
     ),
-    "torn": _TRANSACTIONS,
-    "transactions": _TRANSACTIONS,
     "unproven": Material(
         "transactions with unknown outcome",
         lambda given: given.transactions(given.tables.sends.outcome == INFO),
     ),
     "watermarks": Material("log ends requested", lambda given: given.steps(START, HIGH, STABLE)),
 }  # fmt: skip
-"""The material of each checker, by its name in ``verdict.json``."""
+"""The material of each checker, by its name in ``verdict.json``.
+
+Unless the table says otherwise, a kernel of partitions judges the records that were read, and a
+kernel of a whole history judges its transactions.
+"""
 
 
 def judged(checker: str, given: Input) -> int | None:
