@@ -68,9 +68,9 @@ def test_the_rule_in_words_says_never_where_the_rule_does() -> None:
 def test_a_finding_of_an_unknown_anomaly_is_refused(histories: Any) -> None:
     """A kernel's finding without an entry is an error, and not a finding that counts nowhere."""
     tables = histories.tables("s:x=a@0 p:x=a@0")
-    with pytest.raises(UnknownAnomaly, match="'hole' is no anomaly"):
+    with pytest.raises(UnknownAnomaly, match="'hole' is not an anomaly"):
         findings.findings([Found(anomaly="hole", key="x")], tables, Contract())
-    with pytest.raises(UnknownAnomaly, match="'hole' is no anomaly"):
+    with pytest.raises(UnknownAnomaly, match="'hole' is not an anomaly"):
         verdict.conclude(tables, {}, [Finding(anomaly="hole", key="x")], run=None, plan={})
 
 
@@ -78,7 +78,7 @@ def test_a_violation_of_an_unknown_invariant_is_refused(histories: Any) -> None:
     """An ``invariants.jsonl`` of another version may name an invariant that there is no longer."""
     tables = histories.tables("s:x=a@0 p:x=a@0")
     gone = Violation(invariant="gone", time_ns=1, why="so it was")
-    with pytest.raises(BadRecord, match="'gone' is no invariant"):
+    with pytest.raises(BadRecord, match="'gone' is not an invariant"):
         findings.findings([], tables, Contract(), [gone])
 
 
