@@ -193,7 +193,7 @@ def _described(context: RequestContext, name: str) -> DescribedGroup:
     if isinstance(group, ErrorCode):
         return DescribedGroup(error_code=group, group_id=name)
     if group is None:
-        return DescribedGroup(group_id=name, group_state=states.State.DEAD.value)
+        return DescribedGroup(group_id=name, group_state=states.GroupStatus.DEAD.value)
     shown = group.snapshot()
     return DescribedGroup(
         group_id=name,

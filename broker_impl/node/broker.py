@@ -24,7 +24,7 @@ from broker_impl.log.manager import LogManager
 from broker_impl.node import config_changes, registration, zk_paths
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
-from broker_impl.node.controller_client import Errands
+from broker_impl.node.controller_client import ControllerClient
 from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
 from broker_impl.node.coordinators.internal_topics import InternalTopics
 from broker_impl.node.coordinators.producer_ids import ProducerIds
@@ -35,7 +35,7 @@ from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
 from broker_impl.node.session import Session, persist
-from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
+from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.hosted import ReplicaConfig
@@ -87,9 +87,11 @@ class Broker:
         client_id = f"broker-{config.broker_id}"
         self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
         self._fetcher_peers = Peers(f"{client_id}-fetcher", config.peer_overrides)
-        self._errand_peers = Peers(f"{client_id}-errands", config.peer_overrides)
+        self._controller_client_peers = Peers(f"{client_id}-errands", config.peer_overrides)
         self._transaction_peers = Peers(f"{client_id}-transactions", config.peer_overrides)
-        self._errands = Errands(config, self._errand_peers, self._view, lambda: self._controller)
+        self._controller_client = ControllerClient(
+            config, self._controller_client_peers, self._view, lambda: self._controller
+        )
         self._server = Server(self, config, self.fail)
         self._listening: list[Endpoint] = []
         self._tasks = Tasks(self.fail)
@@ -179,8 +181,8 @@ class Broker:
                 self._settings.forget(topic)
 
     def create_in_background(self, topics: Iterable[str]) -> None:
-        if self._errands.want(topics):
-            self._tasks.start(self._errands.create())
+        if self._controller_client.want(topics):
+            self._tasks.start(self._controller_client.create())
 
     async def next_producer_id(self) -> int:
         return await self._producer_ids.next()
@@ -193,7 +195,7 @@ class Broker:
             if listener in broker.endpoints
         }
         self._fetcher_peers.update(addresses)
-        self._errand_peers.update(addresses)
+        self._controller_client_peers.update(addresses)
         self._transaction_peers.update(addresses)
         self._replicas.on_metadata_live_brokers(dict.fromkeys(addresses, -1))
         self._fetchers.wake()
@@ -340,7 +342,7 @@ class Broker:
             return
         try:
             async with asyncio.timeout(_STOP_BOUND_S):
-                await self._errands.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
+                await self._controller_client.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
         except TimeoutError:
             LOG.warning(
                 "the controlled shutdown did not move all leaders within %g s", _STOP_BOUND_S
@@ -357,7 +359,7 @@ class Broker:
         for peers in (
             self._controller_peers,
             self._fetcher_peers,
-            self._errand_peers,
+            self._controller_client_peers,
             self._transaction_peers,
         ):
             peers.close()
@@ -463,12 +465,12 @@ class Broker:
 
     # Snapshots.
 
-    def snapshot(self, onlooker: Onlooker, *, producers: bool = False) -> BrokerSnapshot | None:
+    def snapshot(self, reader: SnapshotReader, *, producers: bool = False) -> BrokerSnapshot | None:
         """The broker's state (``broker_impl.node.snapshot``); None before its logs are open."""
         if not self._logs_are_open:
             return None
         reigns = self._controller_task is not None and self._controller.is_active
-        return onlooker.look(
+        return reader.look(
             self._replicas,
             self._logs.logs,
             self._view,

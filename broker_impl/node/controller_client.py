@@ -21,7 +21,7 @@ _ANSWER_S = 1.0
 """The time a response may take beyond the timeout that the request names."""
 
 
-class Errands:
+class ControllerClient:
     """Sends this broker's requests to the controller, which is this broker itself or a peer.
 
     controller: this broker's part in the controller election, which knows the current controller.

@@ -1,6 +1,6 @@
 """Snapshots of a broker's state as plain values, for an observer that must not change anything.
 
-The observer owns an ``Onlooker``, which remembers what it has read of each log and continues from
+The observer owns an ``SnapshotReader``, which remembers what it has read of each log and continues from
 there; without one, snapshots cost nothing. It reads files through a function that the observer
 supplies, not through the broker's disk, where a read is an event.
 """
@@ -83,7 +83,7 @@ class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     replicas: tuple[ReplicaSnapshot, ...]
 
 
-class Onlooker:
+class SnapshotReader:
     """Takes snapshots of one incarnation of one broker.
 
     A replica that has not changed since the previous snapshot is the same object again, and so is

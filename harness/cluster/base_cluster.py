@@ -40,7 +40,7 @@ STOP_TIMEOUT_S = 12.0
 """A controlled shutdown promises to end within 10 s."""
 
 
-class Nodes(abc.ABC):
+class BaseCluster(abc.ABC):
     """Brokers and a ZooKeeper that can be started, stopped, frozen and inspected."""
 
     START_TIMEOUT_S: ClassVar[float]

@@ -6,7 +6,7 @@ from broker_impl.coordinator.groups import answers, rebalance, rules, storing
 from broker_impl.coordinator.groups.events import Answered, Effect, Sync, Written
 from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.members import Member
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 
 
@@ -19,7 +19,7 @@ def on_sync(group: GroupState, sync: Sync, now: float, effects: list[Effect]) ->
     member = group.members[sync.member_id]
     member.restart_session(now)
     group.unsynced.pop(member.id, None)
-    if group.state is State.STABLE:
+    if group.state is GroupStatus.STABLE:
         effects.append(Answered(sync.ticket, answers.assigned(group, member)))
     else:
         _park(group, member, sync, effects)
@@ -37,7 +37,7 @@ def _park(group: GroupState, member: Member, sync: Sync, effects: list[Effect]) 
 
 
 def _sync_error(group: GroupState, sync: Sync) -> ErrorCode:
-    if group.state is State.DEAD:
+    if group.state is GroupStatus.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     error = group.member_error(sync.member_id, sync.instance_id)
     if error is ErrorCode.NONE:
@@ -46,7 +46,7 @@ def _sync_error(group: GroupState, sync: Sync) -> ErrorCode:
         return error
     if sync.protocol_type is not None and sync.protocol_type != group.protocol_type:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if group.state is State.PREPARING:
+    if group.state is GroupStatus.PREPARING:
         return ErrorCode.REBALANCE_IN_PROGRESS
     if sync.protocol is not None and sync.protocol != group.protocol:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -64,7 +64,7 @@ def _store_assignments(
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
 
     def done(written: Written, now: float, effects: list[Effect]) -> None:
-        if group.state is not State.COMPLETING or group.generation != generation:
+        if group.state is not GroupStatus.COMPLETING or group.generation != generation:
             return
         if not rules.counts_as_stored(written.error):
             rebalance.reset_assignments(group, rules.assignment_error(written.error), now, effects)
@@ -72,7 +72,7 @@ def _store_assignments(
             return
         for member in group.members.values():
             member.assignment = assignments.get(member.id, b"")
-        group.become(State.STABLE)
+        group.become(GroupStatus.STABLE)
         _answer_parked(group, now, effects)
 
     storing.write(group, [storing.group_record(group, assignments)], done, effects)

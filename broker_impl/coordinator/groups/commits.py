@@ -4,7 +4,7 @@ from broker_impl.coordinator import records
 from broker_impl.coordinator.groups import rules, storing
 from broker_impl.coordinator.groups.events import Answered, Commit, Effect, Written
 from broker_impl.coordinator.groups.group_state import GroupState
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Offset
 
@@ -35,7 +35,7 @@ def on_commit(group: GroupState, commit: Commit, now: float, effects: list[Effec
 
 def _commit_error(group: GroupState, commit: Commit) -> ErrorCode:
     """Why a commit is rejected: because of its member, its generation or the group's state."""
-    if group.state is State.DEAD:
+    if group.state is GroupStatus.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if commit.producer_id >= 0:
         return rules.transaction_error(
@@ -47,7 +47,7 @@ def _commit_error(group: GroupState, commit: Commit) -> ErrorCode:
         )
     if rules.names_nobody(commit.member_id, commit.instance_id, commit.generation):
         return rules.outsider_error(group.state) or rules.commit_state_error(group.state)
-    if commit.generation < 0 and group.state is State.EMPTY:
+    if commit.generation < 0 and group.state is GroupStatus.EMPTY:
         return ErrorCode.NONE
     of_member = group.member_error(commit.member_id, commit.instance_id)
     error = rules.committer_error(of_member, commit.generation, group.generation)

@@ -32,7 +32,7 @@ from broker_impl.coordinator.groups.events import (
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.loading import Loading
 from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.records import GroupRecord
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
@@ -187,7 +187,7 @@ class Groups:
         for effect in effects:
             if isinstance(effect, Write):
                 self._writers[effect.number] = group
-        if group.state is State.DEAD:
+        if group.state is GroupStatus.DEAD:
             groups = self._led.get(self.partition_of(group.name), {})
             if groups.get(group.name) is group:
                 del groups[group.name]

@@ -9,7 +9,7 @@ from broker_impl.coordinator.groups import rules, states, subscription
 from broker_impl.coordinator.groups.events import Effect, Written
 from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot, Member, MemberView
 from broker_impl.coordinator.groups.offsets import Offsets
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 
 Done = Callable[[Written, float, list[Effect]], None]
@@ -24,7 +24,7 @@ class GroupState:
     ) -> None:
         """Create an empty group; ``numbers`` returns a unique number for each write."""
         self.name = name
-        self.state = State.EMPTY
+        self.state = GroupStatus.EMPTY
         self.state_since_ms = now_ms
         self.generation = 0
         self.protocol_type: str | None = None
@@ -51,7 +51,7 @@ class GroupState:
         self.unsynced: dict[str, None] = {}
         self.sync_deadline = rules.NEVER
 
-    def become(self, state: State) -> None:
+    def become(self, state: GroupStatus) -> None:
         """Change the state; only permitted transitions exist."""
         assert states.may_follow(state, self.state), (
             f"{self.name}: the group cannot change from {self.state.value} to {state.value}"
@@ -61,7 +61,7 @@ class GroupState:
 
     def die(self) -> None:
         """End the group: no deadline is watched any more."""
-        self.become(State.DEAD)
+        self.become(GroupStatus.DEAD)
         self.join_deadline = self.sync_deadline = rules.NEVER
         self.promised.clear()
         for member in self.members.values():
@@ -70,27 +70,27 @@ class GroupState:
     def check(self) -> None:
         """Check the invariants that hold between any two events."""
         state, members = self.state, self.members
-        if state in (State.COMPLETING, State.STABLE):
+        if state in (GroupStatus.COMPLETING, GroupStatus.STABLE):
             assert members, f"{self.name}: the group is {state.value} without members"
             assert self.protocol is not None, (
                 f"{self.name}: the group is {state.value} without a protocol"
             )
             assert self.leader in members, f"{self.name}: the leader is not a member"
-        if state is State.EMPTY:
+        if state is GroupStatus.EMPTY:
             assert not members, f"{self.name}: the group is Empty, but has members"
         joining = sum(member.joining is not None for member in members.values())
         syncing = sum(member.syncing is not None for member in members.values())
-        assert not joining or state is State.PREPARING, (
+        assert not joining or state is GroupStatus.PREPARING, (
             f"{self.name}: JoinGroup requests wait while the group is {state}"
         )
-        assert not syncing or state is State.COMPLETING, (
+        assert not syncing or state is GroupStatus.COMPLETING, (
             f"{self.name}: SyncGroup requests wait while the group is {state}"
         )
         statics = {m.instance_id: m.id for m in members.values() if m.instance_id is not None}
         assert statics == self.static, (
             f"{self.name}: the map of static members does not match the members"
         )
-        assert (self.join_deadline < rules.NEVER) == (state is State.PREPARING), (
+        assert (self.join_deadline < rules.NEVER) == (state is GroupStatus.PREPARING), (
             f"{self.name}: a rebalance has a deadline, and only a rebalance has one"
         )
 
@@ -130,18 +130,18 @@ class GroupState:
 
     def is_subscribed(self, topic: str) -> bool:
         """May a member of the group be reading this topic? In doubt, yes."""
-        if self.state is State.EMPTY:
+        if self.state is GroupStatus.EMPTY:
             return False
         return rules.is_subscribed(self.subscribed, topic)
 
     @property
     def is_unused(self) -> bool:
         """Has the group no members, none about to join, and no commits in progress?"""
-        return self.state is State.EMPTY and not self.promised and self.offsets.is_settled
+        return self.state is GroupStatus.EMPTY and not self.promised and self.offsets.is_settled
 
     def snapshot(self) -> GroupSnapshot:
         """The group as DescribeGroups reports it."""
-        is_stable = self.state is State.STABLE
+        is_stable = self.state is GroupStatus.STABLE
         protocol = (self.protocol or "") if is_stable else ""
         return GroupSnapshot(
             group=self.name,

@@ -4,7 +4,7 @@ from broker_impl.coordinator.groups import answers, rebalance, rules, static_mem
 from broker_impl.coordinator.groups.events import Answered, Effect, Join, JoinAnswer
 from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.members import Member
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 
 _NEW_MEMBER_TIMEOUT_S = 300.0
@@ -31,7 +31,7 @@ def on_join(group: GroupState, join: Join, now: float, effects: list[Effect]) ->
 
 def _join_error(group: GroupState, join: Join) -> ErrorCode:
     config = group.config
-    if group.state is State.DEAD:
+    if group.state is GroupStatus.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     low, high = config.session_timeout_min_ms, config.session_timeout_max_ms
     if not low <= join.session_timeout_ms <= high:
@@ -69,11 +69,11 @@ def _known_member_joins(group: GroupState, join: Join, now: float, effects: list
         return
     member = group.members[join.member_id]
     is_unchanged = member.protocols == dict(join.protocols)
-    if group.state is State.COMPLETING and is_unchanged:
+    if group.state is GroupStatus.COMPLETING and is_unchanged:
         # It did not get the answer to its join: answer again.
         effects.append(Answered(join.ticket, answers.joined(group, member)))
         member.restart_session(now)
-    elif group.state is State.STABLE and is_unchanged and member.id != group.leader:
+    elif group.state is GroupStatus.STABLE and is_unchanged and member.id != group.leader:
         effects.append(Answered(join.ticket, answers.joined(group, member)))
         member.restart_session(now)
     else:

@@ -3,13 +3,13 @@
 from broker_impl.coordinator.groups import answers, rebalance, rules
 from broker_impl.coordinator.groups.events import Answered, Effect, Heartbeat, Leave, LeaveAnswer
 from broker_impl.coordinator.groups.group_state import GroupState
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 
 
 def on_heartbeat(group: GroupState, beat: Heartbeat, now: float) -> ErrorCode:
     """Restart the member's session; during a rebalance, the answer makes it join again."""
-    if group.state is State.DEAD:
+    if group.state is GroupStatus.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     error = group.member_error(beat.member_id, beat.instance_id)
     if error is ErrorCode.NONE:
@@ -17,14 +17,14 @@ def on_heartbeat(group: GroupState, beat: Heartbeat, now: float) -> ErrorCode:
     if error is not ErrorCode.NONE:
         return error
     group.members[beat.member_id].restart_session(now)
-    if group.state is State.PREPARING:
+    if group.state is GroupStatus.PREPARING:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
 
 
 def on_leave(group: GroupState, leave: Leave, now: float, effects: list[Effect]) -> None:
     """Remove the members that leave, and start a rebalance."""
-    if group.state is State.DEAD:
+    if group.state is GroupStatus.DEAD:
         answer = leave.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         effects.append(Answered(leave.ticket, answer))
         return

@@ -4,31 +4,31 @@ from broker_impl.coordinator.groups import answers, rules, states, storing
 from broker_impl.coordinator.groups.events import Answered, Effect
 from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.members import Member
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 
 
 def start(group: GroupState, now: float, effects: list[Effect]) -> None:
     """Start a rebalance: wait for all members to join again, unless one is in preparation."""
-    if not states.may_follow(State.PREPARING, group.state):
+    if not states.may_follow(GroupStatus.PREPARING, group.state):
         return
-    if group.state is State.COMPLETING:
+    if group.state is GroupStatus.COMPLETING:
         reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, now, effects)
     group.unsynced.clear()
     group.sync_deadline = rules.NEVER
     group.join_deadline = rules.rebalance_deadline(now, group.rebalance_timeouts_ms)
-    if group.state is State.EMPTY:
+    if group.state is GroupStatus.EMPTY:
         delay = group.config.initial_rebalance_delay_ms / 1000
         group.initial_left_s = max(group.join_deadline - now - delay, 0)
         group.joined_meanwhile = False
         group.join_deadline = now + delay
-    group.become(State.PREPARING)
+    group.become(GroupStatus.PREPARING)
 
 
 def complete_if_all_joined(group: GroupState, now: float, effects: list[Effect]) -> None:
     """End the wait for members once all have joined, unless an initial delay is running."""
     if (
-        group.state is State.PREPARING
+        group.state is GroupStatus.PREPARING
         and group.initial_left_s is None
         and not group.promised
         and all(member.joining is not None for member in group.members.values())
@@ -69,7 +69,7 @@ def _complete(group: GroupState, now: float, effects: list[Effect]) -> None:
 def _become_empty(group: GroupState, effects: list[Effect]) -> None:
     group.protocol = None
     group.subscribed = frozenset()
-    group.become(State.EMPTY)
+    group.become(GroupStatus.EMPTY)
     storing.write(group, [storing.group_record(group, {})], storing.ignore, effects)
 
 
@@ -77,7 +77,7 @@ def _begin_generation(group: GroupState, now: float, effects: list[Effect]) -> N
     """Answer the joins: the leader assigns next, and the members ask for their shares."""
     group.protocol = choose_protocol(group)
     group.subscribed = group.subscriptions()
-    group.become(State.COMPLETING)
+    group.become(GroupStatus.COMPLETING)
     group.sync_deadline = rules.sync_deadline(now, max(group.rebalance_timeouts_ms) / 1000)
     for member in group.members.values():
         group.unsynced[member.id] = None

@@ -13,7 +13,7 @@ from broker_impl.coordinator.groups.events import (
     Written,
 )
 from broker_impl.coordinator.groups.group_state import GroupState
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
 
@@ -47,9 +47,9 @@ def delete_offsets(group: GroupState, asked: DeleteOffsets, effects: list[Effect
 
 
 def _delete_offsets_error(group: GroupState) -> ErrorCode:
-    if group.state is State.DEAD:
+    if group.state is GroupStatus.DEAD:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is State.EMPTY or group.protocol_type == subscription.CONSUMER:
+    if group.state is GroupStatus.EMPTY or group.protocol_type == subscription.CONSUMER:
         return ErrorCode.NONE
     return ErrorCode.NON_EMPTY_GROUP
 
@@ -77,10 +77,10 @@ def forget(
 def expire(group: GroupState, effects: list[Effect]) -> None:
     """Remove offsets whose retention has passed, unless members still read them (KIP-211)."""
     unused_since, keep = -1, frozenset[str]()
-    if group.state is State.EMPTY:
+    if group.state is GroupStatus.EMPTY:
         if group.protocol_type is not None:
             unused_since = group.state_since_ms
-    elif group.state is State.STABLE and group.subscribed is not None:
+    elif group.state is GroupStatus.STABLE and group.subscribed is not None:
         keep = group.subscribed
     else:
         return
@@ -98,7 +98,7 @@ def delete_group(group: GroupState, asked: Delete, effects: list[Effect]) -> Non
     if rules.may_be_deleted(group.state, group.offsets.is_settled):
         _remove_group(group, effects, asked)
         return
-    is_dead = group.state is State.DEAD
+    is_dead = group.state is GroupStatus.DEAD
     error = ErrorCode.GROUP_ID_NOT_FOUND if is_dead else ErrorCode.NON_EMPTY_GROUP
     effects.append(Answered(asked.ticket, error))
 

@@ -3,13 +3,13 @@
 from broker_impl.coordinator.groups.events import Join
 from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.members import Member
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.records import GroupRecord, MemberRecord
 
 
 def restore(group: GroupState, record: GroupRecord, now: float) -> None:
     """Restore the group from its record; each member gets a full session timeout."""
-    assert group.state is State.EMPTY, "a group is restored before any other event"
+    assert group.state is GroupStatus.EMPTY, "a group is restored before any other event"
     assert not group.members, "a group is restored before a member joins"
     group.generation = record.generation
     group.protocol_type = record.protocol_type or None
@@ -23,7 +23,7 @@ def restore(group: GroupState, record: GroupRecord, now: float) -> None:
             group.static[row.instance_id] = row.member_id
         member.restart_session(now)
     if group.members:
-        group.state = State.STABLE
+        group.state = GroupStatus.STABLE
         if group.leader not in group.members:
             group.leader = next(iter(group.members))
         group.subscribed = group.subscriptions()

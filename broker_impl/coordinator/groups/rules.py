@@ -8,7 +8,7 @@ otherwise.
 import math
 from collections.abc import Sequence
 
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Offset
 
@@ -55,9 +55,9 @@ def names_nobody(member_id: str, instance_id: str | None, generation: int) -> bo
     return generation < 0 and member_id == NO_MEMBER and instance_id is None
 
 
-def outsider_error(state: State) -> ErrorCode:
+def outsider_error(state: GroupStatus) -> ErrorCode:
     """May offsets be committed without a member? Only while the group has none."""
-    return ErrorCode.NONE if state is State.EMPTY else ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if state is GroupStatus.EMPTY else ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def transaction_error(
@@ -90,11 +90,11 @@ def counts_at_once(producer_id: int) -> bool:
     return producer_id < 0
 
 
-def commit_state_error(state: State) -> ErrorCode:
+def commit_state_error(state: GroupStatus) -> ErrorCode:
     """May a member commit in this state? Not while a rebalance completes: partitions are moving."""
-    if state is State.DEAD:
+    if state is GroupStatus.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if state is State.COMPLETING:
+    if state is GroupStatus.COMPLETING:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
 
@@ -109,16 +109,16 @@ def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
     return now + rebalance_timeout_s
 
 
-def static_join_rebalances(state: State, same_protocol: bool) -> bool:
+def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:
     """Must a static member that comes back start a rebalance?
 
     Not in Stable, which is the purpose of static members, unless the group would choose another
     protocol. While a rebalance completes it must: the leader's assignment names its old member id
     (KAFKA-9801).
     """
-    if state is State.STABLE:
+    if state is GroupStatus.STABLE:
         return not same_protocol
-    return state is State.COMPLETING
+    return state is GroupStatus.COMPLETING
 
 
 def counts_as_stored(error: ErrorCode) -> bool:
@@ -167,13 +167,13 @@ def is_settled(*, is_writing: bool, is_pending: bool) -> bool:
     return not is_writing and not is_pending
 
 
-def may_be_deleted(state: State, is_settled: bool) -> bool:
+def may_be_deleted(state: GroupStatus, is_settled: bool) -> bool:
     """May a group be deleted? Only without members and without unfinished commits.
 
     A commit that is being written, or waits for its transaction, would come back with the next
     coordinator.
     """
-    return state is State.EMPTY and is_settled
+    return state is GroupStatus.EMPTY and is_settled
 
 
 def expires_at_ms(committed_ms: int, expires_ms: int, retention_ms: int, unused_since: int) -> int:

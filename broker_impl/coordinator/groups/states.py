@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 
-class State(Enum):
+class GroupStatus(Enum):
     """The state of a group, with Kafka's names, as DescribeGroups reports them."""
 
     EMPTY = "Empty"
@@ -25,14 +25,18 @@ class State(Enum):
 
 
 PREDECESSORS: Final = {
-    State.EMPTY: frozenset({State.PREPARING}),
-    State.PREPARING: frozenset({State.STABLE, State.COMPLETING, State.EMPTY}),
-    State.COMPLETING: frozenset({State.PREPARING}),
-    State.STABLE: frozenset({State.COMPLETING}),
-    State.DEAD: frozenset({State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE}),
+    GroupStatus.EMPTY: frozenset({GroupStatus.PREPARING}),
+    GroupStatus.PREPARING: frozenset(
+        {GroupStatus.STABLE, GroupStatus.COMPLETING, GroupStatus.EMPTY}
+    ),
+    GroupStatus.COMPLETING: frozenset({GroupStatus.PREPARING}),
+    GroupStatus.STABLE: frozenset({GroupStatus.COMPLETING}),
+    GroupStatus.DEAD: frozenset(
+        {GroupStatus.EMPTY, GroupStatus.PREPARING, GroupStatus.COMPLETING, GroupStatus.STABLE}
+    ),
 }
 
 
-def may_follow(state: State, former: State) -> bool:
+def may_follow(state: GroupStatus, former: GroupStatus) -> bool:
     """May a group change from state ``former`` to ``state``?"""
     return former in PREDECESSORS[state]

@@ -6,7 +6,7 @@ from broker_impl.coordinator.groups import answers, rebalance, rules, storing
 from broker_impl.coordinator.groups.events import Answered, Effect, Join, JoinAnswer, Written
 from broker_impl.coordinator.groups.group_state import Done, GroupState
 from broker_impl.coordinator.groups.members import Member
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 
 
@@ -21,7 +21,7 @@ def rejoin(group: GroupState, join: Join, now: float, effects: list[Effect]) -> 
     member.client_id, member.client_host = join.client_id, join.client_host
     member.restart_session(now)
     keeps_protocol = rebalance.choose_protocol(group) == group.protocol
-    is_preparing = group.state is State.PREPARING
+    is_preparing = group.state is GroupStatus.PREPARING
     if is_preparing or rules.static_join_rebalances(group.state, keeps_protocol):
         member.joining = join.ticket
         rebalance.start(group, now, effects)

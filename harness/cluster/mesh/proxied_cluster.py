@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from harness.cluster import links, settings
 from harness.cluster.address import Address
-from harness.cluster.base_cluster import Nodes
+from harness.cluster.base_cluster import BaseCluster
 from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import link_proof
 from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
@@ -29,7 +29,7 @@ from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 
-class ProxiedCluster(Nodes):
+class ProxiedCluster(BaseCluster):
     """A cluster whose nodes and clients reach each other only through proxies."""
 
     BINDS: ClassVar[str]
@@ -44,7 +44,7 @@ class ProxiedCluster(Nodes):
         make_view: Callable[[str], MetadataView] | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
-        """As :class:`Nodes`.
+        """As :class:`BaseCluster`.
 
         ``plan.options["client_listeners"]`` names clients that get their own listeners, and so
         links.

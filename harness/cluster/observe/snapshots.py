@@ -12,7 +12,7 @@ import msgspec
 
 from broker_impl.node import zk_paths
 from broker_impl.node.broker import Broker
-from broker_impl.node.snapshot import BrokerSnapshot, LogSnapshot, Onlooker, ReplicaSnapshot
+from broker_impl.node.snapshot import BrokerSnapshot, LogSnapshot, ReplicaSnapshot, SnapshotReader
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.tree import Database
@@ -53,8 +53,8 @@ def looking_at(broker: Broker, disk: SimDisk) -> Look:
     def peek(path: str, at: int, size: int) -> bytes:
         return bytes(disk.names.file(path).data[at : at + size])
 
-    onlooker = Onlooker(peek)
-    return lambda producers: broker.snapshot(onlooker, producers=producers)
+    reader = SnapshotReader(peek)
+    return lambda producers: broker.snapshot(reader, producers=producers)
 
 
 class Snapshots:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from broker_impl.errors import WireError
 from broker_impl.wire.batch import batches, check_crc, parse_header
-from harness.cluster.base_cluster import Nodes
+from harness.cluster.base_cluster import BaseCluster
 from harness.cluster.expected_exits import ExpectedExits
 from harness.cluster.links import HARNESS
 from harness.cluster.simulated.simulated_node import SimulatedNode
@@ -40,7 +40,7 @@ PROBED_PATH = "meta.properties"
 """The path that a probe of a disk looks up; it need not exist."""
 
 
-class HostFaultsCluster(Nodes, abc.ABC):
+class HostFaultsCluster(BaseCluster, abc.ABC):
     """A cluster whose every node has its own simulated host and disk."""
 
     _hosts: dict[NodeId, Host]

@@ -137,14 +137,14 @@ async def test_topics_wait_for_a_controller(three: Any) -> None:
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name="later")], allow_auto_topic_creation=True
     )
-    controller = broker._errands._controller
+    controller = broker._controller_client._controller
     nobody = SimpleNamespace(is_active=False, controller_id=-1)
-    broker._errands._controller = lambda: nobody
+    broker._controller_client._controller = lambda: nobody
     for _ in range(2):
         answer = await three.ask(1, request, 9)
         assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
     assert broker._failure is None
-    broker._errands._controller = controller
+    broker._controller_client._controller = controller
     await three.ask(1, request, 9)
     await three.until(lambda: "later" in broker.view.topics)
 

@@ -6,7 +6,7 @@ from broker_impl.api.cluster_view import ClusterView
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
-from broker_impl.node.snapshot import BrokerSnapshot, Onlooker, ReplicaSnapshot
+from broker_impl.node.snapshot import BrokerSnapshot, ReplicaSnapshot, SnapshotReader
 from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire import batch
@@ -43,7 +43,7 @@ class Watched:
             on_effect=lambda effect: None,
         )
         self.view = ClusterView()
-        self.onlooker = Onlooker(lambda path, at, size: self.disk.open(path).pread(at, size))
+        self.reader = SnapshotReader(lambda path, at, size: self.disk.open(path).pread(at, size))
 
     def order(self, leader: int, epoch: int) -> None:
         """Handle a LeaderAndIsr request."""
@@ -75,7 +75,7 @@ class Watched:
         assert self.replicas.append(TP, data, acks=1).error == 0
 
     def look(self, *, producers: bool = False) -> BrokerSnapshot:
-        return self.onlooker.look(
+        return self.reader.look(
             self.replicas, self.logs.logs, self.view, term=None, producers=producers
         )
 
@@ -201,7 +201,7 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     disk = broker.disk.open(path)
     whole = disk.pread(0, size)
     torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
-    shot = Onlooker(lambda path, at, size: torn[at : at + size]).look(
+    shot = SnapshotReader(lambda path, at, size: torn[at : at + size]).look(
         broker.replicas, broker.logs.logs, broker.view, term=None, producers=False
     )
     (replica,) = shot.replicas

@@ -18,7 +18,7 @@ from broker_impl.coordinator.groups.events import (
 )
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.members import GroupConfig
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
@@ -54,7 +54,7 @@ class Room:
         self._tickets = itertools.count(1)
         self._ids = itertools.count(1)
 
-    def is_in(self, state: State) -> bool:
+    def is_in(self, state: GroupStatus) -> bool:
         return self.group.state is state
 
     def happen(self, event: Event) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from tests.broker_impl.coordinator.groups.conftest import Room
 
@@ -12,7 +12,7 @@ def test_nobody_is_told_before_it_is_written() -> None:
     room.pass_time(0)
     ticket = room.sync("m1", 1, assignments={"m1": b"a"})
     assert ticket not in room.answers
-    assert room.is_in(State.COMPLETING)
+    assert room.is_in(GroupStatus.COMPLETING)
     room.write()
     assert room.answers[ticket].assignment == b"a"
 
@@ -25,7 +25,7 @@ def test_an_assignment_that_is_not_written_begins_a_rebalance() -> None:
     ticket = room.sync("m1", 1, assignments={"m1": b"a"})
     room.write(E.NOT_ENOUGH_REPLICAS)
     assert room.answers[ticket].error is E.COORDINATOR_NOT_AVAILABLE
-    assert room.is_in(State.PREPARING)
+    assert room.is_in(GroupStatus.PREPARING)
 
 
 def test_an_assignment_of_the_past_is_not_taken() -> None:
@@ -42,7 +42,7 @@ def test_an_assignment_of_the_past_is_not_taken() -> None:
     room.join("m1")
     room.write()
     assert room.group.generation == 2
-    assert room.is_in(State.COMPLETING)
+    assert room.is_in(GroupStatus.COMPLETING)
     assert room.answers[other].generation == 2
     assert all(member.assignment == b"" for member in room.group.members.values())
 

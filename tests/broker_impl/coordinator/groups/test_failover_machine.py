@@ -24,7 +24,7 @@ from broker_impl.coordinator.groups.events import (
     Written,
 )
 from broker_impl.coordinator.groups.members import GroupConfig
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
@@ -220,7 +220,7 @@ class FailoverMachine(RuleBasedStateMachine):
             assert live.offsets.get(tp) == (None if read is None else read.offsets.get(tp))
         open_there = frozenset[int]() if read is None else read.offsets.pending_producers
         assert live.offsets.pending_producers == open_there
-        if live.state is State.STABLE:
+        if live.state is GroupStatus.STABLE:
             assert read is not None
             assert read.snapshot() == live.snapshot()
 

@@ -2,7 +2,7 @@ import msgspec
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.events import DeleteOffsets
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.coordinator.groups.conftest import Room, statics, subscription
@@ -18,13 +18,13 @@ def test_a_group_is_restored(room: Room) -> None:
     assert value is not None
     other = Room()
     other.group.restore(records.decode_group(value), other.now)
-    assert other.group.state is State.STABLE
+    assert other.group.state is GroupStatus.STABLE
     was = room.group.snapshot()
     assert other.group.snapshot() == msgspec.structs.replace(was, state="Stable")
     assert other.beat("m2", 1, instance_id="i") is E.NONE
     assert other.answers[other.sync("m1", 1)].assignment == b"m1"
     other.pass_time(31)
-    assert other.group.state is not State.STABLE
+    assert other.group.state is not GroupStatus.STABLE
 
 
 def test_consumers_that_say_what_nobody_understands(room: Room) -> None:

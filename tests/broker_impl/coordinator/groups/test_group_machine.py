@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.events import JoinAnswer, Marked, SyncAnswer, Tick
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.records import OffsetKey
 from broker_impl.errors import ErrorCode
 from tests.broker_impl.coordinator.groups.conftest import RANGE, Room, subscription
@@ -111,7 +111,7 @@ class GroupMachine(RuleBasedStateMachine):
     )
     def commit(self, who: int, by: int, offset: int, producer: int) -> None:
         member, generation = self.pick(who), self.generation(by)
-        was_empty = self.room.is_in(State.EMPTY)
+        was_empty = self.room.is_in(GroupStatus.EMPTY)
         ticket = self.room.commit(
             offset, member_id=member, generation=generation, producer_id=producer
         )
@@ -199,7 +199,7 @@ class GroupMachine(RuleBasedStateMachine):
         room.pass_time(1000)
         assert not [ticket for ticket in self.joins if ticket not in room.answers]
         assert not [ticket for ticket in self.syncs if ticket not in room.answers]
-        assert room.is_in(State.EMPTY)
+        assert room.is_in(GroupStatus.EMPTY)
 
 
 GroupMachine.TestCase.settings = settings(

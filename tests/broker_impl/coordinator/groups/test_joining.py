@@ -1,7 +1,7 @@
 import pytest
 
 from broker_impl.coordinator.groups.members import GroupConfig
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from tests.broker_impl.coordinator.groups.conftest import Room
 
@@ -9,19 +9,19 @@ from tests.broker_impl.coordinator.groups.conftest import Room
 def test_members_join_and_are_assigned(room: Room) -> None:
     """Two members that join within the delay form a generation; the first leads and assigns."""
     first, second = room.join(), room.join()
-    assert room.is_in(State.PREPARING)
+    assert room.is_in(GroupStatus.PREPARING)
     room.pass_time(0)
     one, two = room.answers[first], room.answers[second]
     assert (one.generation, two.generation, one.leader, two.leader) == (1, 1, "m1", "m1")
     assert [member for member, _, _ in one.members] == ["m1", "m2"]
     assert two.members == ()
-    assert room.is_in(State.COMPLETING)
+    assert room.is_in(GroupStatus.COMPLETING)
     waiting = room.sync("m2", 1)
     assert waiting not in room.answers
     leading = room.sync("m1", 1, assignments={"m1": b"a", "m2": b"b"})
     assert room.answers[leading].assignment == b"a"
     assert room.answers[waiting].assignment == b"b"
-    assert room.is_in(State.STABLE)
+    assert room.is_in(GroupStatus.STABLE)
 
 
 def test_a_member_id_is_required() -> None:
@@ -65,7 +65,7 @@ def test_joins_that_are_refused(room: Room, fields: dict[str, object], error: E)
     room.stable(1)
     ticket = room.join(**fields)  # type: ignore[arg-type]
     assert room.answers[ticket].error is error
-    assert room.is_in(State.STABLE)
+    assert room.is_in(GroupStatus.STABLE)
 
 
 def test_a_full_group() -> None:
@@ -84,11 +84,11 @@ def test_a_join_again_that_changes_nothing(room: Room) -> None:
     """
     one, two = room.stable(2)
     assert room.answers[room.join(two)].generation == 1
-    assert room.is_in(State.STABLE)
+    assert room.is_in(GroupStatus.STABLE)
     lead = room.join(one)
-    assert room.is_in(State.PREPARING)
+    assert room.is_in(GroupStatus.PREPARING)
     room.join(two)
     assert room.answers[lead].generation == 2
     again = room.answers[room.join(one)]
     assert (again.generation, len(again.members)) == (2, 2)
-    assert room.is_in(State.COMPLETING)
+    assert room.is_in(GroupStatus.COMPLETING)

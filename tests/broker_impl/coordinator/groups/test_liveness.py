@@ -2,7 +2,7 @@ import pytest
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.events import Unload
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from tests.broker_impl.coordinator.groups.conftest import Room
 
@@ -31,7 +31,7 @@ def test_a_silent_member_is_given_up(room: Room) -> None:
     room.pass_time(6)
     assert room.beat(one, 1) is E.NONE
     room.pass_time(5)
-    assert room.is_in(State.PREPARING)
+    assert room.is_in(GroupStatus.PREPARING)
     assert list(room.group.members) == [one]
     assert room.beat(one, 1) is E.REBALANCE_IN_PROGRESS
     assert room.beat(two, 1) is E.UNKNOWN_MEMBER_ID
@@ -55,9 +55,9 @@ def test_leaving(room: Room) -> None:
     one, two = room.stable(2)
     assert room.leave(two) is E.NONE
     assert room.leave(two) is E.UNKNOWN_MEMBER_ID
-    assert room.is_in(State.PREPARING)
+    assert room.is_in(GroupStatus.PREPARING)
     assert room.leave(one) is E.NONE
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     key, value = room.log[-1]
     assert records.decode_key(key) == records.GroupKey("g")
     assert value is not None

@@ -3,7 +3,7 @@ import pytest
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.events import Delete, DeleteOffsets, Expire, TopicsGone
 from broker_impl.coordinator.groups.members import GroupConfig
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.coordinator.groups.conftest import Room
@@ -26,7 +26,7 @@ def empty(room: Room) -> None:
     """Bring the group to Empty after it had a member."""
     (one,) = room.stable(1)
     assert room.leave(one) is E.NONE
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
 
 
 @pytest.mark.parametrize("had_members", [False, True])
@@ -37,10 +37,10 @@ def test_a_group_ends_with_its_last_offset(room: Room, had_members: bool) -> Non
     room.commit(5, "t")
     room.commit(5, "u")
     assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     last = TopicPartition("u", 0)
     assert room.ask(DeleteOffsets, partitions=(last,)).rows == {last: E.NONE}
-    assert room.is_in(State.DEAD)
+    assert room.is_in(GroupStatus.DEAD)
     assert room.log[-2:] == [
         (records.encode_offset_key("g", last), None),
         (records.encode_group_key("g"), None),
@@ -54,10 +54,10 @@ def test_an_empty_group_ends_by_deleting_what_it_does_not_have(room: Room) -> No
     """
     empty(room)
     assert not room.ask(DeleteOffsets, partitions=()).error
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     answer = room.ask(DeleteOffsets, partitions=(TopicPartition("t", 9),))
     assert answer.rows == {TopicPartition("t", 9): E.NONE}
-    assert room.is_in(State.DEAD)
+    assert room.is_in(GroupStatus.DEAD)
 
 
 def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
@@ -66,7 +66,7 @@ def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
     room.commit(5)
     room.commit(6, "u", producer_id=7, producer_epoch=0)
     assert not room.ask(DeleteOffsets, partitions=(tp,)).error
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     room.mark(7, is_commit=True)
     assert room.committed("u") == 6
     room.writes = False
@@ -74,7 +74,7 @@ def test_a_group_does_not_end_while_offsets_are_under_way(room: Room) -> None:
     committing = room.commit(7, "u")
     room.write()
     assert (room.answers[deleting].error, room.answers[committing]) == (E.NONE, E.NONE)
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     assert room.committed("u") == 7
 
 
@@ -86,7 +86,7 @@ def test_a_group_does_not_end_if_the_deletion_cannot_be_written() -> None:
     deleting = room.request(DeleteOffsets, partitions=(TopicPartition("t", 0),))
     room.write(E.NOT_ENOUGH_REPLICAS)
     assert list(room.answers[deleting].rows.values()) == [E.COORDINATOR_NOT_AVAILABLE]
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     assert room.committed() == 5
 
 
@@ -99,7 +99,7 @@ def test_a_group_does_not_end_while_a_member_joins(room: Room) -> None:
     room.commit(5)
     room.join(requires_id=True)
     assert not room.ask(DeleteOffsets, partitions=(TopicPartition("t", 0),)).error
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
 
 
 def test_deleting_offsets_of_other_groups(room: Room) -> None:
@@ -153,10 +153,10 @@ def test_offsets_expire() -> None:
     room.leave(one)
     room.wall_ms += 999
     room.happen(Expire())
-    assert room.is_in(State.EMPTY)
+    assert room.is_in(GroupStatus.EMPTY)
     room.wall_ms += 1
     room.happen(Expire())
-    assert room.is_in(State.DEAD)
+    assert room.is_in(GroupStatus.DEAD)
 
 
 def test_offsets_of_topics_that_nobody_reads_any_more() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from broker_impl.coordinator.groups import rules
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 
 
@@ -25,26 +25,28 @@ def test_member_error(is_member: bool, instance: str | None, holder: str | None,
 @pytest.mark.parametrize(
     ("state", "error"),
     [
-        (State.EMPTY, E.NONE),
-        (State.PREPARING, E.NONE),
-        (State.COMPLETING, E.REBALANCE_IN_PROGRESS),
-        (State.STABLE, E.NONE),
-        (State.DEAD, E.COORDINATOR_NOT_AVAILABLE),
+        (GroupStatus.EMPTY, E.NONE),
+        (GroupStatus.PREPARING, E.NONE),
+        (GroupStatus.COMPLETING, E.REBALANCE_IN_PROGRESS),
+        (GroupStatus.STABLE, E.NONE),
+        (GroupStatus.DEAD, E.COORDINATOR_NOT_AVAILABLE),
     ],
 )
-def test_commit_state_error(state: State, error: E) -> None:
+def test_commit_state_error(state: GroupStatus, error: E) -> None:
     """Members may commit until a new generation begins, and again once it is assigned."""
     assert rules.commit_state_error(state) is error
 
 
-@pytest.mark.parametrize("state", State)
-def test_static_join_rebalances(state: State) -> None:
+@pytest.mark.parametrize("state", GroupStatus)
+def test_static_join_rebalances(state: GroupStatus) -> None:
     """A static member rejoins without a rebalance only in Stable and under the same protocol.
 
     While the leader assigns, its join starts another rebalance.
     """
-    assert rules.static_join_rebalances(state, True) == (state is State.COMPLETING)
-    assert rules.static_join_rebalances(state, False) == (state in (State.STABLE, State.COMPLETING))
+    assert rules.static_join_rebalances(state, True) == (state is GroupStatus.COMPLETING)
+    assert rules.static_join_rebalances(state, False) == (
+        state in (GroupStatus.STABLE, GroupStatus.COMPLETING)
+    )
 
 
 @pytest.mark.parametrize(

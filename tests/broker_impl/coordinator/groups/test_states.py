@@ -1,9 +1,15 @@
 import pytest
 
 from broker_impl.coordinator.groups import states
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 
-E, P, C, S, D = State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE, State.DEAD
+E, P, C, S, D = (
+    GroupStatus.EMPTY,
+    GroupStatus.PREPARING,
+    GroupStatus.COMPLETING,
+    GroupStatus.STABLE,
+    GroupStatus.DEAD,
+)
 
 ALLOWED = {
     *((E, P), (S, P), (C, P)),
@@ -12,8 +18,8 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize("former", State)
-@pytest.mark.parametrize("state", State)
-def test_each_pair(former: State, state: State) -> None:
+@pytest.mark.parametrize("former", GroupStatus)
+@pytest.mark.parametrize("state", GroupStatus)
+def test_each_pair(former: GroupStatus, state: GroupStatus) -> None:
     """Ten of the twenty-five transitions are allowed; no state follows Dead."""
     assert states.may_follow(state, former) == ((former, state) in ALLOWED)

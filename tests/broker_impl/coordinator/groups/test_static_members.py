@@ -1,5 +1,5 @@
 from broker_impl.coordinator import records
-from broker_impl.coordinator.groups.states import State
+from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from tests.broker_impl.coordinator.groups.conftest import Room, statics
 
@@ -9,7 +9,7 @@ def test_a_static_member_comes_back_unnoticed(room: Room) -> None:
     former = statics(room)
     answer = room.answers[room.join(instance_id="i")]
     assert (answer.error, answer.generation, answer.member_id) == (E.NONE, 1, "m3")
-    assert room.is_in(State.STABLE)
+    assert room.is_in(GroupStatus.STABLE)
     assert room.answers[room.sync("m3", 1, instance_id="i")].assignment == b"m2"
     assert room.beat(former, 1, instance_id="i") is E.FENCED_INSTANCE_ID
     stale = room.commit(1, member_id=former, generation=1, instance_id="i")
@@ -57,7 +57,7 @@ def test_coming_back_while_the_leader_assigns_begins_anew(room: Room) -> None:
     room.join(instance_id="i")
     room.pass_time(0)
     room.join(instance_id="i")
-    assert room.is_in(State.PREPARING)
+    assert room.is_in(GroupStatus.PREPARING)
 
 
 def test_a_static_leader_comes_back_as_a_follower(room: Room) -> None:

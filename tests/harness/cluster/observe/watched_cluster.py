@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from broker_impl.api.cluster_view import ClusterView
-from broker_impl.node.snapshot import BrokerSnapshot, Onlooker
+from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.wire.types import BrokerId
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
@@ -60,13 +60,11 @@ class WatchedCluster(PureCluster):
 
     def _began(self, number: BrokerId, node: Node) -> None:
         disk, incarnation = node.disk, node.incarnation
-        onlooker = Onlooker(lambda path, at, size: disk.open(path).pread(at, size))
+        reader = SnapshotReader(lambda path, at, size: disk.open(path).pread(at, size))
         view = ClusterView()
 
         def look(producers: bool) -> BrokerSnapshot:
-            return onlooker.look(
-                node.replicas, node.logs.logs, view, term=None, producers=producers
-            )
+            return reader.look(node.replicas, node.logs.logs, view, term=None, producers=producers)
 
         self.snapshots.broker_started(
             number, look, lambda: node.up and node.incarnation == incarnation
