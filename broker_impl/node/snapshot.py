@@ -1,7 +1,7 @@
 """Snapshots of a broker's state as plain values, for an observer that must not change anything.
 
-The observer owns an ``SnapshotReader``, which remembers what it has read of each log and continues from
-there; without one, snapshots cost nothing. It reads files through a function that the observer
+The observer owns a ``SnapshotReader``, which remembers what it has read of each log and continues
+from there; without one, snapshots cost nothing. It reads files through a function that the observer
 supplies, not through the broker's disk, where a read is an event.
 """
 
