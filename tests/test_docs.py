@@ -58,8 +58,8 @@ def test_anomalies_are_those_of_the_table(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("begin", "end", "selects"),
     [
-        ("This\napplies to", r"\. The workloads", lambda a: a.excused_by_late_end is not None),
-        ("legal except", ": a config", lambda a: not a.is_excused_by_unclean_elections),
+        ("This applies to", r"\. By default", lambda a: a.excused_by_late_end is not None),
+        ("legal except", ", because with", lambda a: not a.is_excused_by_unclean_elections),
     ],
 )
 def test_sentences_about_anomalies_name_those_of_the_table(

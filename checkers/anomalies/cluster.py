@@ -35,12 +35,12 @@ ANOMALIES = (
         checker="watermarks",
         summary="The start of a log went back.",
         definition=(
-            "`hw-regress` for the log start offset; where records are deleted, it is less than the "
-            "offset in the answer to a deletion. Or a reader that began after such an answer was "
-            "given a record from before the start"
+            "`hw-regress` for the log start offset. In a history with deletions only the starts "
+            "in the answers to deletions count: a leader reported a smaller start after such an "
+            "answer, or a reader that began after it received a record from before that start"
         ),
         allows=from_former_leader,
-        legal_when="as `hw-regress`",
+        legal_when="as for `hw-regress`",
     ),
     Anomaly(
         id="acked-above-end",
@@ -52,8 +52,8 @@ ANOMALIES = (
         ),
         allows=lost_or_from_former_leader,
         legal_when=(
-            "as `hw-regress`; `acks=0`, or `acks=1` and more than one replica, if the record was "
-            "never read"
+            "as for `hw-regress`; also with `acks=0`, or with `acks=1` and more than one replica, "
+            "if the record was never read"
         ),
     ),
     Anomaly(
@@ -66,7 +66,7 @@ ANOMALIES = (
             "ended"
         ),
         allows=transaction_timeout,
-        legal_when="it lasted less long",
+        legal_when="the offset did not change for a shorter time",
         is_excused_by_unclean_elections=False,
     ),
     Anomaly(
@@ -79,7 +79,7 @@ ANOMALIES = (
             "any process that holds the id"
         ),
         allows=transaction_timeout,
-        legal_when="it lasted less long",
+        legal_when="the attempts failed for a shorter time",
         counted_by="witnesses",
         is_excused_by_unclean_elections=False,
     ),
@@ -93,7 +93,7 @@ ANOMALIES = (
             "and receive no records of a partition, although other readers have read some there"
         ),
         allows=member_timeout,
-        legal_when="it lasted less long",
+        legal_when="the members received no records for a shorter time",
         counted_by="witnesses",
         is_excused_by_unclean_elections=False,
     ),
@@ -114,7 +114,10 @@ ANOMALIES = (
         definition=(
             "a broker or ZooKeeper exited although nothing had asked it to; each exit counts"
         ),
-        legal_when="never; SIGKILL from outside makes the verdict `unknown` instead",
+        legal_when=(
+            "never. An exit by a SIGKILL that Faultline did not send is no `crash`, and makes the "
+            "verdict `unknown`"
+        ),
         counted_by="witnesses",
         is_excused_by_unclean_elections=False,
     ),

@@ -43,9 +43,9 @@ ANOMALIES = (
         checker="deliveries",
         summary="An offset is committed beyond all records that the group was given.",
         definition=(
-            "a member committed an offset beyond all that its group had been given, so that no "
-            "member will process a record which is certainly there; or an offset is committed that "
-            "no member had committed"
+            "a member committed an offset beyond every record that the group had received, so "
+            "that no member will process a record that is certainly in the log; or the "
+            "coordinator reports an offset as committed that no member committed"
         ),
         allows=committed_alone,
         legal_when=(
@@ -84,7 +84,8 @@ ANOMALIES = (
         definition=(
             "one generation of a group assigned a partition to two members; or a commit was "
             "accepted from a member after its partition had been assigned to another, before it "
-            "was notified of that. A group ends with its last offset, so generations are not "
+            "was notified of that. When the last offset of a group without members is deleted, "
+            "the group ends, and its generations begin with 1 again; so generations are not "
             "compared where offsets of the group were, or may have been, deleted in between"
         ),
         counted_by="witnesses",

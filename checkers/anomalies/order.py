@@ -30,9 +30,9 @@ ANOMALIES = (
         checker="order",
         summary="A record sent after another's acknowledgement got an earlier offset.",
         definition=(
-            "a record has a lower offset than a record that had been acknowledged, or read, before "
-            "its own write began; the smaller of the two groups of contradicting records is "
-            "reported"
+            "a record has a lower offset than a record that had been acknowledged, or read, "
+            "before its own write began. Either the later records are too low or the earlier ones "
+            "too high: the smaller of the two groups is reported"
         ),
         allows=reordered,
         legal_when="`acks=0`; `acks=1` and more than one replica, if one of the two was never read",
@@ -43,7 +43,7 @@ ANOMALIES = (
         summary="Between two records of one operation there are records of others.",
         definition=(
             "two records that one operation sent one after the other have records of others "
-            "between them; one finding stands for all of a partition"
+            "between them; one finding stands for all such pairs of a partition"
         ),
         allows=always,
         legal_when="always: Kafka does not isolate writes",

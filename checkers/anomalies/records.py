@@ -16,11 +16,16 @@ ANOMALIES = (
         checker="loss",
         summary="An acknowledged record is missing from the log: a reader went past its offset.",
         definition=(
-            "a record was acknowledged (or read, so that its whole operation happened), a reader "
-            "went past its offset or read the log to its end, and no reader ever read it"
+            "a record was acknowledged, or another record of its operation was read, which proves "
+            "that the operation happened; and no reader received the record, although one went "
+            "past its offset or read the log to its end. A record that was read before and is "
+            "missing in the final reads is lost, too"
         ),
         allows=lost,
-        legal_when="`acks=0`; `acks=1` with more than one replica",
+        legal_when=(
+            "`acks=0`; `acks=1` with more than one replica; in both cases only if no reader ever "
+            "received the record, because consumers receive only what all in-sync replicas hold"
+        ),
         excused_by_late_end="of transactions",
     ),
     Anomaly(
@@ -33,8 +38,8 @@ ANOMALIES = (
         ),
         allows=duplicated,
         legal_when=(
-            "the producer is not idempotent; all but the last of the offsets may have been deleted "
-            "by the time at which the last one is reported"
+            "the producer is not idempotent; or the records at all offsets but the last may have "
+            "been deleted before the last offset was reported"
         ),
     ),
     Anomaly(
@@ -110,8 +115,9 @@ ANOMALIES = (
         checker="compacted",
         summary="A reader passed the last record of a key, and was given an older one or none.",
         definition=(
-            "in a compacted partition a reader passed a record for which no replacement had been "
-            "begun, and got an older record of its key as the last one, or none"
+            "in a compacted partition a reader passed the offset of a record before any write "
+            "that could replace the record had begun; but the last record of that record key that "
+            "the reader received is an older one, or it received none"
         ),
         allows=stale_key,
         legal_when=(
@@ -124,8 +130,8 @@ ANOMALIES = (
         checker="compacted",
         summary="A reader passed the tombstone of a key, and still has the deleted record.",
         definition=(
-            "`stale-key` for a tombstone, by a reader that has the record which the tombstone "
-            "deletes"
+            "`stale-key` for a tombstone: the last record of the key that the reader received is "
+            "one that the tombstone deletes"
         ),
         allows=resurrected_key,
         legal_when=(

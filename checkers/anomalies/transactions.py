@@ -24,7 +24,7 @@ ANOMALIES = (
         definition=(
             "some records of a committed transaction (or of one of which something was read) are "
             "in the log, and others are lost as for `lost-write`; counted once, with the lost "
-            "records folded"
+            "records [folded](#what-is-counted-once) under it"
         ),
         allows=lost,
         legal_when=(
@@ -68,7 +68,8 @@ ANOMALIES = (
         summary="Transactions read each other's records in a cycle: none can have been the first.",
         definition=(
             "transactions read each other's records in a cycle: each was committed before the "
-            "next, and so before itself. Jepsen's G1c, with wr edges only"
+            "next, and so before itself. Jepsen's G1c with edges of reads (*wr*) only, see "
+            "[cycles](#cycles)"
         ),
         allows=uncommitted,
         legal_when="`isolation.level=read_uncommitted`",
@@ -82,8 +83,8 @@ ANOMALIES = (
             "Records of two transactions are interleaved: each transaction comes before the other."
         ),
         definition=(
-            "records of transactions are interleaved in the logs, so that each transaction comes "
-            "before the other"
+            "records of transactions are interleaved in the logs, so that each transaction has a "
+            "record before one of the other"
         ),
         allows=always,
         legal_when="always: Kafka does not isolate writes",
