@@ -181,7 +181,7 @@ class Broker:
                 self._settings.forget(topic)
 
     def create_in_background(self, topics: Iterable[str]) -> None:
-        if self._controller_client.want(topics):
+        if self._controller_client.request_creation(topics):
             self._tasks.start(self._controller_client.create())
 
     async def next_producer_id(self) -> int:

@@ -42,7 +42,7 @@ class ControllerClient:
         self._creating: dict[str, None] = {}
         self._is_creating = False
 
-    def want(self, topics: Iterable[str]) -> bool:
+    def request_creation(self, topics: Iterable[str]) -> bool:
         """Note topics to create; True if the caller must start ``create`` for them."""
         self._wanted.update((topic, None) for topic in topics if topic not in self._creating)
         return bool(self._wanted) and not self._is_creating

@@ -323,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
     def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
         """Park a request whose answer comes later, and release the memory of its frame."""
         request.answer = answer
-        self._let_go(request)
+        self._release(request)
         if row.holds_line:
             self._holder = request
         answer.add_done_callback(lambda done: self._parked_done(request, done))
@@ -353,12 +353,12 @@ class Connection(asyncio.BufferedProtocol):
             self._task = None
         self.advance()
 
-    def _let_go(self, request: _Request) -> None:
+    def _release(self, request: _Request) -> None:
         self._queued_bytes -= request.size
         request.size = 0
 
     def _settle(self, request: _Request, answer: Any) -> None:
-        self._let_go(request)
+        self._release(request)
         request.answer = answer
         request.is_silent = answer is None
         request.is_answered = True

@@ -66,7 +66,7 @@ class TransactionCoordinator:
         """This broker leads the partition; it answers COORDINATOR_LOAD_IN_PROGRESS until loaded."""
         if partition in self._led and self._led[partition] >= epoch:
             return []
-        effects = self._let_go(partition)
+        effects = self._unload_partition(partition)
         self._led[partition] = epoch
         return effects
 
@@ -98,9 +98,9 @@ class TransactionCoordinator:
         if partition not in self._led or self._led[partition] > epoch:
             return []
         del self._led[partition]
-        return self._let_go(partition)
+        return self._unload_partition(partition)
 
-    def _let_go(self, partition: int) -> list[Effect]:
+    def _unload_partition(self, partition: int) -> list[Effect]:
         return [
             effect
             for transaction in unloaded(self._known, partition).values()

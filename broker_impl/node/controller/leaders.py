@@ -133,7 +133,7 @@ class Leaders:
                 context.leadership.update(await self._znodes.leaderships(away))
                 await self.settle(away, choose)
 
-    async def let_go(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+    async def move_leaders(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         """Move leadership off a broker that shuts down, and remove it from ISRs."""
         context = self._context
         broker = context.brokers.get(request.broker_id)

@@ -163,7 +163,7 @@ class Term:
             case DeleteTopicsRequest():
                 response = await self._topics.delete(request)
             case ControlledShutdownRequest():
-                response = await self._leaders.let_go(request)
+                response = await self._leaders.move_leaders(request)
             case CreatePartitionsRequest():
                 response = await self._topics.extend(request)
                 await self._leaders.lead_new()
