@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.simulation.disk_access import DiskAccess, Latency
-from harness.simulation.disk_inode import SECTOR_BYTES
 from harness.simulation.disk_names import Names
 
 
@@ -111,15 +110,6 @@ class SimDisk:
     def turn_over(self, place: Place, bit: int) -> None:
         """Flip the given bit, 0 to 7, of the byte at `place`."""
         self.names.file(place.path).data[place.at] ^= 1 << bit
-
-    def break_sector(self, path: str | None = None) -> Place | None:
-        """Make one sector unreadable (EIO), in this file or anywhere; None if nothing is synced."""
-        place = self._choose(path)
-        if place is None:
-            return None
-        sector = place.at // SECTOR_BYTES
-        self.names.file(place.path).bad_sectors.add(sector)
-        return Place(place.path, sector * SECTOR_BYTES)
 
     def _choose(self, path: str | None) -> Place | None:
         files = [

@@ -16,7 +16,6 @@ import random
 from typing import Final, NamedTuple
 
 PAGE_BYTES: Final = 4096
-SECTOR_BYTES: Final = 512
 
 
 class _Cut(NamedTuple):
@@ -30,15 +29,13 @@ class _Cut(NamedTuple):
 class Inode:
     """The bytes of a file, without a name."""
 
-    __slots__ = ("_cuts", "_never_written", "bad_sectors", "data", "synced")
+    __slots__ = ("_cuts", "_never_written", "data", "synced")
 
     def __init__(self) -> None:
         self.data = bytearray()
         """The bytes that a read returns."""
         self.synced = 0
         """The number of leading bytes that are sure to survive."""
-        self.bad_sectors: set[int] = set()
-        """Numbers of the sectors that cannot be read."""
         self._cuts: list[_Cut] = []
         self._never_written: dict[int, int] = {}  # page → first lost byte of the file
 
@@ -61,7 +58,6 @@ class Inode:
         self.synced = min(self.synced, size)
         for page in [page for page in self._never_written if page >= size // PAGE_BYTES]:
             del self._never_written[page]
-        self._forget_sectors_behind(size)
 
     def sync(self) -> None:
         """Make the whole file durable."""
@@ -84,16 +80,7 @@ class Inode:
             end = min((page + 1) * PAGE_BYTES, len(self.data))
             self._blank(start, end)
         self._never_written.clear()
-        self._forget_sectors_behind(len(self.data))
         self.sync()
-
-    def is_readable(self, at: int, length: int) -> bool:
-        """Return whether these bytes contain no bad sector."""
-        if not self.bad_sectors:
-            return True
-        end = min(at + length, len(self.data))
-        sectors = range(at // SECTOR_BYTES, -(-end // SECTOR_BYTES))
-        return self.bad_sectors.isdisjoint(sectors)
 
     def _undo_cuts(self, rng: random.Random) -> None:
         for _ in range(rng.randint(0, len(self._cuts))):
@@ -117,9 +104,6 @@ class Inode:
     def _blank(self, start: int, end: int) -> None:
         if start < end:
             self.data[start:end] = bytes(end - start)
-
-    def _forget_sectors_behind(self, size: int) -> None:
-        self.bad_sectors = {sector for sector in self.bad_sectors if sector * SECTOR_BYTES < size}
 
 
 def _pages(start: int, end: int) -> list[tuple[int, int, int]]:

@@ -107,27 +107,6 @@ def test_a_flipped_bit_is_one_bit_of_what_is_synced() -> None:
     assert {place.path for place in flipped if place} == {"f", "g"}
 
 
-def test_a_broken_sector_cannot_be_read() -> None:
-    """Reads that touch a broken sector fail, others succeed; truncating its bytes removes it."""
-    host = disk()
-    access = host.attach()
-    access.write("f", bytes(2000))
-    place = host.break_sector("f")
-    assert place is not None
-    assert place.at % 512 == 0
-    file = access.open("f")
-    with pytest.raises(StorageError, match="input/output"):
-        file.pread(place.at, 1)
-    with pytest.raises(StorageError, match="input/output"):
-        access.read("f")
-    assert len(file.pread(0, place.at)) == place.at
-    file.pread(place.at + 512, 1000)
-    file.truncate(place.at)
-    file.append([bytes(10)])
-    assert file.pread(0, 2000) == bytes(place.at + 10)
-    assert host.break_sector("nothing of this name") is None
-
-
 def test_every_operation_takes_its_time() -> None:
     """Each operation reports to the process a time within its range.
 
