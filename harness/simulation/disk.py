@@ -137,7 +137,7 @@ class SimDisk:
         return sum(inode.unsynced for _, inode in self.names.files())
 
     def peek(self, path: str) -> bytes:
-        """The bytes of a file, even those in bad sectors."""
+        """Return the bytes of a file, whether they are synced or not."""
         return bytes(self.names.file(path).data)
 
     # For `DiskAccess`.
