@@ -89,6 +89,10 @@ class BaseCluster(abc.ABC):
         """The address of a broker's client listener, or of ZooKeeper, that bypasses all faults."""
 
     @abc.abstractmethod
+    def bootstrap(self, client: str | None = None) -> str:
+        """Return ``host:port,…`` for clients; ``client`` selects that client's own listeners."""
+
+    @abc.abstractmethod
     async def _answers(self, node: NodeId) -> bool:
         """Return whether the node answers a probe that bypasses all faults."""
 

@@ -35,7 +35,10 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict)
     """This target's options with defaults, and workload options that have other defaults here."""
     refusal: Callable[[], str | None] = lambda: None
-    """Returns why the target is not available on this machine; ``None`` if it is."""
+    """Returns why the target is not available on this machine; ``None`` if it is.
+
+    The command line prints the reason after the name of the target.
+    """
     refuse: Callable[[Plan], str | None] = lambda plan: None
     """Returns why the target cannot run a plan; ``None`` if it can."""
     is_virtual: bool = False
