@@ -63,13 +63,17 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
         ("clock", fault("clock-skew", ["zookeeper"], rate=2.0), "+0.500 s within 0.5 s"),
         ("session", fault("expire-session", "leader:topic0-0"), "is over"),
         ("session", fault("expire-session", "controller"), "is over"),
-        ("messages", fault("hold-request", "leader:topic0-0", api="Produce"), "request is kept"),
+        ("messages", fault("hold-request", "leader:topic0-0", api="Produce"), "request is held"),
         (
             "messages",
             fault("hold-request", "leader:topic0-0", api="Fetch", part="response"),
             "the response is held",
         ),
-        ("messages", fault("drop-response", "leader:topic0-0", api="Produce"), "answer is lost"),
+        (
+            "messages",
+            fault("drop-response", "leader:topic0-0", api="Produce"),
+            "response is dropped",
+        ),
         (
             "messages",
             fault("corrupt-request", "leader:topic0-0", 0.0, api="Produce"),

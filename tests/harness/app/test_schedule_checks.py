@@ -33,7 +33,9 @@ def refusal(fault: ScheduledFault, target: Any = "simulated", **fields: Any) -> 
 def test_a_fault_after_the_end_is_refused() -> None:
     """A fault after the end of the run is refused, because the verdict could only be unknown."""
     late = Plan(nemesis=("kill",), schedule=SCHEDULE, time_limit_s=1.0)
-    with pytest.raises(Refused, match=r"fault 1 \(kill\) is to come at 1 s, but --time-limit is 1"):
+    with pytest.raises(
+        Refused, match=r"fault 1 \(kill\) is scheduled at 1 s, but --time-limit is 1"
+    ):
         plan_resolution.resolve(late)
     assert (
         plan_resolution.resolve(msgspec.structs.replace(late, time_limit_s=1.1)).schedule
@@ -47,7 +49,10 @@ def test_a_fault_after_the_end_is_refused() -> None:
         ({"id": 1}, "schedule: two faults have the id 1; each needs its own"),
         ({"at_s": -1.0}, "schedule: fault 2 (kill) needs times of 0 or more"),
         ({"duration_s": float("nan")}, "schedule: fault 2 (kill) needs times of 0 or more"),
-        ({"duration_s": 1e300}, "schedule: fault 2 (kill) lasts 1e+300 s; 604,800 s at most"),
+        (
+            {"duration_s": 1e300},
+            "schedule: fault 2 (kill) lasts 1e+300 s; the maximum is 604,800 s",
+        ),
         ({"id": 2**63}, "schedule: fault id 9223372036854775808 is too large"),
     ],
 )
