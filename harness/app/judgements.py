@@ -98,15 +98,24 @@ def contract_of(verdict: Mapping[str, Any]) -> str:
     if not isinstance(contract, Mapping) or not contract:
         return ""
     settings = verdict.get("settings") or {}
-    promised = ", ".join(f"{name.replace('_', ' ')} {_plain(contract[name])}" for name in contract)
+    promised = ", ".join(_promise(name, contract[name]) for name in contract)
     if not settings:
         return f"This judgement uses the plan's own contract: {promised}."
     changed = ", ".join(f"{name}={value}" for name, value in settings.items())
     return f"This judgement uses {changed} in place of the plan's settings: {promised}."
 
 
-def _plain(value: object) -> object:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+def _promise(name: str, value: object) -> str:
+    words, _, unit = name.rpartition("_")
+    if unit in ("s", "ms") and isinstance(value, int | float):
+        number = f"{value:,}".removesuffix(".0")
+        return f"{_LABELS.get(words, words.replace('_', ' '))} {number} {unit}"
+    plain = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    return f"{name.replace('_', ' ')} {plain}"
+
+
+_LABELS = {"hears": "a broker learns of a new leader within"}
+"""The words for fields of a contract whose names do not explain themselves."""
 
 
 def _why_not(verdict: Verdict, standing: Verdict | None) -> str | None:

@@ -18,7 +18,7 @@ import pytest
 from checkers import inline as inline_
 from checkers import verdict as verdict_
 from checkers.verdict import CheckerResult, Verdict
-from harness.app import cli
+from harness.app import cli, judgements
 from harness.app.check import examine
 from model import history
 from model.op import Op
@@ -263,3 +263,12 @@ def test_without_java_a_verdict_stands(tmp_path: Path) -> None:
     )
     assert (done.returncode, "The verdict of the run stays INVALID" in done.stdout) == (2, True)
     assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_a_contract_is_written_with_its_units() -> None:
+    """A contract's fields are written in words, with units where the names have them."""
+    contract = {"acks": "all", "late_ends": False, "hears_s": 7.0, "delete_retention_ms": 86400000}
+    assert judgements.contract_of({"contract": contract}) == (
+        "This judgement uses the plan's own contract: acks all, late ends no,"
+        " a broker learns of a new leader within 7 s, delete retention 86,400,000 ms."
+    )
