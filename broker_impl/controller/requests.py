@@ -47,11 +47,11 @@ class Outbox:
         self._metadata: dict[BrokerId, dict[TopicPartition, None]] = {}
         self._stop: dict[BrokerId, dict[TopicPartition, bool]] = {}
 
-    def tell_brokers(self) -> None:
+    def queue_live_brokers(self) -> None:
         """Queue the list of live brokers for all brokers."""
         self._brokers_changed = True
 
-    def tell_roles(
+    def queue_leader_and_isr(
         self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool = False
     ) -> None:
         """Queue the roles in this partition for these brokers."""
@@ -59,15 +59,15 @@ class Outbox:
             due = self._lead_or_follow.setdefault(broker, {})
             due[tp] = due.get(tp, False) or is_new
 
-    def tell_metadata(
+    def queue_metadata(
         self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition]
     ) -> None:
         """Queue the metadata of these partitions for these brokers."""
-        told = dict.fromkeys(partitions)
+        partition_set = dict.fromkeys(partitions)
         for broker in brokers:
-            self._metadata.setdefault(broker, {}).update(told)
+            self._metadata.setdefault(broker, {}).update(partition_set)
 
-    def tell_stop(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
+    def queue_stop(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
         """Queue a stop of this broker's replica of the partition, and with ``delete`` its deletion.
 
         A queued role for the partition is removed: the broker would reject the stop as outdated if

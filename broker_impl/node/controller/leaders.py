@@ -158,7 +158,7 @@ class Leaders:
                 remaining.append(RemainingPartition(tp.topic, tp.partition))
             else:
                 # It must stop following too, or it would join the ISR again.
-                self._outbox.tell_stop(broker.id, tp, delete=False)
+                self._outbox.queue_stop(broker.id, tp, delete=False)
         return ControlledShutdownResponse(remaining_partitions=remaining)
 
     async def elect(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -215,7 +215,7 @@ class Leaders:
         named = dict.fromkeys(tp for notice in notices for tp in notice)
         found = await self._znodes.leaderships([tp for tp in named if tp in context.leadership])
         context.leadership.update(found)
-        self._outbox.tell_metadata(context.brokers, found)
+        self._outbox.queue_metadata(context.brokers, found)
 
     async def _is_unclean(self, topic: str) -> bool:
         try:
@@ -255,8 +255,8 @@ class Leaders:
         """Record a partition's state; queue its replicas' roles and all brokers' metadata."""
         LOG.info("%s: leader %d, epoch %d, ISR %s", tp, state.leader, state.leader_epoch, state.isr)
         self._context.leadership[tp] = state
-        self._outbox.tell_roles(self._context.live_replicas(tp), tp, is_new=is_new)
-        self._outbox.tell_metadata(self._context.brokers, [tp])
+        self._outbox.queue_leader_and_isr(self._context.live_replicas(tp), tp, is_new=is_new)
+        self._outbox.queue_metadata(self._context.brokers, [tp])
 
 
 def _named(request: ElectLeadersRequest) -> list[TopicPartition] | None:

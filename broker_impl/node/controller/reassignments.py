@@ -146,8 +146,8 @@ class Reassignments:
         LOG.info("%s: replicas %s, %s", tp, list(replicas), move or "at rest")
         for broker in before:
             if broker not in replicas and broker in context.brokers:
-                self._outbox.tell_stop(broker, tp, delete=True)
-        self._outbox.tell_metadata(context.brokers, [tp])
+                self._outbox.queue_stop(broker, tp, delete=True)
+        self._outbox.queue_metadata(context.brokers, [tp])
 
     def _know(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:
         context = self._context

@@ -111,7 +111,7 @@ class Term:
         await self._leaders.lead_new()
         await self._leaders.reconsider()
         await self._reassignments.go_on()
-        self._tell_everything(context.brokers)
+        self._queue_everything(context.brokers)
         self._rebalance_later()
         self._settled()
 
@@ -227,7 +227,7 @@ class Term:
             await self._leaders.reconsider()
         await self._leaders.lead_new()
         self._meet(come)
-        self._tell_everything(come)
+        self._queue_everything(come)
         await self._topics.go_on_deleting()
         await self._reassignments.go_on()
 
@@ -244,16 +244,16 @@ class Term:
         )
         for number in come:
             self._orders.open(number)
-        self._outbox.tell_brokers()
+        self._outbox.queue_live_brokers()
 
-    def _tell_everything(self, brokers: Iterable[BrokerId]) -> None:
+    def _queue_everything(self, brokers: Iterable[BrokerId]) -> None:
         """Queue the complete state for brokers that have none yet."""
         context = self._context
         everything = [tp for topic in context.topics for tp in context.partitions_of(topic)]
-        self._outbox.tell_metadata(brokers, everything)
+        self._outbox.queue_metadata(brokers, everything)
         for number in brokers:
             for tp in context.partitions_on(number):
-                self._outbox.tell_roles([number], tp)
+                self._outbox.queue_leader_and_isr([number], tp)
 
     def _settled(self) -> None:
         """Send the orders that the event caused, and release waiters whose condition now holds."""

@@ -72,7 +72,7 @@ class Topics:
             LOG.warning("topic %s was removed from ZooKeeper", name)
             gone = context.partitions_of(name)
             context.forget_topic(name)
-            self._outbox.tell_metadata(context.brokers, gone)
+            self._outbox.queue_metadata(context.brokers, gone)
         for name in names:
             if name not in context.topics:
                 await self._read_one(name)
@@ -245,7 +245,7 @@ class Topics:
                     for number, replicas in context.topics[name].items()
                     for broker in replicas
                 )
-                self._outbox.tell_metadata(context.brokers, context.partitions_of(name))
+                self._outbox.queue_metadata(context.brokers, context.partitions_of(name))
         await self.go_on_deleting()
 
     async def go_on_deleting(self) -> None:
@@ -253,7 +253,7 @@ class Topics:
         context = self._context
         for name, deletion in list(context.deleting.items()):
             for number, broker in deletion.start(context.brokers):
-                self._outbox.tell_stop(broker, TopicPartition(name, number), delete=True)
+                self._outbox.queue_stop(broker, TopicPartition(name, number), delete=True)
             if deletion.is_complete:
                 await self._znodes.remove_topic(name)
                 context.forget_topic(name)

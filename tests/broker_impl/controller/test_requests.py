@@ -51,7 +51,7 @@ def test_nothing_due_is_nothing_sent(context: Context) -> None:
     """An empty outbox sends no request, and an outbox can be drained only once."""
     outbox = Outbox()
     assert outbox.drain(context, 1) == {}
-    outbox.tell_roles([1], T0)
+    outbox.queue_leader_and_isr([1], T0)
     assert outbox.drain(context, 1)
     assert outbox.drain(context, 1) == {}
 
@@ -59,10 +59,10 @@ def test_nothing_due_is_nothing_sent(context: Context) -> None:
 def test_one_request_of_each_kind_in_order(context: Context) -> None:
     """A broker receives live brokers first (KAFKA-4443), then roles, metadata and StopReplica."""
     outbox = Outbox()
-    outbox.tell_stop(1, T1, delete=False)
-    outbox.tell_metadata([1], [T0])
-    outbox.tell_roles([1], T0)
-    outbox.tell_brokers()
+    outbox.queue_stop(1, T1, delete=False)
+    outbox.queue_metadata([1], [T0])
+    outbox.queue_leader_and_isr([1], T0)
+    outbox.queue_live_brokers()
     orders = outbox.drain(context, 2)
     encodable(orders)
     kinds = [type(order) for order in orders[1]]
@@ -83,8 +83,8 @@ def test_one_request_of_each_kind_in_order(context: Context) -> None:
 def test_roles(context: Context) -> None:
     """LeaderAndIsr has the present leader, epochs, ISR and version, and the leaders' addresses."""
     outbox = Outbox()
-    outbox.tell_roles([1, 2], T0, is_new=True)
-    outbox.tell_roles([2], T1)
+    outbox.queue_leader_and_isr([1, 2], T0, is_new=True)
+    outbox.queue_leader_and_isr([2], T1)
     orders = outbox.drain(context, 1)
     encodable(orders)
     [order] = orders[2]
@@ -101,9 +101,9 @@ def test_roles(context: Context) -> None:
 def test_the_end_of_several_changes(context: Context) -> None:
     """A partition that changes twice before a request is sent is sent once, in its last state."""
     outbox = Outbox()
-    outbox.tell_roles([1], T0, is_new=True)
+    outbox.queue_leader_and_isr([1], T0, is_new=True)
     context.leadership[T0] = Leadership(2, 6, (2,), 7, zk_version=4)
-    outbox.tell_roles([1], T0)
+    outbox.queue_leader_and_isr([1], T0)
     [order] = outbox.drain(context, 1)[1]
     assert isinstance(order, LeaderAndIsrRequest)
     [row] = order.topic_states[0].partition_states
@@ -116,7 +116,7 @@ def test_metadata(context: Context) -> None:
     It leaves out partitions that never had a leader.
     """
     outbox = Outbox()
-    outbox.tell_metadata([1], [T0, T1, U0])
+    outbox.queue_metadata([1], [T0, T1, U0])
     orders = outbox.drain(context, 1)
     encodable(orders)
     [order] = orders[1]
@@ -138,8 +138,8 @@ def test_a_topic_on_its_way_out(context: Context) -> None:
     """
     context.deleting["t"] = TopicDeletion([(0, 1), (0, 2), (1, 2), (1, 3)])
     outbox = Outbox()
-    outbox.tell_metadata([1], [T0])
-    outbox.tell_stop(1, T0, delete=True)
+    outbox.queue_metadata([1], [T0])
+    outbox.queue_stop(1, T0, delete=True)
     metadata, stop = outbox.drain(context, 1)[1]
     assert isinstance(metadata, UpdateMetadataRequest)
     assert isinstance(stop, StopReplicaRequest)
@@ -152,7 +152,7 @@ def test_a_topic_that_is_gone(context: Context) -> None:
     """Brokers receive leader -2 for a topic even after the controller has forgotten it."""
     context.forget_topic("t")
     outbox = Outbox()
-    outbox.tell_metadata([1], [T0])
+    outbox.queue_metadata([1], [T0])
     orders = outbox.drain(context, 1)
     encodable(orders)
     [order] = orders[1]
@@ -163,7 +163,7 @@ def test_a_topic_that_is_gone(context: Context) -> None:
 def test_a_stop_names_the_epoch(context: Context) -> None:
     """StopReplica has the epoch that excluded the broker, so that it undoes no later request."""
     outbox = Outbox()
-    outbox.tell_stop(1, T0, delete=False)
+    outbox.queue_stop(1, T0, delete=False)
     [order] = outbox.drain(context, 1)[1]
     assert isinstance(order, StopReplicaRequest)
     [row] = order.topic_states[0].partition_states
@@ -177,8 +177,8 @@ def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
     as old.
     """
     outbox = Outbox()
-    outbox.tell_roles([1, 2], T0)
-    outbox.tell_stop(1, T0, delete=False)
+    outbox.queue_leader_and_isr([1, 2], T0)
+    outbox.queue_stop(1, T0, delete=False)
     orders = outbox.drain(context, 1)
     assert [type(order) for order in orders[1]] == [StopReplicaRequest]
     assert [type(order) for order in orders[2]] == [LeaderAndIsrRequest]
@@ -187,6 +187,6 @@ def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
 def test_brokers_that_are_gone_are_told_nothing(context: Context) -> None:
     """Dead brokers receive no requests; they receive the full state when they register again."""
     outbox = Outbox()
-    outbox.tell_roles([3], T1)
-    outbox.tell_stop(3, T1, delete=True)
+    outbox.queue_leader_and_isr([3], T1)
+    outbox.queue_stop(3, T1, delete=True)
     assert outbox.drain(context, 1) == {}
