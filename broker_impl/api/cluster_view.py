@@ -125,10 +125,10 @@ class ClusterView:
                 yield TopicPartition(topic, number), self.topics[topic][number]
 
 
-def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:
-    """Return whether an update with leader epoch ``told_epoch`` replaces the known state.
+def is_news(update_epoch: Epoch, known_epoch: Epoch) -> bool:
+    """Return whether an update with leader epoch ``update_epoch`` replaces the known state.
 
     One with an earlier epoch does not: a late update must not send clients back to a former leader
     (KAFKA-7738).
     """
-    return told_epoch >= known_epoch
+    return update_epoch >= known_epoch

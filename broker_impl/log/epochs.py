@@ -68,7 +68,7 @@ class LeaderEpochs:
         if above == len(entries):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         known = entries[above - 1].epoch if above else epoch
-        return told(epoch, known), entries[above].start
+        return epoch_to_return(epoch, known), entries[above].start
 
     def truncate_from_end(self, offset: Offset) -> bool:
         """Drop the epochs that start at `offset` or later, because the log was truncated there.
@@ -106,7 +106,7 @@ class LeaderEpochs:
             )
 
 
-def told(asked: Epoch, known: Epoch) -> Epoch:
+def epoch_to_return(asked: Epoch, known: Epoch) -> Epoch:
     """The epoch to return with an end offset: the largest known one up to the requested one.
 
     A follower that gets another epoch than it asked for must ask again (KIP-279).

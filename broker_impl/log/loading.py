@@ -39,7 +39,7 @@ class Loaded:
     producers: ProducerStates
     start_offset: Offset
     recovery_point: Offset
-    begins_anew: bool = False
+    was_emptied: bool = False
     """Were all segments dropped, because they end before the checkpointed start offset?"""
 
 
@@ -66,8 +66,8 @@ def load(
     segments, found = _load_segments(disk, directory, config, clean, recovery_point, now_ms)
     if segments and not clean:
         segments[-1].fsync()
-    begins_anew = bool(segments) and segments[-1].next_offset < start_offset
-    if begins_anew:
+    was_emptied = bool(segments) and segments[-1].next_offset < start_offset
+    if was_emptied:
         logger.warning(
             "%s: the log ends at %d, before its start offset %d; it is replaced by an empty "
             "log that begins there",
@@ -90,7 +90,7 @@ def load(
         replay(snapshots, segments, now_ms),
         start_offset,
         still_synced(recovery_point, end_offset),
-        begins_anew,
+        was_emptied,
     )
 
 

@@ -45,7 +45,7 @@ class LogState:
         """How often a compacted copy has replaced segments."""
         self.offline: StorageError | None = None
         """The error since which the log must not be changed any more."""
-        self.cuts: list[Offset] = [loaded.start_offset] if loaded.begins_anew else []
+        self.cuts: list[Offset] = [loaded.start_offset] if loaded.was_emptied else []
         """The offset of each truncation: what was read from there on before is no longer in the
         log."""
         self.directory = directory

@@ -50,14 +50,14 @@ def compares_by(latest_epoch: Epoch) -> Epoch:
 
 @mutant(
     "fast-failover-no-epoch-in-reply",
-    of="broker_impl.log.epochs:told",
+    of="broker_impl.log.epochs:epoch_to_return",
     source="A03, KAFKA-6361, KIP-279",
     kind="historic",
     symptom="lost-write",
     schedule="Two elections happen one after the other, so that the follower's last epoch is "
     "unknown to the new leader, which has records of an earlier epoch at those offsets.",
 )
-def told(asked: Epoch, known: Epoch) -> Epoch:
+def epoch_to_return(asked: Epoch, known: Epoch) -> Epoch:
     """A leader answers where an epoch ends, but not for which epoch.
 
     The last records of a follower may be of an epoch that the leader does not know. The follower
@@ -109,14 +109,14 @@ def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
 
 @mutant(
     "diverging-fetch-counts",
-    of="broker_impl.replica.isr:tells_log_end",
+    of="broker_impl.replica.isr:reports_log_end",
     source="A11, KAFKA-13141",
     kind="historic",
     symptom="lost-write",
     schedule="A former leader comes back with uncommitted records and fetches from its "
     "successor, which dies before the former leader has fetched again.",
 )
-def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
+def reports_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     """A leader takes every fetch offset for the follower's log end, even if the log diverges.
 
     A former leader may hold more records than the new one, none of them committed. The new leader
@@ -198,7 +198,7 @@ def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
     "broker already knows the next leader.",
     tier=2,
 )
-def is_news(told_epoch: Epoch, known_epoch: Epoch) -> bool:
+def is_news(update_epoch: Epoch, known_epoch: Epoch) -> bool:
     """A broker accepts every leader that the controller names, whatever its leader epoch.
 
     A message that arrives late sends the broker's clients back to a leader that was replaced. That

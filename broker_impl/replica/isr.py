@@ -77,7 +77,7 @@ def maximal(committed: frozenset[BrokerId], proposed: frozenset[BrokerId]) -> fr
     return committed | proposed
 
 
-def tells_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
+def reports_log_end(error: ErrorCode, diverged: bool, again: bool) -> bool:
     """Return whether a follower's fetch shows how much of the leader's log the follower holds.
 
     A failed fetch does not (KAFKA-8400), nor does a fetch by a follower whose log diverges below

@@ -258,7 +258,7 @@ class Replicas(HostedReplicas):
         if replica_id < 0:
             reads_committed = isolation and replica_id == watermark.CONSUMER
             return serving.with_aborted(partition, offset, result) if reads_committed else result
-        if isr.tells_log_end(result.error, result.diverging is not None, again):
+        if isr.reports_log_end(result.error, result.diverging is not None, again):
             eligible = isr.eligible(self.live.get(replica_id), broker_epoch)
             self.handle_event(
                 partition,

@@ -93,9 +93,9 @@ def test_caught_up_at(
         (ErrorCode.NONE, False, True, False),
     ],
 )
-def test_tells_log_end(error: ErrorCode, diverged: bool, again: bool, expected: bool) -> None:
+def test_reports_log_end(error: ErrorCode, diverged: bool, again: bool, expected: bool) -> None:
     """Only the first read of a fetch that was served shows how far a follower has come."""
-    assert isr.tells_log_end(error, diverged, again) is expected
+    assert isr.reports_log_end(error, diverged, again) is expected
 
 
 @pytest.mark.parametrize(("written", "expected"), [(5, True), (4, False), (6, False)])

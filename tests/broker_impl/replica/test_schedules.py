@@ -400,7 +400,7 @@ def truncates_once(
             a03_fast_failover,
             "all replicas agree in the end",
         ),
-        ((isr, "tells_log_end"), lambda *_: True, a11_diverging_fetch, "however long its log is"),
+        ((isr, "reports_log_end"), lambda *_: True, a11_diverging_fetch, "however long its log is"),
         (
             (isr, "may_join"),
             lambda end, mark, *_: end >= mark,

@@ -90,7 +90,7 @@ def test_what_the_invariants_see_of_a_planted_bug(
             "candidate-completeness",
         ),
         (
-            (isr, "tells_log_end"),
+            (isr, "reports_log_end"),
             lambda *_: True,
             test_schedules.a11_diverging_fetch,
             "candidate-completeness",
