@@ -89,7 +89,7 @@ class Groups:
         self._loading.pop(partition, None)
         effects: list[Effect] = []
         for group in taken_out(self._led, partition):
-            effects += self._tell(group, Unload(), now, now_ms)
+            effects += self._pass_to(group, Unload(), now, now_ms)
         return effects
 
     # Requests.
@@ -123,16 +123,16 @@ class Groups:
             if not _founds(event):
                 return [Answered(event.ticket, _unknown(event))]
             group = groups[name] = self._new(name, now_ms)
-        return self._tell(group, event, now, now_ms)
+        return self._pass_to(group, event, now, now_ms)
 
     def written(self, event: Written, now: float, now_ms: int) -> list[Effect]:
         """Handle the result of a write to the log that an effect has requested."""
-        return self._tell(self._writers.pop(event.number), event, now, now_ms)
+        return self._pass_to(self._writers.pop(event.number), event, now, now_ms)
 
-    def tell(self, name: str, event: Event, now: float, now_ms: int) -> list[Effect]:
+    def pass_event(self, name: str, event: Event, now: float, now_ms: int) -> list[Effect]:
         """Pass an event that is not a request, such as a tick, to a group."""
         group = self.find(name)
-        return [] if group is None else self._tell(group, event, now, now_ms)
+        return [] if group is None else self._pass_to(group, event, now, now_ms)
 
     def marked(self, partition: int, event: Marked, now: float, now_ms: int) -> list[Effect]:
         """Handle the end of a transaction in this partition, after its marker is replicated.
@@ -144,18 +144,18 @@ class Groups:
         effects: list[Effect] = []
         for group in self._led.get(partition, {}).values():
             if group.offsets.may_concern(event.producer_id):
-                effects += self._tell(group, event, now, now_ms)
+                effects += self._pass_to(group, event, now, now_ms)
         return effects
 
     def expire(self, now: float, now_ms: int) -> list[Effect]:
         """Remove offsets and groups that have not been used for their retention time."""
-        return self._tell_all(Expire(), now, now_ms)
+        return self._pass_to_all(Expire(), now, now_ms)
 
     def topics_gone(
         self, partitions: tuple[TopicPartition, ...], now: float, now_ms: int
     ) -> list[Effect]:
         """Remove the offsets of partitions that were deleted."""
-        return self._tell_all(TopicsGone(partitions), now, now_ms)
+        return self._pass_to_all(TopicsGone(partitions), now, now_ms)
 
     # Queries.
 
@@ -175,14 +175,14 @@ class Groups:
     def _new(self, name: str, now_ms: int) -> Group:
         return Group(name, self._config, lambda: next(self._numbers), now_ms)
 
-    def _tell_all(self, event: Event, now: float, now_ms: int) -> list[Effect]:
+    def _pass_to_all(self, event: Event, now: float, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         for groups in list(self._led.values()):
             for group in list(groups.values()):
-                effects += self._tell(group, event, now, now_ms)
+                effects += self._pass_to(group, event, now, now_ms)
         return effects
 
-    def _tell(self, group: Group, event: Event, now: float, now_ms: int) -> list[Effect]:
+    def _pass_to(self, group: Group, event: Event, now: float, now_ms: int) -> list[Effect]:
         effects = group.handle(event, now, now_ms)
         for effect in effects:
             if isinstance(effect, Write):

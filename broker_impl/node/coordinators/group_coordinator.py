@@ -212,7 +212,9 @@ class GroupsRuntime:
     def _ring(self, name: str) -> None:
         del self._timers[name]
         try:
-            self._carry_out(self._groups.tell(name, Tick(), self._loop.time(), self._wall_ms()))
+            self._carry_out(
+                self._groups.pass_event(name, Tick(), self._loop.time(), self._wall_ms())
+            )
         except Exception as error:  # noqa: BLE001 - the edge of a callback
             self._on_failure(error)
         self._arm(name)

@@ -94,7 +94,7 @@ class Office:
         given = {"member_id": "", "fresh_id": "m1", "protocols": RANGE}
         ticket = next(self.tickets)
         self.carry_out(self.groups.handle(GROUP, Join(ticket=ticket, **(given | fields)), 0.0, 0))
-        self.carry_out(self.groups.tell(GROUP, Tick(), 0.0, 0))
+        self.carry_out(self.groups.pass_event(GROUP, Tick(), 0.0, 0))
         return self.answers.get(ticket)
 
 

@@ -183,7 +183,7 @@ class FailoverMachine(RuleBasedStateMachine):
         self.forget()
 
     def tick(self) -> None:
-        self.carry_out(self.groups.tell(GROUP, Tick(), self.now, self.now_ms))
+        self.carry_out(self.groups.pass_event(GROUP, Tick(), self.now, self.now_ms))
 
     @rule(count=st.integers(1, 5))
     def replicate(self, count: int) -> None:
