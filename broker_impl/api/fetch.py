@@ -52,7 +52,7 @@ class _Reading:
         is_consumer = request.replica_id == watermark.CONSUMER
         self._from_follower = is_consumer and _may_ask_followers(context, request)
         self._names_rack = is_consumer and bool(request.rack_id)
-        self._is_told_at_once = _followers_have_readers(context)
+        self._returns_news_at_once = _followers_have_readers(context)
         self._asked = {
             TopicPartition(topic.topic, partition.partition): partition
             for topic in request.topics
@@ -115,7 +115,7 @@ class _Reading:
             self.must_answer |= (
                 bool(result.error)
                 or result.diverging is not None
-                or (result.news and self._is_told_at_once)
+                or (result.news and self._returns_news_at_once)
                 or result.cannot_grow
                 or result.preferred_read_replica >= 0
             )

@@ -308,10 +308,10 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
     guard = services.replicas.guard(home, request.producer_id)
     refusal = ErrorCode.NONE
     if guard is not None:
-        told = await services.transactions.verify(
+        verified = await services.transactions.verify(
             request.transactional_id, request.producer_id, request.producer_epoch, (home,)
         )
-        refusal = _LATER.get(told[home], told[home])
+        refusal = _LATER.get(verified[home], verified[home])
 
     def event(ticket: int) -> Commit:
         return Commit(
@@ -326,7 +326,7 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
         )
 
     def answer_as(error: ErrorCode) -> TxnOffsetCommitResponse:
-        told = errors | dict.fromkeys(offsets, error)
+        all_errors = errors | dict.fromkeys(offsets, error)
         return TxnOffsetCommitResponse(
             topics=[
                 TxnOffsetCommitResponseTopic(
@@ -334,7 +334,7 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
                     partitions=[
                         TxnOffsetCommitResponsePartition(
                             partition_index=row.partition_index,
-                            error_code=told[TopicPartition(topic.name, row.partition_index)],
+                            error_code=all_errors[TopicPartition(topic.name, row.partition_index)],
                         )
                         for row in topic.partitions
                     ],

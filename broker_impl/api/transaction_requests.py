@@ -54,7 +54,7 @@ _FENCED_SINCE: Final = 2
 _BATCHES_SINCE: Final = 4
 
 
-def _told(context: RequestContext, error: ErrorCode) -> ErrorCode:
+def _error_for_version(context: RequestContext, error: ErrorCode) -> ErrorCode:
     """Map PRODUCER_FENCED to INVALID_PRODUCER_EPOCH for versions before KIP-588."""
     if error is ErrorCode.PRODUCER_FENCED and context.version < _FENCED_SINCE:
         return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -80,7 +80,7 @@ async def add_partitions_to_txn(
             request.v3_and_below_producer_epoch,
             partitions,
         )
-        errors = dict.fromkeys(partitions, _told(context, error))
+        errors = dict.fromkeys(partitions, _error_for_version(context, error))
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, errors))
 
 
@@ -153,7 +153,7 @@ async def add_offsets_to_txn(
     error = await context.services.transactions.add_partitions(
         request.transactional_id, request.producer_id, request.producer_epoch, (partition,)
     )
-    return AddOffsetsToTxnResponse(error_code=_told(context, error))
+    return AddOffsetsToTxnResponse(error_code=_error_for_version(context, error))
 
 
 @api(26, range(4))
@@ -165,7 +165,7 @@ async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResp
         request.producer_epoch,
         is_commit=request.committed,
     )
-    return EndTxnResponse(error_code=_told(context, error))
+    return EndTxnResponse(error_code=_error_for_version(context, error))
 
 
 @api(65, range(1))

@@ -64,10 +64,10 @@ async def refusals(
     asked: dict[tuple[int, Epoch], list[TopicPartition]] = {}
     for each in begun:
         asked.setdefault((each.producer_id, each.producer_epoch), []).append(each.tp)
-    told: dict[TopicPartition, ErrorCode] = {}
+    errors: dict[TopicPartition, ErrorCode] = {}
     for (producer_id, producer_epoch), partitions in asked.items():
         answer = await services.transactions.verify(
             transactional_id, producer_id, producer_epoch, tuple(partitions)
         )
-        told.update((tp, to_producers(error)) for tp, error in answer.items())
-    return told
+        errors.update((tp, to_producers(error)) for tp, error in answer.items())
+    return errors

@@ -109,16 +109,20 @@ class IsrWriter:
         delay_s = _NOTICE_DELAY_S
         while self._changed:
             await asyncio.sleep(delay_s)
-            told, self._changed = self._changed, {}
-            names = [zk_paths.PartitionName(topic=tp.topic, partition=tp.partition) for tp in told]
+            announced, self._changed = self._changed, {}
+            names = [
+                zk_paths.PartitionName(topic=tp.topic, partition=tp.partition) for tp in announced
+            ]
             notice = zk_paths.encode(zk_paths.IsrChangeZnode(partitions=names))
             try:
                 await self._zk().create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True)
             except ZooKeeperError as error:
                 LOG.info(
-                    "the controller could not be notified of %d changed ISRs: %s", len(told), error
+                    "the controller could not be notified of %d changed ISRs: %s",
+                    len(announced),
+                    error,
                 )
-                self._changed = told | self._changed
+                self._changed = announced | self._changed
                 delay_s = _NOTICE_RETRY_S
             else:
                 delay_s = _NOTICE_DELAY_S

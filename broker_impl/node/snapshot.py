@@ -95,7 +95,7 @@ class SnapshotReader:
         self._logs: dict[TopicPartition, _Reading] = {}
         self._numbers: Counter[TopicPartition] = Counter()
         self._last: BrokerSnapshot | None = None
-        self._told: tuple[int, Mapping[TopicPartition, Epoch]] = (0, {})
+        self._leader_epochs: tuple[int, Mapping[TopicPartition, Epoch]] = (0, {})
 
     def look(
         self,
@@ -122,14 +122,14 @@ class SnapshotReader:
         if len(readings) > len(logs):
             for tp in [tp for tp in readings if tp not in logs]:
                 del readings[tp]
-        if self._told[0] != view.updates:
-            self._told = view.updates, view.leader_epochs()
+        if self._leader_epochs[0] != view.updates:
+            self._leader_epochs = view.updates, view.leader_epochs()
         last = self._last
         place = (replicas.broker_epoch, replicas.controller_epoch, term)
         if (
             last is not None
             and place == (last.broker_epoch, last.controller_epoch, last.term)
-            and self._told[1] is last.told
+            and self._leader_epochs[1] is last.told
             and len(shots) == len(last.replicas)
             and all(map(is_, shots, last.replicas))
         ):
@@ -139,7 +139,7 @@ class SnapshotReader:
             broker_epoch=place[0],
             controller_epoch=place[1],
             term=term,
-            told=self._told[1],
+            told=self._leader_epochs[1],
             replicas=tuple(shots),
         )
         return self._last

@@ -52,7 +52,7 @@ def resolve(acl: tuple[Acl, ...], ids: tuple[Id, ...], path: str) -> tuple[Acl, 
     kept: dict[Acl, None] = {}
     for entry in acl:
         if entry.id.scheme == "auth":
-            mine = [Acl(entry.perms, who) for who in ids if who.scheme != "ip"]
+            mine = [Acl(entry.perms, identity) for identity in ids if identity.scheme != "ip"]
             if not mine:
                 raise InvalidAcl(path)
             kept.update(dict.fromkeys(mine))
@@ -78,18 +78,21 @@ def masked(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
 def _includes(allowed: Id, ids: tuple[Id, ...]) -> bool:
     """Does the id of an ACL entry match one of a client's identities?"""
     if allowed.scheme == "ip":
-        return any(who.scheme == "ip" and ip_ranges.matches(allowed.id, who.id) for who in ids)
+        return any(
+            identity.scheme == "ip" and ip_ranges.matches(allowed.id, identity.id)
+            for identity in ids
+        )
     return allowed == WORLD or allowed in ids
 
 
-def _well_formed(who: Id) -> bool:
-    match who.scheme:
+def _well_formed(identity: Id) -> bool:
+    match identity.scheme:
         case "world":
-            return who == WORLD
+            return identity == WORLD
         case "digest":
             # Java's split(":") drops empty parts at the end; ZooKeeper wants two parts.
-            return who.id.rstrip(":").count(":") == 1
+            return identity.id.rstrip(":").count(":") == 1
         case "ip":
-            return ip_ranges.is_valid(who.id)
+            return ip_ranges.is_valid(identity.id)
         case _:
             return False

@@ -299,13 +299,13 @@ class Pipeline:
     def _authenticate(self, client: Client, header: RequestHeader, request: AuthRequest) -> None:
         zxid = self.database.last_zxid
         try:
-            who = acls.identify(request.scheme, request.auth, client.ids)
+            identity = acls.identify(request.scheme, request.auth, client.ids)
         except ZooKeeperError as refusal:
             client.send(ReplyHeader(header.xid, zxid, refusal.code))
             client.close()
             return
-        if who not in client.ids:
-            client.ids = (*client.ids, who)
+        if identity not in client.ids:
+            client.ids = (*client.ids, identity)
         client.send(ReplyHeader(header.xid, zxid, 0))
 
     def _notify(self, client: Client, change: Change, zxid: int) -> None:

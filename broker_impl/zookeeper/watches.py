@@ -75,17 +75,17 @@ class WatchTable(Generic[Watcher]):
 
     def trigger(self, change: Change) -> list[Watcher]:
         """The connections to notify of a change; removes the one-shot watches that it triggers."""
-        told: dict[Watcher, None] = {}
+        notified: dict[Watcher, None] = {}
         for kind in _FIRED_BY[change.type]:
             watchers = list(self._watchers.get((kind, change.path), ()))
-            told.update(dict.fromkeys(watchers))
+            notified.update(dict.fromkeys(watchers))
             if kind in (Kind.DATA, Kind.CHILD):
                 for watcher in watchers:
                     self._discard((kind, change.path), watcher)
         if self._recursive and change.type is not EventType.CHILD:
             for path in (change.path, *ancestors(change.path)):
-                told.update(dict.fromkeys(self._watchers.get((Kind.RECURSIVE, path), ())))
-        return list(told)
+                notified.update(dict.fromkeys(self._watchers.get((Kind.RECURSIVE, path), ())))
+        return list(notified)
 
     def find(self, path: str, type_: int, watcher: Watcher) -> list[Kind]:
         """The kinds of watches of that type (``WatcherType``) that a connection has on a path."""

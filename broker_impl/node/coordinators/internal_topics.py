@@ -181,7 +181,7 @@ class InternalTopics:
             done(outcome, result.base_offset)
             return
 
-        def told(future: "asyncio.Future[ErrorCode]") -> None:
+        def on_outcome(future: "asyncio.Future[ErrorCode]") -> None:
             if future.cancelled():
                 return
             try:
@@ -189,4 +189,4 @@ class InternalTopics:
             except Exception as error:  # noqa: BLE001 - the edge of a callback
                 self._on_failure(error)
 
-        self._waiting.park([tp], attempt, self._timeout_s).add_done_callback(told)
+        self._waiting.park([tp], attempt, self._timeout_s).add_done_callback(on_outcome)

@@ -139,8 +139,8 @@ class Markers:
             LOG.info("%d markers could not be sent: %s", len(errands), error)
             return errands
         again: list[_Errand] = []
-        for rows, told in zip(markers.values(), answer.markers, strict=False):
-            for topic in told.topics:
+        for rows, marker in zip(markers.values(), answer.markers, strict=False):
+            for topic in marker.topics:
                 for row in topic.partitions:
                     found = rows.pop(TopicPartition(topic.name, row.partition_index), None)
                     if found is not None and not self._settled(found, ErrorCode(row.error_code)):

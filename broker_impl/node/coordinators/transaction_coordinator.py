@@ -300,13 +300,13 @@ class Transactions:
             LOG.info("a transaction of %s could not be verified: %s", transactional_id, error)
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         refused = ErrorCode(answer.error_code) or ErrorCode.COORDINATOR_NOT_AVAILABLE
-        told = dict.fromkeys(partitions, refused)
+        errors = dict.fromkeys(partitions, refused)
         for row in answer.results_by_transaction:
             for topic in row.topic_results:
                 for partition in topic.results_by_partition:
                     tp = TopicPartition(topic.name, partition.partition_index)
-                    told[tp] = ErrorCode(partition.partition_error_code)
-        return told
+                    errors[tp] = ErrorCode(partition.partition_error_code)
+        return errors
 
     # Queries.
 
