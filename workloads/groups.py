@@ -96,7 +96,7 @@ class _Life(msgspec.Struct, frozen=True):
     uncommitted: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The offset after the last record read and not committed, by owned partition."""
 
-    def told(self, micro_ops: list[Any]) -> "_Life":
+    def after_operation(self, micro_ops: list[Any]) -> "_Life":
         """Return the state after an operation with these micro-operations."""
         uncommitted = dict(self.uncommitted)
         for micro_op in micro_ops:
@@ -159,7 +159,7 @@ class Members(msgspec.Struct, frozen=True):
             case ("leave", "ok" | "fail" | "info") | (_, "info"):
                 return self._with(event.process, None) if life is not None else self
             case "poll", "ok" if life is not None:
-                return self._with(event.process, life.told(event.value))
+                return self._with(event.process, life.after_operation(event.value))
             case "commit", "ok" | "fail" if life is not None:
                 return self._with(event.process, msgspec.structs.replace(life, uncommitted={}))
             case _:

@@ -182,8 +182,8 @@ class LastOffsets(msgspec.Struct, frozen=True):
             return self
         group = event.value[0][1]
         asked = self.asked | {group} if event.type == "invoke" else self.asked - {group}
-        told = group if event.type == "ok" else None
-        left = tuple(each for each in self.left if each != told)
+        fetched = group if event.type == "ok" else None
+        left = tuple(each for each in self.left if each != fetched)
         return msgspec.structs.replace(self, left=left, asked=asked)
 
 

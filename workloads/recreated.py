@@ -119,7 +119,7 @@ class Cycle(msgspec.Struct, frozen=True):
 
     def update(self, event: Op) -> Generator:
         if event.f in ("create-topic", "delete-topic"):
-            return self._told(event)
+            return self._after_topic_request(event)
         used = self.used | {event.process}
         if event.type == "info":
             used -= {event.process}
@@ -135,7 +135,7 @@ class Cycle(msgspec.Struct, frozen=True):
         doubts = event.type == "info" or waited_s >= self.request_timeout_s
         return msgspec.structs.replace(self, sending=sending, doubts=self.doubts or doubts)
 
-    def _told(self, event: Op) -> "Cycle":
+    def _after_topic_request(self, event: Op) -> "Cycle":
         """Continue after the creation or deletion of a topic was requested or has ended."""
         if event.type == "invoke":
             return msgspec.structs.replace(self, is_asking=True)

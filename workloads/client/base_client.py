@@ -118,14 +118,14 @@ class PlainClient(abc.ABC):
 
     async def _send(self, op: Op) -> Op:
         reports = await self._writes().send([(key, value) for _, key, value in op.value])
-        told = [
+        micro_ops = [
             ["send", key, [report.offset, value] if report.outcome == "ok" else value]
             for (_, key, value), report in zip(op.value, reports, strict=True)
         ]
         errors = [report.error for report in reports if report.error is not None]
         combined = outcome.of_several([report.outcome for report in reports])
         self._alive = self._alive and combined == "ok"
-        return completed(op, combined, told, errors[0] if errors else None)
+        return completed(op, combined, micro_ops, errors[0] if errors else None)
 
     async def _catch_up(self, op: Op) -> Op:
         ((_, key),) = op.value

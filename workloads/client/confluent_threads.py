@@ -31,9 +31,9 @@ class Worker:
             try:
                 result = function()
             except Exception as error:  # noqa: BLE001 - raised where it is awaited
-                tell(self._loop, _fail, answer, error)
+                call_in_loop(self._loop, _fail, answer, error)
             else:
-                tell(self._loop, resolve, answer, result)
+                call_in_loop(self._loop, resolve, answer, result)
 
         self._calls.put(run)
         return await answer
@@ -74,7 +74,9 @@ def _fail(future: "asyncio.Future[T]", error: Exception) -> None:
         future.set_exception(error)
 
 
-def tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+def call_in_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any
+) -> None:
     """Have the event loop call a function, unless the loop has ended."""
     if not loop.is_closed():
         try:

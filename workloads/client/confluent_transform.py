@@ -69,14 +69,14 @@ class _Polls:
 
     def __init__(self, member: "TransformingMember") -> None:
         self._member = member
-        self._told: list[list[MicroOp]] = []
+        self._rebalances: list[list[MicroOp]] = []
         """The rebalances before each poll."""
         self._has_read = False
 
     async def poll(self) -> tuple[Records, str | None]:
-        told, error = await self._member.poll()
-        *rebalances, (_, records) = told
-        self._told.append(rebalances)
+        micro_ops, error = await self._member.poll()
+        *rebalances, (_, records) = micro_ops
+        self._rebalances.append(rebalances)
         if rebalances and self._has_read:
             error = error or "RebalanceInProgress"
         self._has_read = self._has_read or bool(records)
@@ -87,10 +87,10 @@ class _Polls:
 
     def among(self, row: list[MicroOp]) -> list[MicroOp]:
         """Return a transaction's micro-operations, with the rebalances before their polls."""
-        told, whole = list(self._told), list[MicroOp]()
+        rebalances, whole = list(self._rebalances), list[MicroOp]()
         for micro_op in row:
-            if micro_op[0] == "poll" and told:
-                whole += told.pop(0)
+            if micro_op[0] == "poll" and rebalances:
+                whole += rebalances.pop(0)
             whole.append(micro_op)
         return whole
 

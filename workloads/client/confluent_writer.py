@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from workloads.client import outcome, payload
 from workloads.client.base_client import Report
 from workloads.client.common import split
-from workloads.client.confluent_threads import resolve, tell
+from workloads.client.confluent_threads import call_in_loop, resolve
 
 _SERVE_S = 0.2
 """How long a producer's thread waits for reports before it checks whether to stop."""
@@ -44,7 +44,7 @@ class Writer:
             name = error.name() if error is not None else None
             offset = message.offset() if error is None else None
             answer = Report(outcome.of_send(name), offset, name)
-            tell(self._loop, resolve, report, answer)
+            call_in_loop(self._loop, resolve, report, answer)
 
         topic, partition = split(key)
         record_key, record_value, headers = self._form.encode(key, value)
@@ -69,7 +69,7 @@ class Writer:
         self._producer.purge()
         self._report(0)
         del self._producer  # destroyed in this thread, however long that takes
-        tell(self._loop, resolve, self._closed, None)
+        call_in_loop(self._loop, resolve, self._closed, None)
 
     def _report(self, timeout_s: float) -> None:
         """Serve delivery reports.

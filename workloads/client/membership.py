@@ -46,8 +46,8 @@ class GroupClient(PlainClient):
             case "subscribe":
                 return await self._subscribe(op)
             case "poll" if (member := self._joined()) is not None:
-                told, error = await member.poll()
-                return completed(op, "ok" if error is None else "info", told, error)
+                micro_ops, error = await member.poll()
+                return completed(op, "ok" if error is None else "info", micro_ops, error)
             case "commit":
                 return await self._commit(op)
             case "committed":
@@ -96,33 +96,33 @@ class Feed:
 
     def __init__(self, group: str) -> None:
         self._group = group
-        self._told: deque[MicroOp | Records] = deque()
+        self._events: deque[MicroOp | Records] = deque()
         self.positions: dict[str, int] = {}
         """The next offset, by owned partition from which records were read."""
 
     def assigned(self, generation: int | None, keys: Iterable[str]) -> None:
         """Record an assignment; the start positions are not known yet (see :meth:`unplaced`)."""
         begins: dict[str, int | None] = dict.fromkeys(sorted(keys))
-        self._told.append(["assigned", self._group, generation, begins])
+        self._events.append(["assigned", self._group, generation, begins])
 
     def gone(self, change: Change, generation: int | None, keys: Iterable[str]) -> None:
         """Record that partitions were revoked, or are owned by another member (``lost``)."""
         keys = sorted(keys)
         for key in keys:
             self.positions.pop(key, None)
-        self._told.append([change, self._group, generation, keys])
+        self._events.append([change, self._group, generation, keys])
 
     def committed(self, offsets: Mapping[str, int]) -> None:
         """Record a commit of the listener, which is acknowledged or in doubt like its operation."""
-        self._told.append(["commit", self._group, dict(offsets), "listener"])
+        self._events.append(["commit", self._group, dict(offsets), "listener"])
 
     def read(self, key: str, pairs: list[list[int]]) -> None:
         """Record what was read from a partition that the member owns."""
         if not pairs:
             return
-        if not self._told or not isinstance(self._told[-1], dict):
-            self._told.append({})
-        last = self._told[-1]
+        if not self._events or not isinstance(self._events[-1], dict):
+            self._events.append({})
+        last = self._events[-1]
         assert isinstance(last, dict), "the line above appends a dict"
         last.setdefault(key, []).extend(pairs)
         self.positions[key] = pairs[-1][0] + 1
@@ -130,23 +130,25 @@ class Feed:
     @property
     def has_records(self) -> bool:
         """Will the next operation report records?"""
-        return any(isinstance(told, dict) for told in self._told)
+        return any(isinstance(event, dict) for event in self._events)
 
     def unplaced(self) -> list[dict[str, int | None]]:
         """Return the start positions of assignments that are not reported yet.
 
         They must be filled in before the member reads.
         """
-        return [told[3] for told in self._told if isinstance(told, list) and told[0] == "assigned"]
+        return [
+            event[3] for event in self._events if isinstance(event, list) and event[0] == "assigned"
+        ]
 
     def take(self) -> list[MicroOp]:
         """Return the events before the next records, and these records."""
         micro_ops: list[MicroOp] = []
         records: Records = {}
-        while self._told:
-            told = self._told.popleft()
-            if isinstance(told, dict):
-                records = told
+        while self._events:
+            event = self._events.popleft()
+            if isinstance(event, dict):
+                records = event
                 break
-            micro_ops.append(told)
+            micro_ops.append(event)
         return [*micro_ops, ["poll", records]]

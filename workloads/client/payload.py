@@ -59,24 +59,24 @@ PLAIN = Form(
 def _encode_keyed(key: str, value: int) -> tuple[bytes | None, bytes | None, list[tuple[str, Any]]]:
     number = record_keys.key_of(value)
     record_key = None if number == record_keys.NO_KEY else number.to_bytes(_KEY_LENGTH, "big")
-    told = value.to_bytes(_LENGTH, "big") + key.encode()
+    encoded = value.to_bytes(_LENGTH, "big") + key.encode()
     return (
-        (record_key, None, [(_HEADER, told)])
+        (record_key, None, [(_HEADER, encoded)])
         if record_keys.deletes(value)
-        else (record_key, told, [])
+        else (record_key, encoded, [])
     )
 
 
 def _decode_keyed(
     key: str, record_key: bytes | None, record_value: bytes | None, headers: Headers
 ) -> int:
-    told = dict(headers).get(_HEADER, b"") if record_value is None else record_value
-    value = int.from_bytes(told[:_LENGTH], "big")
-    if len(told) > _LENGTH and value < 1 << 63:
+    encoded = dict(headers).get(_HEADER, b"") if record_value is None else record_value
+    value = int.from_bytes(encoded[:_LENGTH], "big")
+    if len(encoded) > _LENGTH and value < 1 << 63:
         written = _encode_keyed(key, value)
-        if (record_key, record_value) == written[:2] and told[_LENGTH:] == key.encode():
+        if (record_key, record_value) == written[:2] and encoded[_LENGTH:] == key.encode():
             return value
-    return _nobodys(record_key, told)
+    return _nobodys(record_key, encoded)
 
 
 KEYED = Form(encode=_encode_keyed, decode=_decode_keyed)

@@ -120,7 +120,7 @@ class RawWriter:
         try:
             async with asyncio.timeout(INIT_TIMEOUT_S):
                 await self._client.bootstrap()
-                answer = await self._ask(request, lambda told: [told.error_code])
+                answer = await self._ask(request, lambda response: [response.error_code])
         except KafkaConnectionError as error:
             return "fail", name_of(error)  # it has found no broker
         except (KafkaError, TimeoutError) as error:
@@ -146,8 +146,10 @@ class RawWriter:
         except (Failure, TimeoutError) as error:
             self.reusable = False
             return [Report("fail", None, str(error) or name_of(error))] * len(records)
-        told = await asyncio.gather(*(self._produce(key, values) for key, values in rows.items()))
-        reports = dict(zip(rows, map(iter, told), strict=True))
+        batch_reports = await asyncio.gather(
+            *(self._produce(key, values) for key, values in rows.items())
+        )
+        reports = dict(zip(rows, map(iter, batch_reports), strict=True))
         return [next(reports[key]) for key, _ in records]
 
     async def send_offsets(self, offsets: Mapping[str, Place], group: str) -> None:
@@ -158,12 +160,12 @@ class RawWriter:
             topics.setdefault(topic, []).append((partition, *to_commit(place)))
         await self._step(
             AddOffsetsToTxnRequest(self._name, *self.identity, group),
-            lambda told: [told.error_code],
+            lambda response: [response.error_code],
         )
         self._has_offsets = True
         await self._step(
             TxnOffsetCommitRequest(self._name, group, *self.identity, list(topics.items())),
-            lambda told: [code for _, partitions in told.errors for _, code in partitions],
+            lambda response: [code for _, partitions in response.errors for _, code in partitions],
             (CoordinationType.GROUP, group),
         )
 
@@ -182,7 +184,7 @@ class RawWriter:
         assert self.identity is not None
         if self._added or self._has_offsets:
             request = EndTxnRequest(self._name, *self.identity, is_commit)
-            await self._step(request, lambda told: [told.error_code])
+            await self._step(request, lambda response: [response.error_code])
 
     async def _add(self, keys: Iterable[str]) -> None:
         """Add these partitions to the transaction."""
@@ -195,7 +197,9 @@ class RawWriter:
         if topics:
             await self._ask(
                 AddPartitionsToTxnRequest(self._name, *self.identity, list(topics.items())),
-                lambda told: [code for _, partitions in told.errors for _, code in partitions],
+                lambda response: [
+                    code for _, partitions in response.errors for _, code in partitions
+                ],
             )
             self._added.update(keys)
 

@@ -169,7 +169,7 @@ class TransactionalClient(PlainClient):
 class _Course:
     """The progress of a transaction."""
 
-    told: list[MicroOp]
+    micro_ops: list[MicroOp]
     """The micro-operations, completed with their results so far."""
     first: dict[str, int] = field(default_factory=dict)
     """The first offset that was polled, by partition."""
@@ -199,7 +199,7 @@ async def carry_out(
     of the transaction while it is open) and, as the last one, ``abort``. If the transaction is not
     committed, the consumer is set back to the first offsets that it polled in it.
     """
-    course = _Course(told=[list(micro_op) for micro_op in op.value])
+    course = _Course(micro_ops=[list(micro_op) for micro_op in op.value])
     kind: Outcome = "fail"
     goes_on = True
     try:
@@ -215,8 +215,8 @@ async def carry_out(
         goes_on = goes_on and producer.reusable and not course.lost_its_place
         if goes_on and reader is not None and course.first:
             goes_on = await reader.rewind(course.first) is None
-        return completed(op, kind, course.told, error), goes_on
-    return completed(op, "ok", course.told), True
+        return completed(op, kind, course.micro_ops, error), goes_on
+    return completed(op, "ok", course.micro_ops), True
 
 
 async def _work(
@@ -224,7 +224,7 @@ async def _work(
 ) -> None:
     """Run the micro-operations between begin and commit; adjacent sends are sent together."""
     row: list[int] = []
-    for number, micro_op in enumerate(course.told):
+    for number, micro_op in enumerate(course.micro_ops):
         if micro_op[0] == "send":
             row.append(number)
             continue
@@ -265,10 +265,12 @@ async def _work(
 async def _send(course: _Course, producer: Producer, row: list[int]) -> None:
     if not row:
         return
-    reports = await producer.send([(course.told[at][1], course.told[at][2]) for at in row])
+    reports = await producer.send(
+        [(course.micro_ops[at][1], course.micro_ops[at][2]) for at in row]
+    )
     for at, report in zip(row, reports, strict=True):
         if report.outcome == "ok":
-            course.told[at][2] = [report.offset, course.told[at][2]]
+            course.micro_ops[at][2] = [report.offset, course.micro_ops[at][2]]
     for report in reports:
         if report.error is not None:
             raise Failure(report.error)

@@ -50,15 +50,15 @@ async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
     """
     poll, (_, topic, partitions), *rest = op.value
     assert poll == ["poll"], "an operation that transforms records polls first"
-    told, error = await member.poll()
-    (_, records) = told[-1]
+    micro_ops, error = await member.poll()
+    (_, records) = micro_ops[-1]
     if error is not None:  # no transaction has begun
-        return msgspec.structs.replace(op, type="fail", value=told, error=error), False
+        return msgspec.structs.replace(op, type="fail", value=micro_ops, error=error), False
     if not any(records.values()):
-        return msgspec.structs.replace(op, type="ok", value=told), True
+        return msgspec.structs.replace(op, type="ok", value=micro_ops), True
     values = [value for pairs in records.values() for _, value in pairs]
     if any(value < 0 for value in values):  # records that no client wrote
-        return msgspec.structs.replace(op, type="fail", value=told, error="NotAnInput"), False
+        return msgspec.structs.replace(op, type="fail", value=micro_ops, error="NotAnInput"), False
     sends = [
         ["send", key_of(topic, partitions, value), model.transform.output(value, op.index)]
         for value in values
@@ -66,7 +66,7 @@ async def carry_out(op: Op, member: Member) -> tuple[Op, bool]:
     whole = msgspec.structs.replace(op, value=[poll, *sends, *rest])
     producer = await member.producer_of(list(records))
     answer, goes_on = await transaction.carry_out(whole, producer, _Polled(records, member))
-    return msgspec.structs.replace(answer, value=[*told[:-1], *answer.value]), goes_on
+    return msgspec.structs.replace(answer, value=[*micro_ops[:-1], *answer.value]), goes_on
 
 
 class _Polled:

@@ -57,11 +57,11 @@ class Deleters(msgspec.Struct, frozen=True):
             _, key, offset, *_ = event.value[0]
             asked = {**self.asked, key: max(offset, self.asked.get(key, 0))}
             return msgspec.structs.replace(self, asked=asked)
-        ends = {key: end for key, end in _told(event) if end > self.ends.get(key, 0)}
+        ends = {key: end for key, end in _reported_ends(event) if end > self.ends.get(key, 0)}
         return msgspec.structs.replace(self, ends={**self.ends, **ends}) if ends else self
 
 
-def _told(event: Op) -> Iterator[tuple[str, int]]:
+def _reported_ends(event: Op) -> Iterator[tuple[str, int]]:
     """Yield the partitions of records in this event, with the offsets after the records."""
     if event.type == "invoke" or event.f not in ("send", "poll") or not event.value:
         return
