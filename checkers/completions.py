@@ -148,7 +148,7 @@ def _misfit(
     reported: list[tuple[int, int]],
 ) -> Misfit | None:
     """Return what is wrong with one completion, given the (mark, row) pairs of both events."""
-    who = f"process {columns.process[last]}"
+    process = f"process {columns.process[last]}"
     invocation = f"its invocation, event {columns.index[first]},"
     requested_marks, reported_marks = (
         Counter(mark for mark, _ in each) for each in (requested, reported)
@@ -169,11 +169,11 @@ def _misfit(
         )
         what = _named(columns, row_of[next(iter(more))])
         return Misfit(
-            last, f"{who} completes {what}, which {invocation} does not ask for", is_doubt
+            last, f"{process} completes {what}, which {invocation} does not ask for", is_doubt
         )
     if missing and columns.type[last] == _OK:
         what = _named(columns, row_of[next(iter(missing))])
-        return Misfit(last, f"{who} succeeds without {what}, which {invocation} asks for")
+        return Misfit(last, f"{process} succeeds without {what}, which {invocation} asks for")
     return None
 
 

@@ -225,12 +225,12 @@ def _known_before(steps: Steps, operation: I64) -> tuple[I64, I64]:
     before: dict[tuple[int, int], tuple[int, int, int]] = {}
     nothing = (-1, UNKNOWN, UNKNOWN)
     for row in rows.tolist():
-        who = int(steps.process[row]), int(steps.group[row])
-        if last.get(who, nothing)[0] != operation[row]:
-            before[who] = last.get(who, nothing)
-        knew[row], knew_ns[row] = before[who][1:]
+        member = int(steps.process[row]), int(steps.group[row])
+        if last.get(member, nothing)[0] != operation[row]:
+            before[member] = last.get(member, nothing)
+        knew[row], knew_ns[row] = before[member][1:]
         if knows[row] != UNKNOWN:
-            last[who] = int(operation[row]), int(knows[row]), int(steps.start_ns[row])
+            last[member] = int(operation[row]), int(knows[row]), int(steps.start_ns[row])
     return knew, knew_ns
 
 

@@ -159,7 +159,7 @@ def table(part: Part, rest: Part | None = None) -> pa.Table:
     if rest is not None:
         _append(part, rest)
     columns = part.columns
-    texts = {whose: pa.array(known, pa.string()) for whose, known in part.names.items()}
+    texts = {kind: pa.array(known, pa.string()) for kind, known in part.names.items()}
 
     def plain(name: str, *, is_sparse: bool = False) -> pa.Array:
         numbers = columns[name].array()
@@ -207,8 +207,8 @@ def table(part: Part, rest: Part | None = None) -> pa.Table:
 def _append(part: Part, rest: Part) -> None:
     """Move the events of ``rest`` to the end of ``part``, column by column."""
     number = {
-        whose: {name: code for code, name in enumerate(dict.fromkeys((*known, *rest.names[whose])))}
-        for whose, known in part.names.items()
+        kind: {name: code for code, name in enumerate(dict.fromkeys((*known, *rest.names[kind])))}
+        for kind, known in part.names.items()
     }
     for name in list(rest.columns):
         column = rest.columns.pop(name).array()
@@ -219,7 +219,7 @@ def _append(part: Part, rest: Part) -> None:
         part.columns[name].extend(column + column.dtype.type(base) if base else column)
     part.details |= {part.rows + row: text for row, text in rest.details.items()}
     part.rows += rest.rows
-    part.names = {whose: list(codes) for whose, codes in number.items()}
+    part.names = {kind: list(codes) for kind, codes in number.items()}
 
 
 def _text(codes: NDArray[Any], names: pa.Array) -> pa.DictionaryArray:

@@ -120,31 +120,32 @@ def _operations(events: _Events) -> Iterator[Broken]:
             place = int(places[order[places].argmin()])
             yield Broken(int(order[place]), why(int(order[place]), int(order[place - 1])))
 
-    def who(row: int) -> str:
+    def process_of(row: int) -> str:
         return f"process {events.process[row]}"
 
     yield from each(
         ~invokes & ~(follows & (before == INVOKE)),
-        lambda row, _: f"{who(row)} completes an operation that it did not invoke",
+        lambda row, _: f"{process_of(row)} completes an operation that it did not invoke",
     )
     yield from each(
         ~invokes & follows & (before == INVOKE) & (f != np.roll(f, 1)),
         lambda row, last: (
-            f"{who(row)} completes {events.f_names[events.f[row]]}, but it invoked"
+            f"{process_of(row)} completes {events.f_names[events.f[row]]}, but it invoked"
             f" {events.f_names[events.f[last]]} as event {index[last]}"
         ),
     )
     yield from each(
         invokes & follows & (before == INVOKE),
         lambda row, last: (
-            f"{who(row)} invoked event {index[row]} before its event {index[last]} was completed"
+            f"{process_of(row)} invoked event {index[row]} before its event {index[last]} was"
+            " completed"
         ),
     )
     yield from each(
         invokes & follows & (before == _INFO),
         lambda row, last: (
-            f"{who(row)} continues after its event {index[last]} ended in info: its operation "
-            "may still be in progress, so another process must continue"
+            f"{process_of(row)} continues after its event {index[last]} ended in info: its "
+            "operation may still be in progress, so another process must continue"
         ),
     )
 

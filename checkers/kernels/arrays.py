@@ -56,11 +56,12 @@ def last_before(process: I64, event: I64, of: I64, before: I64) -> I64:
     if not len(process):
         return found
     count = len(of)
-    who, when = np.concatenate((of, process)), np.concatenate((before, event))
-    order = np.lexsort((np.arange(len(when)) >= count, when, who))  # equal events are not before
+    processes, when = np.concatenate((of, process)), np.concatenate((before, event))
+    # Equal events are not before.
+    order = np.lexsort((np.arange(len(when)) >= count, when, processes))
     is_event = order >= count
     last = np.maximum.accumulate(np.where(is_event, np.arange(len(order)), -1))
     asked = np.flatnonzero(~is_event & (last >= 0))
-    asked = asked[who[order[asked]] == who[order[last[asked]]]]
+    asked = asked[processes[order[asked]] == processes[order[last[asked]]]]
     found[order[asked]] = order[last[asked]] - count
     return found

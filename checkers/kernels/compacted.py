@@ -167,7 +167,7 @@ def _stale(
         passed_ns = reader.end.time_ns
     process = int(reader.polls.process[0])
     what = "deleted" if is_tombstone else "written"
-    who = (
+    status = (
         "was acknowledged"
         if writes.outcome[number] == OK
         else "was in doubt, and is proven by a reader"
@@ -186,7 +186,7 @@ def _stale(
         ),
         also=((passed_ns - int(writes.start_ns[number])) // 1_000_000,) if is_tombstone else (),
         why=f"record key {key} was {what} by value {value} at offset {writes.offset[number]}, "
-        f"which {who} at {at(int(writes.end_ns[number]))}; process {process} had read past it "
+        f"which {status} at {at(int(writes.end_ns[number]))}; process {process} had read past it "
         f"by {at(passed_ns)} and received {has} for that key, although no client had begun to "
         "write it again",
     )

@@ -112,21 +112,23 @@ class _Deliveries:
             yield from self._ahead_alone(row)
         expected = None if register.group.commits_alone else self._expected(row)
         ops: tuple[int, ...] = (int(steps.op[row]),)
-        who = (
+        assignment = (
             f"process {steps.process[row]} was assigned {self._log.key} by "
             f"{at(int(steps.end_ns[row]))}"
         )
         if position != UNKNOWN and expected is not None:
-            story = f"{expected.story}; {who}, and was to begin at {position}"
+            story = f"{expected.story}; {assignment}, and was to begin at {position}"
             yield from self._compared(expected, position, (*expected.ops, *ops), story)
         first = self._first(row)
         if first is None:
             return
         offset, op, end_ns = first
         if position != UNKNOWN:
-            expected = _Expected(position, position, f"{who}, and was to begin at {position}")
+            expected = _Expected(
+                position, position, f"{assignment}, and was to begin at {position}"
+            )
         elif expected is not None:
-            expected = expected._replace(story=f"{expected.story}; {who}")
+            expected = expected._replace(story=f"{expected.story}; {assignment}")
         else:
             return
         what = f"{expected.story}; the first record that it read, by {at(end_ns)}, was at offset"

@@ -126,7 +126,7 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
     for ops, records in shared.items():
         several = [by_op[op] for op in ops]
         key, offset = records[0]
-        who = " and ".join(
+        committers = " and ".join(
             f"process {work.process} at {at(work.end_ns)}"
             + (" (in doubt, but an output was read)" if work.outcome != OK else "")
             for work in several
@@ -142,7 +142,7 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
             also=tuple(offset for _, offset in records),
             why=f"the outputs of {_inputs(len(records))} of {history.keys[key]}, from offset "
             f"{offset} (value {several[0].inputs[records[0]]}) on, were committed more than "
-            f"once: by {who}",
+            f"once: by {committers}",
             folded=len(records) - 1,
         )
 
