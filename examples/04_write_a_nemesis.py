@@ -73,8 +73,8 @@ async def main() -> None:
     for phase in ("apply", "heal"):
         value = {"id": 1, "phase": phase, "targets": drawn.targets, "options": drawn.options}
         asked = Op(index=0, time_ns=0, process=NEMESIS, type="invoke", f="stutter", value=value)
-        told = (await nemesis.invoke(asked)).value
-        print(f"{phase} {told['targets']}: {told['effect']['how']}")
+        result = (await nemesis.invoke(asked)).value
+        print(f"{phase} {result['targets']}: {result['effect']['how']}")
 
 
 asyncio.run(main())

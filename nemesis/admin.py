@@ -134,9 +134,9 @@ async def apply(
     """
     nodes = await aim.resolve(cluster, targets, rng)
     if isinstance(options, ElectOptions):
-        told = await _in_turn(cluster, nodes, options, rng)
-        how = "; then ".join(", ".join(led) or "no leader changed" for led in told)
-        return Applied(nodes, Effect(bool(told[0]), how))
+        elections = await _in_turn(cluster, nodes, options, rng)
+        how = "; then ".join(", ".join(led) or "no leader changed" for led in elections)
+        return Applied(nodes, Effect(bool(elections[0]), how))
     return await _move(cluster, nodes, options, rng)
 
 
@@ -227,13 +227,13 @@ async def _in_turn(
 ) -> list[list[str]]:
     """Run the elections and return the result of each: the first, and more while there is time."""
     until_s = asyncio.get_running_loop().time() + WITHIN_S
-    told = [await elected(cluster, nodes, options, rng)]
+    elections = [await elected(cluster, nodes, options, rng)]
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout_at(until_s):
             for _ in range(options.times - 1):
                 await asyncio.sleep(options.gap_s or 0.0)
-                told.append(await elected(cluster, (), options, rng))
-    return told
+                elections.append(await elected(cluster, (), options, rng))
+    return elections
 
 
 async def elected(

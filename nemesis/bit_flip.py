@@ -39,19 +39,19 @@ async def apply(
     """Flip a bit on each target; proved when the batch does not match its CRC."""
     nodes = await aim.resolve(cluster, targets, rng)
     flips: dict[NodeId, Flip] = {}
-    told = []
+    outcomes = []
     for node in nodes:
         flip = await cluster.flip_bit(node, options.key)
         if flip is None:
-            told.append(f"{node}: no batch of partition {options.key} is stored")
+            outcomes.append(f"{node}: no batch of partition {options.key} is stored")
             continue
         damaged = await cluster.is_damaged(node, flip)
         state = "does not match" if damaged else "matches"
-        told.append(f"{node}: {flip.path} at {flip.at}, the batch {state} its CRC")
+        outcomes.append(f"{node}: {flip.path} at {flip.at}, the batch {state} its CRC")
         if damaged:
             flips[node] = flip
     proved = bool(nodes) and len(flips) == len(nodes)
-    return Applied(nodes, Effect(proved, "; ".join(told) or "there was no target"), flips)
+    return Applied(nodes, Effect(proved, "; ".join(outcomes) or "there was no target"), flips)
 
 
 async def heal(cluster: Corruptible, applied: Applied) -> Effect:

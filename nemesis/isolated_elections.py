@@ -69,15 +69,15 @@ async def apply(
     lost = list(itertools.permutations(apart, 2))
     for cut in lost:
         await cluster.cut(*cut)
-    told = [first]
+    elections = [first]
     for _ in range(options.times):
         await asyncio.sleep(GAP_S[1] if options.gap_s is None else options.gap_s)
         wishes = await admin.eligible(cluster, options, rng)
         shifted = await admin.shift(cluster, wishes)
-        told.append([f"{key} by {wishes[key]}" for key in shifted.led])
+        elections.append([f"{key} by {wishes[key]}" for key in shifted.led])
     applied = partition.applied_cuts(nodes, lost)
     measured = await partition.measure(cluster, applied)
-    how = "; then ".join(", ".join(led) or "no leader changed" for led in told)
+    how = "; then ".join(", ".join(led) or "no leader changed" for led in elections)
     effect = Effect(bool(first) and measured.proved, f"{how}; {measured.how}")
     return Applied(nodes, effect, applied.undo)
 

@@ -230,8 +230,10 @@ async def measure(cluster: Cuttable, applied: Applied) -> Effect:
     links, refused = overlap.split(
         cluster, lost, lambda faults: faults.refused or faults.disconnected
     )
-    told = await verification.told(lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in links)))
-    silent, unknown = told.count(True), told.count(None)
+    probed = await verification.until_answered(
+        lambda: asyncio.gather(*(cluster.is_cut(*cut) for cut in links))
+    )
+    silent, unknown = probed.count(True), probed.count(None)
     how = f"{silent} of {len(lost)} directed links left a probe unanswered"
     if unknown:
         how += f", {unknown} lead to nodes that are down"
@@ -242,13 +244,13 @@ async def measure(cluster: Cuttable, applied: Applied) -> Effect:
 
 
 async def _measure_down(cluster: Cuttable, pairs: Sequence[Cut]) -> Effect:
-    told = await asyncio.gather(*(cluster.is_refused(*pair) for pair in pairs))
-    quiet = [pair for pair, is_refused in zip(pairs, told, strict=True) if not is_refused]
+    refusals = await asyncio.gather(*(cluster.is_refused(*pair) for pair in pairs))
+    quiet = [pair for pair, is_refused in zip(pairs, refusals, strict=True) if not is_refused]
     links, cut = overlap.split(cluster, quiet, lambda faults: faults.cut or faults.disconnected)
-    how = f"{told.count(True)} of {len(pairs)} links refuse connections: {_text(pairs, '-')}"
+    how = f"{refusals.count(True)} of {len(pairs)} links refuse connections: {_text(pairs, '-')}"
     if cut:
         how += f", {len(cut)} are cut by other faults"
-    return Effect(any(told) and not links, how)
+    return Effect(any(refusals) and not links, how)
 
 
 async def apply(
@@ -282,9 +284,9 @@ async def heal(cluster: Cuttable, applied: Applied) -> Effect:
         how = f"{refused.count(False)} of {len(pieces)} links accept"
         return Effect(not any(refused), how + _kept(hidden))
     links, hidden = overlap.split(cluster, pieces, lambda faults: faults.is_silent)
-    told = await asyncio.gather(*(_is_cut(cluster, cut) for cut in links))
-    how = f"{told.count(False)} of {len(pieces)} links answer again"
-    return Effect(True not in told, how + _kept(hidden))
+    probed = await asyncio.gather(*(_is_cut(cluster, cut) for cut in links))
+    how = f"{probed.count(False)} of {len(pieces)} links answer again"
+    return Effect(True not in probed, how + _kept(hidden))
 
 
 async def _is_cut(cluster: Cuttable, cut: Cut) -> bool | None:

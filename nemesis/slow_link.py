@@ -79,7 +79,7 @@ async def measure(cluster: Slowable, applied: Applied) -> Effect:
     broken, latency_s = applied.undo
     links, hidden = overlap.split(cluster, broken.resources, lambda faults: faults.is_silent)
     due_s = [max(latency_s, cluster.link_faults(*link).slowness_s) for link in links]
-    took = await verification.told(
+    took = await verification.until_answered(
         lambda: asyncio.gather(*(cluster.round_trip_s(*link) for link in links))
     )
     answered = [seconds for seconds in took if seconds is not None]

@@ -13,7 +13,7 @@ from nemesis import overlap
 from nemesis import targets as aim
 
 Found = TypeVar("Found")
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 TRIES = 6
 BETWEEN_S = 0.5
@@ -38,7 +38,9 @@ async def until(measure: Callable[[], Awaitable[Found]], holds: Callable[[Found]
     return found
 
 
-async def told(probe: Callable[[], Awaitable[Sequence[Told | None]]]) -> Sequence[Told | None]:
+async def until_answered(
+    probe: Callable[[], Awaitable[Sequence[Answer | None]]],
+) -> Sequence[Answer | None]:
     """Repeat the probes until one of them has a result (not ``None``), and return their results.
 
     A node that has just been started may not answer yet, and gets a moment to do so.
@@ -64,5 +66,5 @@ async def _answers(cluster: Reachable, node: NodeId) -> bool:
         return True  # that fault is healed and proved separately
     if faults.refused or faults.slowness_s > overlap.TOO_SLOW_S:
         return await until(lambda: cluster.answers(node), bool)
-    [is_cut] = await told(lambda: asyncio.gather(cluster.is_cut(party, node)))
+    [is_cut] = await until_answered(lambda: asyncio.gather(cluster.is_cut(party, node)))
     return is_cut is not None

@@ -17,7 +17,7 @@ async def told_after(silences: int) -> tuple[int, list[bool | None]]:
         probed += 1
         return [None, None if probed <= silences else False]
 
-    answers = await verification.told(probe)
+    answers = await verification.until_answered(probe)
     return probed, list(answers)
 
 
