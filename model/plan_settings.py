@@ -110,19 +110,19 @@ def refusal(settings: Mapping[str, Mapping[str, str]]) -> str | None:
     The line names the first such setting. ``settings`` maps names to values for each of ``broker``,
     ``producer`` and ``consumer``.
     """
-    for whose, table in settings.items():
+    for component, table in settings.items():
         for name, value in table.items():
             if (why := _why(name, value)) is not None:
-                return _line(whose, name, why)
+                return _line(component, name, why)
         if (kinit := _starts_kinit(table)) is not None:
             return _line(
-                whose, kinit, f"{COMMAND} (kinit, unless sasl.mechanism is PLAIN or SCRAM)"
+                component, kinit, f"{COMMAND} (kinit, unless sasl.mechanism is PLAIN or SCRAM)"
             )
     return None
 
 
-def _line(whose: str, name: str, why: str) -> str:
-    return f"--set {whose}.{name}: {why}; a plan is data, and may not contain such a setting"
+def _line(component: str, name: str, why: str) -> str:
+    return f"--set {component}.{name}: {why}; a plan is data, and may not contain such a setting"
 
 
 def _why(name: str, value: str) -> str | None:

@@ -104,8 +104,8 @@ def json_output(command: F) -> F:
 
 def judged_by(command: F) -> F:
     """Add the option that chooses between judging in this process and by Spark."""
-    told = "judge in this process (the default in simulation) or with Spark"
-    return click.option("--inline/--spark", default=None, help=told)(command)
+    help_text = "judge in this process (the default in simulation) or with Spark"
+    return click.option("--inline/--spark", default=None, help=help_text)(command)
 
 
 def plan_options(command: F) -> F:

@@ -115,16 +115,16 @@ def names_of(text: str) -> tuple[str, ...]:
 def setting(text: str) -> tuple[str, str, str]:
     """Split ``broker.KEY=VALUE`` into its three parts; raises :class:`Refused`."""
     name, equals, value = text.partition("=")
-    whose, dot, key = name.partition(".")
-    if not (equals and dot and key) or whose not in ("broker", "producer", "consumer"):
+    component, dot, key = name.partition(".")
+    if not (equals and dot and key) or component not in ("broker", "producer", "consumer"):
         raise Refused(f"--set {text}: write broker.KEY=VALUE, producer.KEY=… or consumer.KEY=…")
-    return whose, key, value
+    return component, key, value
 
 
 def settings_of(texts: Iterable[str]) -> list[tuple[str, str, str]]:
     """Split each setting; raises :class:`Refused`, also for a setting that occurs twice."""
     found = [setting(text) for text in texts]
-    names_ = [f"{whose}.{key}" for whose, key, _ in found]
+    names_ = [f"{component}.{key}" for component, key, _ in found]
     for name in names_:
         if names_.count(name) > 1:
             raise Refused(f"--set {name}: this setting is given more than once; give it once")
@@ -249,9 +249,9 @@ def standalone(plan: Plan) -> Plan:
     target = _target(plan)
     if target.is_virtual:
         raise Refused(f"--target {target.name}: its clusters exist only within a run")
-    for whose in ("producer", "consumer"):
-        for name in getattr(plan, whose):
-            raise Refused(f"--set {whose}.{name}: a cluster has no clients of its own")
+    for component in ("producer", "consumer"):
+        for name in getattr(plan, component):
+            raise Refused(f"--set {component}.{name}: a cluster has no clients of its own")
     resolved = msgspec.structs.replace(
         plan,
         nemesis=(),
@@ -266,7 +266,9 @@ def standalone(plan: Plan) -> Plan:
 
 def _only_data(plan: Plan) -> None:
     """Raise :class:`Refused` for a setting that does more than configure the run's own cluster."""
-    tables = {whose: getattr(plan, whose) for whose in ("broker", "producer", "consumer")}
+    tables = {
+        component: getattr(plan, component) for component in ("broker", "producer", "consumer")
+    }
     if (refusal := plan_settings.refusal(tables)) is not None:
         raise Refused(refusal)
 
@@ -290,8 +292,10 @@ def offered(target: Target) -> tuple[str, ...]:
 def masked(plan: Plan) -> Plan:
     """Return the plan with its secrets masked, so that it may be written to a file."""
     hidden = {
-        whose: {key: masking.masked(key, value) for key, value in getattr(plan, whose).items()}
-        for whose in ("broker", "producer", "consumer")
+        component: {
+            key: masking.masked(key, value) for key, value in getattr(plan, component).items()
+        }
+        for component in ("broker", "producer", "consumer")
     }
     return msgspec.structs.replace(plan, **hidden)
 

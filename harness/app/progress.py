@@ -96,16 +96,16 @@ class Screen:
 
         Without a terminal, each step is printed once, when it begins.
         """
-        told = ""
+        last_step = ""
 
-        def tell(step: str, done: float) -> None:
-            nonlocal told
-            if self._live or step != told:
+        def show_step(step: str, done: float) -> None:
+            nonlocal last_step
+            if self._live or step != last_step:
                 show(done, f"{step} …")
-            told = step
+            last_step = step
 
         with self._bar(1.0) as show:
-            yield tell
+            yield show_step
 
     @contextmanager
     def _bar(

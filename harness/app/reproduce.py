@@ -297,14 +297,14 @@ def _rank(shown: Shows) -> int:
     return ("same", "other", "none").index(shown)
 
 
-def exit_status(told: Reproduction) -> int:
+def exit_status(reproduction: Reproduction) -> int:
     """Return the exit status of the command.
 
     1 if the simulation shows an anomaly; else 70 if a simulated run failed, 2 if one was unknown, 0
     if all were valid.
     """
-    statuses = {attempt.status for attempt in told.attempts}
-    if told.shows != "none":
+    statuses = {attempt.status for attempt in reproduction.attempts}
+    if reproduction.shows != "none":
         return 1
     return 70 if "failed" in statuses else 2 if "unknown" in statuses else 0
 
@@ -316,32 +316,32 @@ ANSWERS: Mapping[Shows, str] = {
 }
 
 
-def describe(told: Reproduction, again: str, shrink: str) -> str:
+def describe(reproduction: Reproduction, again: str, shrink: str) -> str:
     """Return the question, a table of the attempts and the next commands as text for a terminal.
 
     ``again`` and ``shrink`` are the beginnings of commands that take a folder.
     """
-    asked = _listed(told.anomalies)
+    asked = _listed(reproduction.anomalies)
     rows = [("seed", "schedule", "verdict", "anomalies", "same anomaly?")]
-    for attempt in told.attempts:
+    for attempt in reproduction.attempts:
         answer = {"same": "yes", "other": "no, another", "none": "no"}[attempt.shows]
         why = _listed(attempt.anomalies) or next(iter(attempt.why), "")
         rows.append((str(attempt.seed), attempt.schedule, attempt.status.upper(), why, answer))
     widths = [min(60, max(len(row[column]) for row in rows)) for column in range(5)]
     lines = [
-        f"{asked} on {told.target}: {ANSWERS[told.shows]}",
-        *(f"  {change}" for change in told.changes),
+        f"{asked} on {reproduction.target}: {ANSWERS[reproduction.shows]}",
+        *(f"  {change}" for change in reproduction.changes),
         "",
         *(
             "  ".join(_fit(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ),
         "",
-        f"  repeat: {again} {shlex.quote(told.folder)}",
+        f"  repeat: {again} {shlex.quote(reproduction.folder)}",
     ]
-    if told.anomaly is not None:
-        folder = shlex.quote(told.folder)
-        lines.append(f"  shrink: {shrink} {folder} --anomaly {shlex.quote(told.anomaly)}")
+    if reproduction.anomaly is not None:
+        folder = shlex.quote(reproduction.folder)
+        lines.append(f"  shrink: {shrink} {folder} --anomaly {shlex.quote(reproduction.anomaly)}")
     return "\n".join(lines)
 
 

@@ -94,9 +94,9 @@ def _has(document: Any, path: Path_) -> bool:
 
 def _of_set(found: re.Match[str]) -> Iterator[Path_]:
     """Yield both forms of a setting's key: quoted as one name, or unquoted as nested tables."""
-    whose, key = found[1], found[2]
-    yield whose, key
-    yield whose, *key.split(".")
+    component, key = found[1], found[2]
+    yield component, key
+    yield component, *key.split(".")
 
 
 def _of_option(found: re.Match[str]) -> Iterator[Path_]:

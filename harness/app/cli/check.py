@@ -43,7 +43,8 @@ def check(
     from harness.app.progress import Screen
 
     wanted = {
-        f"{whose}.{key}": value for whose, key, value in plan_resolution.settings_of(settings)
+        f"{component}.{key}": value
+        for component, key, value in plan_resolution.settings_of(settings)
     }
     say = (lambda line: click.echo(line, err=True)) if as_json else click.echo
     verdicts = check_many.judge_all(

@@ -85,7 +85,7 @@ def _reproduce(
     if inline is False:
         raise Refused("--spark: simulations of a recorded run are always judged in this process")
     try:
-        told = reproduce.run(
+        reproduction = reproduce.run(
             folder,
             results,
             screen=Screen(),
@@ -95,9 +95,11 @@ def _reproduce(
     except Failed as error:
         return fail(str(error))
     if as_json:
-        print_json(told)
+        print_json(reproduction)
     else:
         click.echo(
-            reproduce.describe(told, command_line.command("replay"), command_line.command("shrink"))
+            reproduce.describe(
+                reproduction, command_line.command("replay"), command_line.command("shrink")
+            )
         )
-    return reproduce.exit_status(told)
+    return reproduce.exit_status(reproduction)

@@ -53,6 +53,6 @@ def plan_from(
     fields = fields | {name: value for name, value in given.items() if value is not None}
     if mutants:
         fields["mutants"] = tuple(mutants)
-    for whose, key, value in plan_resolution.settings_of(settings):
-        fields[whose] = {**fields.get(whose, {}), key: value}
+    for component, key, value in plan_resolution.settings_of(settings):
+        fields[component] = {**fields.get(component, {}), key: value}
     return plan_resolution.plan_of(fields)

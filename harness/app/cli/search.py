@@ -75,8 +75,8 @@ def search(
         fields["nemesis"] = plan_resolution.names_of(nemesis)
     if mutants:
         fields["mutants"] = mutants
-    for whose, key, value in plan_resolution.settings_of(settings):
-        fields[whose] = {**fields.get(whose, {}), key: value}
+    for component, key, value in plan_resolution.settings_of(settings):
+        fields[component] = {**fields.get(component, {}), key: value}
     asked = campaign.SearchRequest(
         pinned=fields,
         first=seed,
@@ -88,11 +88,11 @@ def search(
         spark=spark,
     )
     try:
-        told = campaign.run(asked, results, Screen())
+        summary = campaign.run(asked, results, Screen())
     except Failed as error:
         return fail(str(error))
     if as_json:
-        print_json(told)
+        print_json(summary)
     else:
-        click.echo(outcome.describe(told, command_line.command("replay")))
-    return outcome.exit_status(told)
+        click.echo(outcome.describe(summary, command_line.command("replay")))
+    return outcome.exit_status(summary)

@@ -28,14 +28,14 @@ def line(case: Case, number: int, planned: int) -> str:
     place = f"[{number:{len(str(planned))}}/{planned}]"
     seconds, acked, wait, recovery, proved = figures(case)
     if case.status == "skipped":
-        told = case.why[0]
+        detail = case.why[0]
     else:
-        told = (
+        detail = (
             f"{seconds}, {acked} acked/s, longest wait {wait}, recovery {recovery},"
             f" {proved} faults proved"
         )
-        told = " · ".join((told, *case.why))
-    return f"{place} {case.status.upper():8} {case.name} · {told}"
+        detail = " · ".join((detail, *case.why))
+    return f"{place} {case.status.upper():8} {case.name} · {detail}"
 
 
 def headline(gate: Gate) -> str:
@@ -57,7 +57,7 @@ def table(gate: Gate, folder: Path) -> str:
         cells += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
         lines.append("  ".join(cells).rstrip())
         if place:
-            lines += [f"{'':{widths[0]}}  {told}" for told in _below(cases[place - 1], folder)]
+            lines += [f"{'':{widths[0]}}  {detail}" for detail in _below(cases[place - 1], folder)]
     return "\n".join(lines)
 
 

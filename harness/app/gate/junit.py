@@ -49,10 +49,10 @@ def _properties(gate: Gate) -> dict[str, str]:
 
 
 def _case(gate: Gate, case: Case, folder: Path) -> TestCase:
-    told = TestCase(_legal(case.name), f"faultline.{gate.suite}", round(case.seconds, 3))
-    told.result = _results(case)
-    told.system_out = _legal("\n".join(_out(case, folder)))
-    return told
+    test_case = TestCase(_legal(case.name), f"faultline.{gate.suite}", round(case.seconds, 3))
+    test_case.result = _results(case)
+    test_case.system_out = _legal("\n".join(_out(case, folder)))
+    return test_case
 
 
 def _results(case: Case) -> list[FinalResult]:

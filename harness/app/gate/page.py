@@ -65,8 +65,8 @@ def render(folder: Path, earlier: Sequence[Gate]) -> Path:
     gate = read(folder)
     if gate is None:
         raise NoGate(f"{folder} has no gate.json that can be read")
-    told = [tell(folder, case, place) for place, case in enumerate(by_urgency(gate.cases))]
-    struck = [fault for one in told for line in one.headlines for fault in line.blamed]
+    texts = [case_text(folder, case, place) for place, case in enumerate(by_urgency(gate.cases))]
+    struck = [fault for one in texts for line in one.headlines for fault in line.blamed]
     script, drawn = trends.draw([*earlier, gate]) if earlier and gate.cases else ("", [])
     tried = [case for case in gate.cases if case.status != "skipped"]
     html = (
@@ -78,10 +78,10 @@ def render(folder: Path, earlier: Sequence[Gate]) -> Path:
             look=word(gate).lower(),
             began=f"{gate.began.replace('T', ' ').removesuffix('Z')} UTC",
             commit=trends.short(gate.commit) or "—",
-            told=told,
-            red=[one for one in told if one.red],
+            texts=texts,
+            red=[one for one in texts if one.red],
             opened=OPENED,
-            first=next((one for one in told if one.case.status == "invalid"), None),
+            first=next((one for one in texts if one.case.status == "invalid"), None),
             reasons=reasons(gate),
             acked=sum(case.evidence.get("acked", 0) for case in tried),
             faults=sum(len(case.faults) for case in tried),
@@ -107,7 +107,7 @@ def word(gate: Gate) -> str:
     return {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[gate.valid]
 
 
-def tell(folder: Path, case: Case, place: int) -> CaseText:
+def case_text(folder: Path, case: Case, place: int) -> CaseText:
     """Return a case with the data that its folder still contains."""
     run = kept(folder, case)
     if run is None:

@@ -77,7 +77,7 @@ def run_gate(
     with _Ending() as ending, contextlib.ExitStack() as stack:
         spark = None if suite.inline else stack.enter_context(_started(folder))
         gate = _Series(suite, folder, screen, run, spark, clock_s, ending).run(gate, cases)
-        _tell(gate, folder, screen, junit_to)
+        _write_files(gate, folder, screen, junit_to)
     return gate, folder
 
 
@@ -317,7 +317,7 @@ def _prepare_path(path: Path, suite: Suite) -> Path:
     return there
 
 
-def _tell(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> None:
+def _write_files(gate: Gate, folder: Path, screen: Screen, junit_to: Path | None) -> None:
     """Write the gate's files for users and tools; an error in one does not prevent the others."""
     xml = junit.encode(gate, folder)
     text = summary.markdown(gate, folder)

@@ -20,7 +20,7 @@ def markdown(gate: Gate, folder: Path) -> str:
     cases = by_urgency(gate.cases)
     for case in cases:
         if case.status in ("invalid", "failed", "unknown"):
-            lines += _told(case, folder)
+            lines += _case_lines(case, folder)
     lines += [f"| | case | {' | '.join(console.COLUMNS)} |"]
     lines += ["|---|---|" + "---:|" * len(console.COLUMNS)]
     lines += [
@@ -33,7 +33,7 @@ def markdown(gate: Gate, folder: Path) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _told(case: Case, folder: Path) -> list[str]:
+def _case_lines(case: Case, folder: Path) -> list[str]:
     lines = [f"**{_MARKS[case.status]} {_text(case.name)}**", ""]
     lines += [f"- {_text(why)}" for why in case.why[:WHY_MAX]]
     if (more := len(case.why) - WHY_MAX) > 0:

@@ -16,7 +16,7 @@ GATES = 40
 """The number of latest gates that are plotted: as many as a narrow screen shows distinctly."""
 TICKS = 3
 HEIGHT = 190
-TOLD = 3
+TOOLTIP_CASES = 3
 """The number of cases that a tooltip names."""
 CASE = "#8b949e"
 NO_VERDICT = "no verdict"
@@ -108,8 +108,8 @@ def draw(gates: Sequence[Gate]) -> tuple[str, list[Drawn]]:
     script, divs = components(plots) if plots else ("", ())
     left = iter(divs)
     drawn = [
-        Drawn(told.title, next(left) if plot is not None else "", told.legend, told.note)
-        for plot, told in parts
+        Drawn(labels.title, next(left) if plot is not None else "", labels.legend, labels.note)
+        for plot, labels in parts
     ]
     return str(script), drawn
 
@@ -170,7 +170,9 @@ def _trend(place: int, found: Sequence[Row], shared: Range1d) -> tuple[Any, Draw
     plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]a")
     tips = [("", "@case"), ("", f"@y{{0,0.[00]}} {trend.unit}"), ("gate", "@when @commit")]
     marks = plot.scatter("x", "y", source=ColumnDataSource(points), size=4, color=CASE, alpha=0.45)
-    plot.add_tools(HoverTool(renderers=[marks], tooltips=tips, attachment="below", limit=TOLD))
+    plot.add_tools(
+        HoverTool(renderers=[marks], tooltips=tips, attachment="below", limit=TOOLTIP_CASES)
+    )
     values = [row.values[place] for row in found]
     known = [(x, value) for x, value in enumerate(values) if value is not None]
     data = ColumnDataSource(
@@ -204,8 +206,8 @@ def compared(trend: Trend, values: Sequence[float | None]) -> str:
     if not before:
         return f"This gate: {written(now, trend.unit)}; no earlier gate has a value."
     usual = median(before)
-    told = usual > 0 and max(now, usual) > trend.least / 10
-    change = f" ({(now - usual) / usual:+.0%})" if told else ""
+    is_comparable = usual > 0 and max(now, usual) > trend.least / 10
+    change = f" ({(now - usual) / usual:+.0%})" if is_comparable else ""
     earlier = f"median of earlier gates: {written(usual, trend.unit)}{change}"
     return f"This gate: {written(now, trend.unit)}; {earlier}."
 

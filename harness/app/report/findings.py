@@ -229,8 +229,8 @@ def _around(
     These are the witnesses and the events before and after each of them. ``None`` marks a place
     where events are left out.
     """
-    told = [(index, columns.row_of(index)) for index in finding.ops[:WITNESSES]]
-    ops = {row: columns.op(row) for _, row in told if row is not None}
+    witness_rows = [(index, columns.row_of(index)) for index in finding.ops[:WITNESSES]]
+    ops = {row: columns.op(row) for _, row in witness_rows if row is not None}
     shared = shared_records(ops.values())
     around = sorted({close for row in ops for close in neighbours(columns, row, finding.key)})
     lines: dict[int, Line] = {}
@@ -245,7 +245,7 @@ def _around(
         Witness(index, None, [])
         if row is None
         else Witness(index, lines[row], near(faults, lines[row].time_ns))
-        for index, row in told
+        for index, row in witness_rows
     ]
     return witnesses, spread
 

@@ -18,7 +18,7 @@ class Moment:
     time_ns: int
     kind: str
     """``witness``, ``fault`` or ``log``."""
-    who: str
+    source: str
     what: str
     fault: Fault | None = None
     event: int | None = None

@@ -86,7 +86,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     """The illegal findings by the strictest contract."""
 
     @property
-    def is_told_apart(self) -> bool:
+    def is_distinguished(self) -> bool:
         """True if the loss is found under both contracts, and permitted by one only."""
         return self.status == "valid" and bool(self.allowed) and bool(self.strict)
 
@@ -209,7 +209,7 @@ def _controls(matrix: Matrix) -> list[str]:
         "|---|---|---|---|",
         *(
             f"| `{control.name}` | {_counted(control.allowed)} | {_counted(control.strict)} |"
-            f" {'yes' if control.is_told_apart else '**no**'} |"
+            f" {'yes' if control.is_distinguished else '**no**'} |"
             for control in matrix.controls.values()
         ),
     ]

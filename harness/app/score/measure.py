@@ -111,7 +111,9 @@ def run(asked: ScoreRequest, known: Mapping[str, Mutant], screen: Screen) -> Mat
 def missed(matrix: Matrix) -> list[str]:
     """Return the mutants that their schedules do not show, and controls that are judged alike."""
     rows = [name for name, row in matrix.rows.items() if not row.is_shown]
-    return rows + [name for name, control in matrix.controls.items() if not control.is_told_apart]
+    return rows + [
+        name for name, control in matrix.controls.items() if not control.is_distinguished
+    ]
 
 
 def _is_due(asked: ScoreRequest, before: Row | None, name: str) -> bool:
@@ -163,7 +165,7 @@ def _played(asked: ScoreRequest, plan: Plan, each: Each) -> RunResult:
 
 
 def _drawn(asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
-    told = campaign.run(
+    summary = campaign.run(
         campaign.SearchRequest(
             pinned=pinned,
             first=asked.seed,
@@ -174,17 +176,17 @@ def _drawn(asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen) -> Dr
         asked.results,
         screen,
     )
-    if told.stopped == "interrupted":
+    if summary.stopped == "interrupted":
         raise Interrupted(f"interrupted; the rows measured until then are in {asked.output}")
-    first = min((run.seed for run in told.findings), default=None)
+    first = min((run.seed for run in summary.findings), default=None)
     return Drawn(
         seed=asked.seed,
-        runs=told.runs,
-        found=len(told.findings),
+        runs=summary.runs,
+        found=len(summary.findings),
         first=None if first is None else first - asked.seed + 1,
-        failed=told.failed,
-        anomalies=told.anomalies,
-        cpu_seconds=told.cpu_seconds,
+        failed=summary.failed,
+        anomalies=summary.anomalies,
+        cpu_seconds=summary.cpu_seconds,
         workload=pinned["workload"],
         commit=_commit(),
     )

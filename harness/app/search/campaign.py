@@ -80,9 +80,9 @@ def run(
     outcome.write(search.summary())
     if asked.spark and not ending:
         search.judge_together(screen)
-    told = search.summary()
-    outcome.write(told)
-    return told
+    summary = search.summary()
+    outcome.write(summary)
+    return summary
 
 
 def _drive(
@@ -209,13 +209,13 @@ class _Search:
 
     @property
     def line(self) -> str:
-        told = self.summary()
-        virtual_s, seconds = told.simulated_seconds, max(told.seconds, 1.0)
-        odd = f"{len(told.findings)} invalid, {told.unknown} unknown, {told.failed} failed"
+        summary = self.summary()
+        virtual_s, seconds = summary.simulated_seconds, max(summary.seconds, 1.0)
+        odd = f"{len(summary.findings)} invalid, {summary.unknown} unknown, {summary.failed} failed"
         return (
-            f"{told.runs:,} runs, {virtual_s / 3600:.1f} simulated hours · {odd} ·"
-            f" {told.runs / seconds * 60:.0f} runs a minute, {virtual_s / seconds:.0f} times real"
-            " time"
+            f"{summary.runs:,} runs, {virtual_s / 3600:.1f} simulated hours · {odd} ·"
+            f" {summary.runs / seconds * 60:.0f} runs a minute, {virtual_s / seconds:.0f} times"
+            " real time"
         )
 
     def summary(self) -> Summary:

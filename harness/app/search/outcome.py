@@ -96,7 +96,7 @@ def summary(
 ) -> Summary:
     """Return the summary of these runs, which may be in any order."""
     ran = sorted(ran, key=lambda run: run.seed)
-    told = [run for run in ran if run.status != "failed"]
+    completed = [run for run in ran if run.status != "failed"]
     return Summary(
         runs=len(ran),
         simulated_seconds=round(sum(run.simulated_seconds for run in ran), 1),
@@ -110,7 +110,7 @@ def summary(
         anomalies=_in_runs([run.anomalies for run in ran]),
         allowed=_in_runs([run.allowed for run in ran]),
         least={
-            name: min((getattr(run, name) for run in told), default=0)
+            name: min((getattr(run, name) for run in completed), default=0)
             for name in ("simulated_seconds", "acked", "faults_effective")
         },
         seconds=round(seconds, 1),
@@ -170,7 +170,7 @@ def describe(summary: Summary, again: str) -> str:
 
 
 def _of_together(together: BatchResult) -> str:
-    told = f"{together.histories:,} histories judged together in {together.seconds:.0f} s"
+    headline = f"{together.histories:,} histories judged together in {together.seconds:.0f} s"
     if not together.differ:
-        return f"{told}: all verdicts and findings are the same"
-    return f"{told}: verdicts or findings DIFFER for {', '.join(together.differ)}"
+        return f"{headline}: all verdicts and findings are the same"
+    return f"{headline}: verdicts or findings DIFFER for {', '.join(together.differ)}"

@@ -66,7 +66,9 @@ def test_a_control_is_found_under_both_contracts(
     status: Status, allowed: dict[str, int], strict: dict[str, int], apart: bool
 ) -> None:
     """A control's anomaly is permitted by its own contract and illegal under the strict one."""
-    assert Control(name="c", status=status, allowed=allowed, strict=strict).is_told_apart is apart
+    assert (
+        Control(name="c", status=status, allowed=allowed, strict=strict).is_distinguished is apart
+    )
 
 
 def test_rows_are_kept_in_files(tmp_path: Path) -> None:
@@ -141,4 +143,4 @@ def test_the_published_page_is_the_measurements() -> None:
         assert each.is_shown, name
     planted = {name for name, each in known.items() if each.kind not in ("control", "protocol")}
     assert published.rows.keys() == planted, "a mutant without a row: faultline mutants score"
-    assert all(control.is_told_apart for control in published.controls.values())
+    assert all(control.is_distinguished for control in published.controls.values())

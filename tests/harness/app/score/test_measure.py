@@ -266,6 +266,6 @@ def test_a_control_is_judged_twice(asked: ScoreRequest, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(check, "examine", examine)
     told = score(replace(asked, names=("acks-1-loss",)))
-    assert told.controls["acks-1-loss"].is_told_apart
+    assert told.controls["acks-1-loss"].is_distinguished
     assert strict == [measure.STRICTEST]
     assert not told.rows
