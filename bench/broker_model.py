@@ -212,14 +212,16 @@ class Model:
             kind = "info"
             if running.fate == "info-late":
                 self._late.append(waiting)
-        is_told = kind == "ok" or running.fate == "info-part"
-        value = [self._told(write, is_told=is_told) for write in running.writes]
+        reports_offset = kind == "ok" or running.fate == "info-part"
+        value = [
+            self._completed_send(write, reports_offset=reports_offset) for write in running.writes
+        ]
         self._end(running, self._note(process, kind, "send", value), kind)
         if kind != "ok":
             self._retire(process)
 
-    def _told(self, write: Write, *, is_told: bool) -> list[Any]:
-        if is_told and write.offset is not None and self.rng.random() < 0.95:
+    def _completed_send(self, write: Write, *, reports_offset: bool) -> list[Any]:
+        if reports_offset and write.offset is not None and self.rng.random() < 0.95:
             return ["send", write.key, [write.offset, write.value]]
         return ["send", write.key, write.value]
 
@@ -233,7 +235,7 @@ class Model:
             if what == "send":
                 write = self.writes[rest[1]]
                 self._append(write, running.index)
-                running.done.append(self._told(write, is_told=True))
+                running.done.append(self._completed_send(write, reports_offset=True))
             else:
                 positions = self._positions.setdefault(process, dict.fromkeys(self.names, 0))
                 running.done.append(["poll", self._deliver(positions)])

@@ -88,11 +88,11 @@ def measure(
                     if isinstance(trial, Undecidable):
                         score.undecidable[trial.why] += 1
                     elif trial is not None:
-                        told = illegal(trial.events, source.plan, Path(scratch))
+                        anomalies = illegal(trial.events, source.plan, Path(scratch))
                         score.planted += 1
-                        score.found += bool(told)
-                        score.anomalies.update(set(told))
-                        if not told:
+                        score.found += bool(anomalies)
+                        score.anomalies.update(set(anomalies))
+                        if not anomalies:
                             score.missed.append(f"{source.folder.name}: {trial.what}")
             say(f"{source.folder.name}: done")
     return scores

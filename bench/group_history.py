@@ -50,7 +50,7 @@ class Operation(NamedTuple):
     """``NEVER`` if it has no completion."""
     type: str
     asked: Any
-    told: Any
+    completion: Any
     """The micro-operations of the completion; those of the invocation if there is none."""
 
 
@@ -281,7 +281,7 @@ class GroupHistory:
             previous = since.get(operation.process, operation.begin)
             if any(micro_op[:1] == ["poll"] for micro_op in _lists(operation.asked)):
                 since[operation.process] = operation.begin
-            for place, micro_op in enumerate(_lists(operation.told)):
+            for place, micro_op in enumerate(_lists(operation.completion)):
                 match micro_op:
                     case ["subscribe", group, _, *options]:
                         how = options[0] if options else {}
@@ -395,9 +395,15 @@ def _operations(events: Sequence[dict[str, Any]]) -> Iterator[Operation]:
             continue
         begin = begun.pop(process)
         asked = events[begin].get("value")
-        told = event.get("value")
+        value = event.get("value")
         yield Operation(
-            process, event["f"], begin, place, event["type"], asked, asked if told is None else told
+            process,
+            event["f"],
+            begin,
+            place,
+            event["type"],
+            asked,
+            asked if value is None else value,
         )
     for process, begin in begun.items():
         event = events[begin]

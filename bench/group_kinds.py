@@ -56,7 +56,7 @@ class Source:
 # Fetches of committed offsets.
 
 
-def _told(source: Source, answer: Answer, place: Any, what: str) -> Corruption:
+def _replace_answer(source: Source, answer: Answer, place: Any, what: str) -> Corruption:
     """Change the committed offset that an answer states for its partition."""
     events = source.changed(answer.operation.end)
     for micro_op in events[answer.operation.end]["value"]:
@@ -87,7 +87,7 @@ def answered_as_nothing(source: Source, rng: random.Random) -> Trial:
     if not answers:
         return None
     answer = rng.choice(answers)
-    return _explained(source, answer, None) or _told(source, answer, None, "nothing")
+    return _explained(source, answer, None) or _replace_answer(source, answer, None, "nothing")
 
 
 def answered_with_former_offset(source: Source, rng: random.Random) -> Trial:
@@ -100,7 +100,7 @@ def answered_with_former_offset(source: Source, rng: random.Random) -> Trial:
     commit = rng.choice(_former(history, answer)[-3:])
     reason = _explained(source, answer, commit.offset)
     metadata = _place_of(commit, answer.key, answer.group)
-    return reason or _told(source, answer, metadata, "an earlier commit")
+    return reason or _replace_answer(source, answer, metadata, "an earlier commit")
 
 
 def _former(history: GroupHistory, answer: Answer) -> list[Commit]:
@@ -113,7 +113,7 @@ def _former(history: GroupHistory, answer: Answer) -> list[Commit]:
 
 
 def _place_of(commit: Commit, key: str, group: str) -> Any:
-    for micro_op in commit.operation.told:
+    for micro_op in commit.operation.completion:
         if micro_op[0] in ("commit", "commit-plainly") and micro_op[1] == group:
             place = micro_op[2].get(key)
             if offset_of(place) == commit.offset:
@@ -140,7 +140,7 @@ def answered_with_other_partitions_offset(source: Source, rng: random.Random) ->
     if any(c.is_any and c.begin < answer.operation.end for c in history.commits[of]):
         return Undecidable("a commit of unknown offset may have written it")
     offset = rng.choice(others)
-    return _explained(source, answer, offset) or _told(
+    return _explained(source, answer, offset) or _replace_answer(
         source, answer, offset, "the offset of another partition"
     )
 
@@ -163,7 +163,7 @@ def answered_with_other_metadata(source: Source, rng: random.Random) -> Trial:
     place = offset if metadata is None else [offset, metadata]
     if place in same:
         return Undecidable("a commit also wrote that metadata")
-    return _told(source, answer, place, "other metadata")
+    return _replace_answer(source, answer, place, "other metadata")
 
 
 def commit_lost_at_failover(source: Source, rng: random.Random) -> Trial:
@@ -232,7 +232,7 @@ def _beginnings(history: GroupHistory) -> Iterator[Beginning]:
             if operation.end < given.operation.end or operation.end == NEVER:
                 continue
             begin = given.micro_op + 1 if operation is given.operation else 0
-            micro_ops = operation.told if isinstance(operation.told, list) else []
+            micro_ops = operation.completion if isinstance(operation.completion, list) else []
             if operation.type != "ok":
                 until = min(until, operation.end)
             for micro_op in micro_ops[begin:]:
@@ -403,15 +403,15 @@ def former_owners_commit(source: Source, rng: random.Random) -> Trial:
         and g.operation.end < operation.begin
         and g.operation.process != operation.process
     ]
-    told_later = [
+    revoked_later = [
         o
         for o in history.operations
         if o.process == operation.process
         and operation.end < o.end < NEVER
         and o.type == "ok"
-        and any(m[0] in ("revoked", "lost") and key in m[3] for m in _micro_ops(o.told))
+        and any(m[0] in ("revoked", "lost") and key in m[3] for m in _micro_ops(o.completion))
     ]
-    if not others or not told_later:
+    if not others or not revoked_later:
         return Undecidable("no other member is known to have been assigned the partition")
     if any(
         g.operation.process == operation.process and g.since < operation.end < g.operation.end

@@ -98,7 +98,7 @@ def main() -> None:
         f"the history is correct, but the verdict is not: {verdict.anomalies} "
         f"{verdict.unknown_because}"
     )
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     # ru_maxrss also counts the process that this one was forked from; VmHWM does not.
     status = Path("/proc/self/status").read_text().splitlines()
     [peak_kb] = [int(line.split()[1]) for line in status if line.startswith("VmHWM:")]

@@ -98,8 +98,10 @@ def _complaints(case: Case, answer: Answer) -> Iterable[str]:
 def _of_refusal(answer: Answer) -> Iterable[str]:
     if answer.out:
         yield "a refusal also wrote to standard output"
-    told = answer.err.splitlines()
-    lines = [line for line in told if line.startswith("faultline") or not line.endswith(" …")]
+    stderr_lines = answer.err.splitlines()
+    lines = [
+        line for line in stderr_lines if line.startswith("faultline") or not line.endswith(" …")
+    ]
     if len(lines) != 1 or not lines[0].startswith("faultline: "):
         yield "the refusal is not one line on standard error"
     elif len(lines[0].split()) < 3:

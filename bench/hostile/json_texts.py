@@ -144,8 +144,8 @@ def shapes() -> Iterator[Case]:
             kind = "lists" if opening == "[" else "objects"
             free = _marked(EVENTS[4], ("value",)).replace(f'"{MARK}"', deep)
             yield _row(f"{depth:,} {kind} in a fault", 4, free, ANY)
-            told = _marked(EVENTS[3], ("value",)).replace(f'"{MARK}"', deep)
-            yield _row(f"{depth:,} {kind} in an operation", 3, told, REFUSES)
+            operation = _marked(EVENTS[3], ("value",)).replace(f'"{MARK}"', deep)
+            yield _row(f"{depth:,} {kind} in an operation", 3, operation, REFUSES)
             more = _marked({**EVENTS[3], "more": MARK}, ("more",)).replace(f'"{MARK}"', deep)
             yield _row(f"{depth:,} {kind} in an unknown field", 3, more, ANY, "more")
     yield _row("a doubled name in an unknown field", 3, _odd('{"a":1,"a":2}'), REFUSES)

@@ -34,7 +34,7 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
 
 def catalogue() -> dict[str, Mutant]:
     """All mutants by name, sorted."""
-    return {name: _told(mutants.get(name)) for name in mutants.names()}
+    return {name: _mutant(mutants.get(name)) for name in mutants.names()}
 
 
 def protocols(names: Sequence[str]) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def protocols(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if mutants.get(name).kind == "protocol")
 
 
-def _told(mutant: mutants.Mutant) -> Mutant:
+def _mutant(mutant: mutants.Mutant) -> Mutant:
     return Mutant(
         name=mutant.name,
         kind=mutant.kind,

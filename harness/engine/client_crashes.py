@@ -19,7 +19,7 @@ LIBRARIES = ("aiokafka",)
 _OURS = ("harness", "workloads", "model", "nemesis")
 
 
-def tell(client_failed: Callable[[int, str], None]) -> None:
+def report_errors(client_failed: Callable[[int, str], None]) -> None:
     """Call ``client_failed`` with the process and the place of every error inside a client library.
 
     This holds for as long as the running loop lasts. All other errors go to the loop's previous
@@ -27,23 +27,23 @@ def tell(client_failed: Callable[[int, str], None]) -> None:
     """
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler() or (
-        lambda loop, told: loop.default_exception_handler(told)
+        lambda loop, context: loop.default_exception_handler(context)
     )
 
-    def hear(loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
-        process, error = _process_of(told), told.get("exception")
+    def hear(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        process, error = _process_of(context), context.get("exception")
         where = None if error is None else _of_a_library(error)
         if process is None or where is None:
-            before(loop, told)
+            before(loop, context)
         else:
             client_failed(process, f"{type(error).__name__} in {where}")
 
     loop.set_exception_handler(hear)
 
 
-def _process_of(told: dict[str, Any]) -> int | None:
+def _process_of(context: dict[str, Any]) -> int | None:
     """The process whose client created the failed task or callback; ``None`` if it is unknown."""
-    handle, task = told.get("handle"), told.get("future")
+    handle, task = context.get("handle"), context.get("future")
     made_in: Context | None = getattr(handle, "_context", None)
     if task is not None and hasattr(task, "get_context"):  # simulated tasks; all since 3.12
         made_in = task.get_context()

@@ -167,7 +167,9 @@ class Faults:
             )
             self._turn = turn = step.id, step, not heals
             try:
-                following = await (self._mend(step.fault) if heals else self._strike(step.fault))
+                following = await (
+                    self._try_heal(step.fault) if heals else self._strike(step.fault)
+                )
                 if following is not None:
                     heapq.heappush(self._steps, following)
             finally:
@@ -259,7 +261,7 @@ class Faults:
         self._planned_s[fault.id] = fault.at_s + fault.duration_s
         return _Step(fault.at_s + fault.duration_s, 1, fault.id, fault)
 
-    async def _mend(self, fault: ScheduledFault) -> _Step | None:
+    async def _try_heal(self, fault: ScheduledFault) -> _Step | None:
         """Heal a fault. Return the next try if the heal was not proved and tries are left.
 
         The next try comes after the next heal of another fault, if one is pending.

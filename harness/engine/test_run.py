@@ -57,7 +57,7 @@ async def run_test(
         op_timeout_s=workload.op_timeout_s(plan),
         overtime_s=lambda: faults.overtime_s(plan.time_limit_s),
     )
-    client_crashes.tell(interpreter.client_failed)
+    client_crashes.report_errors(interpreter.client_failed)
     try:
         async with _watched(Crashes(recorder, cluster)):
             tally.phase = "main"

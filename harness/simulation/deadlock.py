@@ -28,7 +28,7 @@ class OutOfTime(Stuck):
     """The run did not end within its limit of virtual time."""
 
 
-def told(processes: Iterable[Process]) -> str:
+def waiting_tasks(processes: Iterable[Process]) -> str:
     """List every waiting task, one line each: process, task, and where it waits."""
     lines = [
         f"  {process.name}{' (paused)' if process.is_paused else ''}:"

@@ -210,7 +210,7 @@ class SimLoop(asyncio.BaseEventLoop, TransportLoop, Generic[_Process]):
         connection = self._stack.connect(address, self.process)
         connected = self.create_future()
 
-        def told(error: OSError | None) -> None:
+        def on_connected(error: OSError | None) -> None:
             if connected.done():
                 return
             if error is None:
@@ -219,7 +219,7 @@ class SimLoop(asyncio.BaseEventLoop, TransportLoop, Generic[_Process]):
                 text = f"Connect call failed {tuple(address)}"
                 connected.set_exception(OSError(error.errno, text))
 
-        connection.on_connected = told
+        connection.on_connected = on_connected
         try:
             await connected
         except BaseException:

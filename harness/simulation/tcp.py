@@ -81,7 +81,7 @@ class Socket:
         self._inbox = ByteQueue()
         self._expected = 0
         self._got_fin = False
-        self._window_told = 0
+        self._advertised_window = 0
         self._echo = 0.0
         self._held: deque[bytes] | None = None
         """Bytes that a tap holds, and all that arrived later; ``b""`` is the end of the stream."""
@@ -126,7 +126,7 @@ class Socket:
             self._raise_error()
             return b"" if self._was_reset else None
         data = self._inbox.take(limit)
-        self._tell_window()
+        self._advertise_window()
         return data
 
     @property
@@ -320,7 +320,7 @@ class Socket:
         self._arm()
 
     def _segment(self, seq: int, data: bytes, flags: int) -> Segment:
-        window = self._window_told = self._room()
+        window = self._advertised_window = self._room()
         ack = -1 if flags & SYN and not self.is_server else self._expected
         return Segment(
             self.local,
@@ -345,10 +345,10 @@ class Socket:
         room = self._options.receive_buffer_bytes - self._inbox.count
         return room if room > 0 else 0
 
-    def _tell_window(self) -> None:
+    def _advertise_window(self) -> None:
         """Announce the window to a peer that may wait for room, since the process has read."""
         full = self._options.receive_buffer_bytes
-        if self._window_told * 4 < full and self._room() * 2 >= full and not self.is_gone:
+        if self._advertised_window * 4 < full and self._room() * 2 >= full and not self.is_gone:
             self._acknowledge()
 
     def _acknowledged(self, segment: Segment) -> None:

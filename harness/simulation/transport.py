@@ -105,7 +105,7 @@ class SimTransport(asyncio.Transport):
         loop.call_soon(protocol.connection_made, self)
         loop.call_soon(self._start)
         if waiter is not None:
-            loop.call_soon(_tell, waiter)
+            loop.call_soon(_wake, waiter)
 
     def _start(self) -> None:
         self._is_started = True
@@ -281,14 +281,14 @@ class SimTransport(asyncio.Transport):
     def _maybe_pause(self) -> None:
         if len(self._buffer) > self._high and not self._write_paused:
             self._write_paused = True
-            self._tell(self._protocol.pause_writing)
+            self._notify(self._protocol.pause_writing)
 
     def _maybe_resume(self) -> None:
         if self._write_paused and len(self._buffer) <= self._low:
             self._write_paused = False
-            self._tell(self._protocol.resume_writing)
+            self._notify(self._protocol.resume_writing)
 
-    def _tell(self, callback: Any) -> None:
+    def _notify(self, callback: Any) -> None:
         try:
             callback()
         except (SystemExit, KeyboardInterrupt):
@@ -339,6 +339,6 @@ class SimTransport(asyncio.Transport):
                 server.detach()
 
 
-def _tell(waiter: "asyncio.Future[None]") -> None:
+def _wake(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)

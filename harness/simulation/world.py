@@ -252,7 +252,7 @@ class World:
         )
 
     def _waiting(self) -> str:
-        return deadlock.told(self._processes)
+        return deadlock.waiting_tasks(self._processes)
 
     # Failures.
 

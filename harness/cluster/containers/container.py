@@ -38,7 +38,7 @@ class ContainerState:
     """Identifies a life of the container by its start time; empty before the first start."""
 
     @classmethod
-    def told(cls, state: dict[str, Any]) -> "ContainerState":
+    def from_inspection(cls, state: dict[str, Any]) -> "ContainerState":
         """Convert the ``State`` of an inspection."""
         status, began = state["ExitCode"], state["StartedAt"]
         return cls(
@@ -69,7 +69,7 @@ class Container:
         self._asked_to_end = False
         self._over = ""
         """The last life whose end has been handled."""
-        self._telling = asyncio.Lock()
+        self._report_lock = asyncio.Lock()
 
     async def start(self) -> None:
         """Start the container; :class:`NodeError` if it still runs."""
@@ -121,19 +121,19 @@ class Container:
         return found
 
     async def state(self) -> ContainerState:
-        return ContainerState.told((await self.inspect())["State"])
+        return ContainerState.from_inspection((await self.inspect())["State"])
 
     async def look(self) -> ContainerState:
         """Return the current state; report an unexpected exit before returning."""
         state = await self.state()
-        async with self._telling:
+        async with self._report_lock:
             if state.life and not state.is_up and state.life != self._over:
                 self._over = state.life
                 if not self._asked_to_end:
-                    await self._tell(state)
+                    await self._report_exit(state)
         return state
 
-    async def _tell(self, state: ContainerState) -> None:
+    async def _report_exit(self, state: ContainerState) -> None:
         """Report an unexpected exit, with the last line of the log and the cause if possible."""
         said = ""
         try:

@@ -322,12 +322,12 @@ class Containers(ProxiedCluster):
 
         await until(answers)
 
-    async def _make_broker(self, name: NodeId, told: Mapping[str, str]) -> Node:
+    async def _make_broker(self, name: NodeId, broker_settings: Mapping[str, str]) -> Node:
         folder = self._folder_of(name)
         folder.mkdir(parents=True, exist_ok=True)
-        settings.write(folder / "server.properties", told)
+        settings.write(folder / "server.properties", broker_settings)
         command = ["python3", "-m", "broker_impl"]
-        command += [word for item in told.items() for word in ("--set", "=".join(item))]
+        command += [word for item in broker_settings.items() for word in ("--set", "=".join(item))]
         command += [word for mutant in self._plan.mutants for word in ("--mutant", mutant)]
         return await self._make(name, command)
 

@@ -96,7 +96,9 @@ class Engine:
         A call whose caller is cancelled still runs to its end: see :meth:`settle`.
         """
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._threads, lambda: _told(function, *args, **kwargs))
+        future = loop.run_in_executor(
+            self._threads, lambda: _call_engine(function, *args, **kwargs)
+        )
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return await asyncio.shield(future)
@@ -110,7 +112,7 @@ class Engine:
         self.client.close()
 
 
-def _told(
+def _call_engine(
     function: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Answer:
     from docker.errors import APIError, DockerException

@@ -68,7 +68,7 @@ class HelperContainers:
 
     async def _state(self, identity: str) -> ContainerState:
         found = await self._engine.call(self._engine.client.api.inspect_container, identity)
-        return ContainerState.told(found["State"])
+        return ContainerState.from_inspection(found["State"])
 
     async def _has_ended(self, identity: str) -> bool:
         state = await self._state(identity)

@@ -101,10 +101,10 @@ def sources(root: Path = ROOT) -> dict[str, bytes]:
 
 def digest(files: Mapping[str, bytes], base: str) -> str:
     """Twelve hexadecimal digits that change with the base image and with any file."""
-    told = hashlib.sha256(f"{base}\0".encode())
+    hasher = hashlib.sha256(f"{base}\0".encode())
     for name, content in files.items():
-        told.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-    return told.hexdigest()[:12]
+        hasher.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    return hasher.hexdigest()[:12]
 
 
 def context(files: Iterable[tuple[str, bytes]]) -> io.BytesIO:
@@ -255,7 +255,7 @@ UNAVAILABLE = 69
 """Exit status EX_UNAVAILABLE, as of a set-up that cannot continue."""
 
 
-def _tell(what: str) -> None:
+def _print_progress(what: str) -> None:
     sys.stderr.write(f"image: {what}\n")
 
 
@@ -267,7 +267,7 @@ def main() -> int:
         requirements.write_text(locked)
     try:
         with closing(connect()) as client:
-            images = ensure(client, _tell)
+            images = ensure(client, _print_progress)
     except (EngineError, ImageError) as error:
         sys.stderr.write(f"{error}.\n")
         return UNAVAILABLE

@@ -70,7 +70,7 @@ class ProxiedCluster(BaseCluster):
         """Stop and remove everything that has been created so far."""
 
     @abc.abstractmethod
-    async def _make_broker(self, name: NodeId, told: Mapping[str, str]) -> Node:
+    async def _make_broker(self, name: NodeId, broker_settings: Mapping[str, str]) -> Node:
         """Create a broker with these settings, without starting it."""
 
     @abc.abstractmethod
@@ -119,8 +119,8 @@ class ProxiedCluster(BaseCluster):
         verdicts = await asyncio.gather(
             *(link_proof.is_cut(self.mesh, link) for link in self.mesh.between(source, target))
         )
-        told = [verdict for verdict in verdicts if verdict is not None]
-        return all(told) if told else None
+        known = [verdict for verdict in verdicts if verdict is not None]
+        return all(known) if known else None
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
         await self.mesh.refuse(one, other)

@@ -152,7 +152,7 @@ class _Life:
         self.compacted: dict[str, None] = {}
         """Partitions with a compacted log, which cannot be compared with the others."""
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
-        self._told: tuple[object, Mapping[str, int]] = (None, {})
+        self._reported_epochs: tuple[object, Mapping[str, int]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
         self._batches: dict[TopicPartition, tuple[object, list[Batch]]] = {}
 
@@ -167,7 +167,7 @@ class _Life:
                 life=self._number,
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
-                told=self._told_by(shot),
+                told=self._epochs_reported_by(shot),
                 replicas={_key(replica.tp): self._replica(replica) for replica in shot.replicas},
                 compactions={
                     _key(each.tp): Compaction(each.log.rewrites, each.log.is_compacted)
@@ -178,10 +178,10 @@ class _Life:
             self._last = shot, state
         return self._last[1]
 
-    def _told_by(self, shot: BrokerSnapshot) -> Mapping[str, int]:
-        if self._told[0] is not shot.told:
-            self._told = shot.told, {_key(tp): epoch for tp, epoch in shot.told.items()}
-        return self._told[1]
+    def _epochs_reported_by(self, shot: BrokerSnapshot) -> Mapping[str, int]:
+        if self._reported_epochs[0] is not shot.told:
+            self._reported_epochs = shot.told, {_key(tp): epoch for tp, epoch in shot.told.items()}
+        return self._reported_epochs[1]
 
     def _replica(self, shot: ReplicaSnapshot) -> ReplicaState:
         known = self._replicas.get(shot.tp)

@@ -97,10 +97,10 @@ class Processes(ProxiedCluster):
         await asyncio.gather(*(node.kill() for node in (*self._nodes.values(), *server)))
         self._reserved.close()
 
-    async def _make_broker(self, name: NodeId, told: Mapping[str, str]) -> Node:
+    async def _make_broker(self, name: NodeId, broker_settings: Mapping[str, str]) -> Node:
         self._data_of(name).mkdir(parents=True, exist_ok=True)
         properties = self._folder_of(name) / "server.properties"
-        settings.write(properties, told)
+        settings.write(properties, broker_settings)
         return self._process(name, self._commands.broker(properties, self._plan.mutants))
 
     def _process(self, name: NodeId, argv: Sequence[str], **environment: str) -> Process:

@@ -163,8 +163,8 @@ class HostFaultsCluster(BaseCluster, abc.ABC):
         async def read() -> float:
             return time.time()  # noqa: TID251 - this clock is what is measured
 
-        told = await self._on(node, read, f"clock probe of {node}")
-        return told - self._hosts[HARNESS].clock.wall()
+        wall_s = await self._on(node, read, f"clock probe of {node}")
+        return wall_s - self._hosts[HARNESS].clock.wall()
 
     # --- implementation
 
@@ -183,5 +183,5 @@ class HostFaultsCluster(BaseCluster, abc.ABC):
             raise ProcessKilled(f"{host} is off")
         process = self._hosts[host].spawn(work, name)
         await process.ended()
-        told: Result = process.result()
-        return told
+        result: Result = process.result()
+        return result

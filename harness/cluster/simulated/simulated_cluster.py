@@ -199,8 +199,8 @@ class Simulated(HostFaultsCluster):
         verdicts = await asyncio.gather(
             *(self._is_cut(link) for link in self._links(source, target))
         )
-        told = [verdict for verdict in verdicts if verdict is not None]
-        return all(told) if told else None
+        known = [verdict for verdict in verdicts if verdict is not None]
+        return all(known) if known else None
 
     # --- CanRefuse
 
@@ -330,10 +330,10 @@ class Simulated(HostFaultsCluster):
         self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER], on_life))
         for number in self._numbers:
             name = roles.broker(number)
-            told = self._settings_of(number)
+            broker_settings = self._settings_of(number)
             on_life = functools.partial(self._broker_lives, number)
-            self._make(name, simulated_node.broker(told, on_life))
-            settings.write(self._folder_of(name) / "server.properties", told)
+            self._make(name, simulated_node.broker(broker_settings, on_life))
+            settings.write(self._folder_of(name) / "server.properties", broker_settings)
         await self._nodes[ZOOKEEPER].start()
 
     async def _start_brokers(self) -> None:

@@ -51,7 +51,7 @@ class Program(Protocol):
 
 
 def broker(
-    told: Mapping[str, str], on_life: Callable[[Broker], object] = lambda broker: None
+    broker_settings: Mapping[str, str], on_life: Callable[[Broker], object] = lambda broker: None
 ) -> Program:
     """A broker with these settings; ``on_life`` is called with each new life of the broker."""
 
@@ -59,7 +59,7 @@ def broker(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
     ) -> int:
         try:
-            config = configuration.parse(told)
+            config = configuration.parse(broker_settings)
             program = Broker(config, disk=disk, rng=rng, wall_ms=wall_ms)
             on_life(program)
             on_stop(program.stop)

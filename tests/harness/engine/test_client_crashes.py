@@ -43,7 +43,7 @@ def test_a_process_is_told_of_what_its_client_trips_over(as_task: bool) -> None:
     told: list[tuple[int, str]] = []
 
     async def main() -> None:
-        client_crashes.tell(lambda process, error: told.append((process, error)))
+        client_crashes.report_errors(lambda process, error: told.append((process, error)))
         for process in (7, 8):
             client_crashes.PROCESS.set(process)
             if as_task:
@@ -66,7 +66,7 @@ def test_what_is_no_librarys_fails_the_run() -> None:
         raise KeyError("of ours")
 
     async def main(process: int | None) -> None:
-        client_crashes.tell(lambda process, error: pytest.fail(error))
+        client_crashes.report_errors(lambda process, error: pytest.fail(error))
         if process is None:
             await trip()
         else:
@@ -108,7 +108,7 @@ def test_the_client_is_given_up(
     run = Interpreter(recorder, client, concurrency=1, rng=random.Random(1), op_timeout_s=10.0)
 
     async def main() -> None:
-        client_crashes.tell(run.client_failed)
+        client_crashes.report_errors(run.client_failed)
         await run.run(Until(3.0, Stagger(0.5, Repeat("send", [["send", "k-0", 1]]))))
         await run.close()
 

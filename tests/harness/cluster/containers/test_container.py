@@ -101,7 +101,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 @pytest.mark.parametrize(("code", "status"), [(0, 0), (1, 1), (64, 64), (137, -9), (139, -11)])
 def test_a_signal_is_a_negative_status(code: int, status: int) -> None:
     """An end by a signal is a negative status, as for a process."""
-    assert ContainerState.told(
+    assert ContainerState.from_inspection(
         {**RUNNING, "Running": False, "ExitCode": code, "StartedAt": "x"}
     ).status == (status)
 
