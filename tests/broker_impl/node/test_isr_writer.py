@@ -22,19 +22,19 @@ class FakeReplicas:
     """Replicas that record the results of ISR writes."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.results: list[Any] = []
         self.fails: Exception | None = None
 
     def isr_written(self, tp: TopicPartition, zk_version: int) -> None:
         if self.fails is not None:
             raise self.fails
-        self.told.append(("written", tp, zk_version))
+        self.results.append(("written", tp, zk_version))
 
     def isr_write_refused(self, tp: TopicPartition) -> None:
-        self.told.append(("refused", tp))
+        self.results.append(("refused", tp))
 
     def isr_refreshed(self, tp: TopicPartition, **state: Any) -> None:
-        self.told.append(("refreshed", tp, state))
+        self.results.append(("refreshed", tp, state))
 
 
 class World:
@@ -61,8 +61,8 @@ class World:
         found = []
         for name in names:
             data, _ = await self.client.get(f"{folder}/{name}")
-            told = zk_paths.decode("", data, zk_paths.IsrChangeZnode)
-            found.append([(row.topic, row.partition) for row in told.partitions])
+            notice = zk_paths.decode("", data, zk_paths.IsrChangeZnode)
+            found.append([(row.topic, row.partition) for row in notice.partitions])
         return found
 
 
@@ -89,16 +89,16 @@ async def test_a_write_of_another_version_is_refused(world: World) -> None:
     """A write that expects an older version changes nothing."""
     await world.client.set(zk_paths.state(TP), b"newer")
     world.writer.write(WRITE)
-    await until(lambda: bool(world.replicas.told))
-    assert world.replicas.told == [("refused", TP)]
+    await until(lambda: bool(world.replicas.results))
+    assert world.replicas.results == [("refused", TP)]
     assert (await world.client.get(zk_paths.state(TP)))[0] == b"newer"
 
 
-async def test_a_write_is_conditional_and_told(world: World) -> None:
+async def test_a_write_is_conditional_and_reported(world: World) -> None:
     """R14: an ISR write is conditional, has this leader's state, and returns the new version."""
     world.writer.write(WRITE)
-    await until(lambda: bool(world.replicas.told))
-    assert world.replicas.told == [("written", TP, 6)]
+    await until(lambda: bool(world.replicas.results))
+    assert world.replicas.results == [("written", TP, 6)]
     znode = await world.state()
     assert (znode.leader, znode.leader_epoch, znode.isr) == (1, 3, [1, 2])
     assert znode.controller_epoch == 9
@@ -107,28 +107,28 @@ async def test_a_write_is_conditional_and_told(world: World) -> None:
 @pytest.mark.parametrize(
     "error", [BadVersion("v"), ConnectionLoss("cut"), SessionExpired("over")], ids=repr
 )
-async def test_a_refusal_and_doubt_are_told_alike(world: World, error: ZooKeeperError) -> None:
+async def test_a_refusal_and_doubt_are_reported_alike(world: World, error: ZooKeeperError) -> None:
     """A refused write and a write in doubt are reported alike: the state must be read again."""
     world.zk.steps.append(refused(error))
     world.writer.write(WRITE)
-    await until(lambda: bool(world.replicas.told))
-    assert world.replicas.told == [("refused", TP)]
+    await until(lambda: bool(world.replicas.results))
+    assert world.replicas.results == [("refused", TP)]
     assert not world.failures
 
 
-async def test_a_refresh_tells_what_is_there(world: World) -> None:
+async def test_a_refresh_reports_the_znode(world: World) -> None:
     """A refresh reports leader, epoch, ISR and version, and nothing if the znode is unreadable."""
     world.zk.steps.append(lost)
     world.writer.refresh(RefreshIsr(TP))
     world.writer.refresh(RefreshIsr(TP))  # reads an empty znode
     await asyncio.sleep(0.01)
-    assert world.replicas.told == []
+    assert world.replicas.results == []
     state = zk_paths.StateZnode(controller_epoch=1, leader=2, leader_epoch=4, isr=[2])
     await world.client.set(zk_paths.state(TP), zk_paths.encode(state))
     world.writer.refresh(RefreshIsr(TP))
-    await until(lambda: bool(world.replicas.told))
+    await until(lambda: bool(world.replicas.results))
     seen = {"leader": 2, "leader_epoch": 4, "isr": (2,), "zk_version": 6}
-    assert world.replicas.told == [("refreshed", TP, seen)]
+    assert world.replicas.results == [("refreshed", TP, seen)]
 
 
 async def test_changes_gather_in_one_notice(world: World) -> None:
@@ -142,7 +142,7 @@ async def test_changes_gather_in_one_notice(world: World) -> None:
     assert await world.notices(2) == [[("t", 0), ("t", 1)], [("t", 0)]]
 
 
-async def test_a_change_during_the_telling_is_told_of_too(world: World) -> None:
+async def test_a_change_while_a_notice_is_created_is_announced_next(world: World) -> None:
     """A change while a notice is being created is announced in the next notice."""
 
     async def change() -> None:

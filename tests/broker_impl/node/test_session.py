@@ -85,7 +85,7 @@ async def test_only_the_session_of_now_can_expire(session: Session) -> None:
     assert Client.made[1].state is SessionState.CLOSED
 
 
-async def test_registering_waits_for_the_own_ghost(
+async def test_registering_waits_for_the_registration_of_an_earlier_process(
     session: Session, zookeeper: ZooKeeperInLoop
 ) -> None:
     """Registration waits until the znode of an earlier process is gone with its session.
