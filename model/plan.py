@@ -30,6 +30,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     nemesis: tuple[str, ...] = ()
     """Names of nemeses; empty means none."""
     target: str = "processes"
+    system: str = "kafka"
+    """What is tested: ``kafka``, this project's broker, or a release, ``apache-kafka:3.9.1``."""
     time_limit_s: float = 60.0
     rate_hz: float = 0.0
     """Operations per second over all clients; 0 stands for the target's default."""

@@ -5,7 +5,10 @@ from typing import Literal, Protocol
 from model.op import Op
 
 NodeId = str
-"""A node's name: ``broker-1`` … ``broker-N``, ``zookeeper``; ``clients`` stands for all clients."""
+"""A node's name: ``broker-1`` … ``broker-N``, ``zookeeper``; ``clients`` stands for all clients.
+
+The servers of a ZooKeeper ensemble are ``zookeeper-1`` …, KRaft's controllers ``controller-1`` ….
+"""
 
 Coordinated = Literal["group", "transaction"]
 """What a broker can be the coordinator of."""
@@ -19,9 +22,19 @@ def broker(number: int) -> NodeId:
     return f"broker-{number}"
 
 
-def number(broker: NodeId) -> int:
-    """Return the ``broker.id`` of a broker."""
-    return int(broker.rpartition("-")[2])
+def zookeeper(number: int) -> NodeId:
+    """Return the node id of a server of a ZooKeeper ensemble; numbers start at 1."""
+    return f"{ZOOKEEPER}-{number}"
+
+
+def controller(number: int) -> NodeId:
+    """Return the node id of a member of KRaft's controller quorum; numbers start at 1."""
+    return f"controller-{number}"
+
+
+def number(node: NodeId) -> int:
+    """Return the number in a node's id, a broker's ``broker.id``; 1 for the only ZooKeeper."""
+    return 1 if node == ZOOKEEPER else int(node.rpartition("-")[2])
 
 
 def client(name: str) -> NodeId:

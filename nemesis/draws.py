@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from model.layout import Layout
 from model.roles import NodeId
 
 
@@ -10,7 +11,7 @@ from model.roles import NodeId
 class ClusterShape:
     """The facts about the cluster on which a draw depends."""
 
-    brokers: tuple[NodeId, ...]
+    layout: Layout
     keys: tuple[str, ...] = ()
     """The partitions (``topic-partition``) whose leaders can be targets."""
     session_timeout_s: float = 2.0
@@ -27,6 +28,10 @@ class ClusterShape:
     """The replication factor of each partition in ``keys``."""
     asked: tuple[str, ...] = ("Produce", "Fetch")
     """The APIs that clients call again and again."""
+
+    @property
+    def brokers(self) -> tuple[NodeId, ...]:
+        return self.layout.brokers
 
 
 @dataclass(frozen=True, slots=True)

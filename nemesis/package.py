@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from model.layout import Layout
 from model.roles import NodeId
 from nemesis import options as options_of
 from nemesis.draws import ClusterShape, Drawn
@@ -61,11 +62,15 @@ class UndoList(Generic[Resource]):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The cluster of a plan before it is started: its brokers, and the class that drives it."""
+    """The cluster of a plan before it is started: its nodes, and the class that drives it."""
 
-    brokers: tuple[NodeId, ...]
+    layout: Layout
     kind: Any
     """The class offers every capability that the fault's package needs."""
+
+    @property
+    def brokers(self) -> tuple[NodeId, ...]:
+        return self.layout.brokers
 
 
 def _nothing_to_refuse(options: Any, targets: Any, environment: Environment) -> str | None:
@@ -99,7 +104,7 @@ class Fault:
         self, targets: Any, options: Mapping[str, Any], environment: Environment
     ) -> str | None:
         """Return why a schedule may not say this of the fault; ``None`` if it may."""
-        why = self.targets.refusal(targets, environment.brokers)
+        why = self.targets.refusal(targets, environment.layout)
         why = why or options_of.refusal(self.options, options)
         return why or self.refuse(options_of.read(self.options, options), targets, environment)
 
@@ -153,6 +158,8 @@ class Package:
     """What removes the leftovers of its faults at the end of a run."""
     weight: float = 1.0
     """The weight of this package in draws among the packages of its lane."""
+    suits: Callable[[Layout], bool] = lambda layout: True
+    """Does a cluster with these nodes have what the faults affect?"""
     room: Callable[[ClusterShape], bool] = lambda shape: True
     """May the package be drawn for such a cluster? No correct cluster survives some faults."""
 

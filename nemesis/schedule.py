@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from model.layout import Layout
 from model.plan import ScheduledFault
 from model.roles import NodeId
 from nemesis.draws import ClusterShape, Drawn
@@ -61,7 +62,7 @@ EVEN = DrawSettings()
 def draw(
     packages: Sequence[Package],
     *,
-    brokers: Sequence[NodeId],
+    layout: Layout,
     seed: int,
     time_limit_s: float,
     keys: Sequence[str] = (),
@@ -83,7 +84,7 @@ def draw(
     be meaningful (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that have fewer are repeated.
     """
     shape = ClusterShape(
-        brokers=tuple(brokers),
+        layout=layout,
         keys=tuple(keys),
         coordinators=tuple(coordinators),
         acknowledged=acknowledged,
@@ -106,7 +107,7 @@ def draw(
         faults = _drawn(rng, packages, shape, start_s, end_s, draw_settings)
         drawn = sorted(faults, key=lambda item: item[0])
         if draw_settings.repeat_target_p:
-            drawn = list(_again(rng, drawn, brokers, draw_settings.repeat_target_p))
+            drawn = list(_again(rng, drawn, layout.brokers, draw_settings.repeat_target_p))
         enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
         if enough or len(drawn) > len(best):
             best = drawn

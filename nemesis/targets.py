@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from model.roles import ZOOKEEPER, Coordinated, NodeId
+from model.layout import Layout
+from model.roles import Coordinated, NodeId
 from model.text import brief
 from nemesis.draws import ClusterShape
 
@@ -64,7 +65,8 @@ class TargetRule:
     """What the targets of a fault may be: nodes, or one node by its role."""
 
     brokers: bool = True
-    zookeeper: bool = False
+    keepers: bool = False
+    """May they be the nodes that keep the metadata: ZooKeeper, or KRaft's controllers?"""
     roles: bool = True
     at_least: int = 1
     """The number of different nodes that a list must have."""
@@ -73,15 +75,16 @@ class TargetRule:
     @property
     def allowed(self) -> str:
         """Which targets the rule allows, in words."""
-        kinds = [("brokers", self.brokers), ("zookeeper", self.zookeeper)]
+        kinds = [("brokers", self.brokers), ("zookeeper", self.keepers)]
         nodes = " and ".join(kind for kind, may_be in kinds if may_be)
         size = "one of" if self.at_most == 1 else "" if self.at_least == 1 else "several of"
         text = f"a list of {size and f'{size} '}{nodes}"
         return f"{text}, {ROLES}" if self.roles else text
 
-    def refusal(self, targets: Any, brokers: Sequence[NodeId]) -> str | None:
+    def refusal(self, targets: Any, layout: Layout) -> str | None:
         """Return why a fault cannot have these targets, or ``None``."""
-        nodes = [*(brokers if self.brokers else ()), *([ZOOKEEPER] if self.zookeeper else ())]
+        nodes = [*(layout.brokers if self.brokers else ())]
+        nodes += [node for node in (layout.keepers if self.keepers else ()) if node not in nodes]
         match targets:
             case str() if self.roles and _is_role(targets):
                 return None
@@ -99,8 +102,8 @@ class TargetRule:
 BROKERS = TargetRule()
 ONE_BROKER = TargetRule(at_most=1)
 SEVERAL_BROKERS = TargetRule(roles=False, at_least=2)
-NODES = TargetRule(zookeeper=True)
-ONLY_ZOOKEEPER = TargetRule(brokers=False, zookeeper=True, roles=False)
+NODES = TargetRule(keepers=True)
+ONLY_KEEPERS = TargetRule(brokers=False, keepers=True, roles=False)
 
 
 def _is_role(target: str) -> bool:

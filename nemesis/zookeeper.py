@@ -1,7 +1,7 @@
-"""zookeeper: the only ZooKeeper server is killed or paused, and comes back.
+"""zookeeper: servers of ZooKeeper are killed or paused, and come back.
 
-While it is away, no leader is elected and no ISR changes. Partitions that have a leader continue
-with their replicas until a broker's session expires.
+While the only server, or a majority of the servers, is away, no leader is elected and no ISR
+changes. Partitions that have a leader continue with their replicas until a session expires.
 """
 
 import dataclasses
@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.processes import CanKill, CanPause
-from model.roles import ZOOKEEPER
 from nemesis import kill, pause
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
@@ -31,7 +30,11 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     No other fault is active, because meanwhile no link to ZooKeeper can be proved cut.
     """
     away_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
-    return Drawn(rng.choice(FAULTS), away_s, [ZOOKEEPER], alone=True)
+    fault, servers = rng.choice(FAULTS), shape.layout.zookeepers
+    if len(servers) == 1:
+        return Drawn(fault, away_s, list(servers), alone=True)
+    away = rng.choice((1, len(servers) // 2 + 1, len(servers)))
+    return Drawn(fault, away_s, sorted(rng.sample(servers, away)), alone=True)
 
 
 async def apply(
@@ -54,13 +57,14 @@ async def heal(cluster: Headless, applied: Applied) -> Effect:
 PACKAGE = Package(
     name="zookeeper",
     faults=(
-        Fault("kill-zookeeper", targets=aim.ONLY_ZOOKEEPER, state=DOWN),
-        Fault("pause-zookeeper", targets=aim.ONLY_ZOOKEEPER, state=FROZEN),
+        Fault("kill-zookeeper", targets=aim.ONLY_KEEPERS, state=DOWN),
+        Fault("pause-zookeeper", targets=aim.ONLY_KEEPERS, state=FROZEN),
     ),
     needs=(CanKill, CanPause, HasRoles),
     color="#8c564b",
     lane="process",
     draw=draw,
+    suits=lambda layout: bool(layout.zookeepers),
     apply=apply,
     heal=heal,
     cleanups=(pause.THAW,),

@@ -1,9 +1,17 @@
-"""Lists everything that a user can select by name: workloads, nemeses and targets."""
+"""Lists everything that a user can select by name: workloads, nemeses, targets and systems."""
+
+import functools
+from collections.abc import Callable
 
 from harness.cluster.containers import target as containers
 from harness.cluster.processes import target as processes
 from harness.cluster.simulated import target as simulated
+from harness.cluster.system import System
 from harness.cluster.target import Target
+from harness.systems import catalogue as systems
+from harness.systems.catalogue import UnknownSystem as UnknownSystem
+from model.capabilities.cluster import Cluster
+from model.plan import Plan
 from nemesis import catalogue
 from nemesis.package import Package
 from workloads import (
@@ -27,6 +35,20 @@ TARGETS: dict[str, Target] = {
 }
 
 NEMESES: dict[str, Package] = catalogue.NEMESES
+
+
+def system_of(plan: Plan) -> System:
+    """Return the system that a plan names; raises :class:`UnknownSystem`."""
+    return systems.system(plan.system)
+
+
+def maker_of(plan: Plan) -> Callable[..., Cluster]:
+    """Return what creates the cluster of a plan, in a folder and with a random generator."""
+    target = TARGETS[plan.target]
+    return (
+        functools.partial(target.make, system=system_of(plan)) if target.any_system else target.make
+    )
+
 
 WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD

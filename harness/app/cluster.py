@@ -237,6 +237,7 @@ def _within(seconds: float, done: Callable[[], bool]) -> bool:
 
 async def _prepare(plan: Plan, say: Callable[[str], None]) -> None:
     await catalogue.TARGETS[plan.target].prepare(say)
+    await catalogue.system_of(plan).prepare(say)
 
 
 async def _keep(home: Path, port: int | None) -> None:
@@ -251,9 +252,8 @@ async def _keep(home: Path, port: int | None) -> None:
     for number in signals.ending():
         loop.add_signal_handler(number, this.cancel)
     loop.add_reader(0, _heard, loop, this)
-    cluster: Any = catalogue.TARGETS[plan.target].make(
-        plan, home, random.Random(f"{plan.seed}:cluster")
-    )
+    await catalogue.system_of(plan).prepare(lambda line: None)  # in this process, too
+    cluster: Any = catalogue.maker_of(plan)(plan, home, random.Random(f"{plan.seed}:cluster"))
     if port is not None:
         assert isinstance(cluster, ProxiedCluster), "a virtual cluster has no keeper"
         cluster.client_ports = {broker(n): port + n - 1 for n in range(1, plan.brokers + 1)}

@@ -114,6 +114,8 @@ def plan_options(command: F) -> F:
         (
             click.option("--target", metavar="NAME",
                          help="where the cluster runs: processes (default), containers, simulated"),
+            click.option("--system", metavar="NAME",
+                         help="what is tested: kafka (default) or apache-kafka:VERSION"),
             click.option("--brokers", type=int, metavar="N", help="number of brokers (3)"),
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
                          help="plant this bug in every broker; may be repeated"),

@@ -21,10 +21,11 @@ from harness.app import catalogue, client_settings, names, schedule_checks, toml
 from harness.app.refused import Refused
 from harness.app.schedule_checks import TIME_LIMIT_MAX_S
 from harness.cluster import settings
+from harness.cluster.system import System
 from harness.cluster.target import Target
+from harness.systems.catalogue import OURS
 from model import masking, plan_settings
 from model.plan import Plan, ScheduledFault
-from model.roles import broker
 from model.text import brief
 from nemesis import schedule
 from nemesis.schedule import EVEN, DrawSettings
@@ -149,29 +150,25 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
     then only be UNKNOWN. With ``may_be_quiet`` such a plan is accepted.
     """
     _only_data(plan)
-    target = _target(plan)
+    target, system = _target(plan), _system(plan)
     known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
     _check_numbers(plan)
     for name in plan.options:
-        known("options", name, {**workload.options, **target.options})
+        known("options", name, {**workload.options, **target.options, **system.options})
     resolved = msgspec.structs.replace(
         plan,
-        nemesis=_nemeses(plan.nemesis, target),
+        nemesis=_nemeses(plan),
         rate_hz=plan.rate_hz or workload.rate_hz * target.pace,
-        broker={**target.broker, **workload.broker, **plan.broker},
+        broker={**system.broker, **target.broker, **workload.broker, **plan.broker},
         producer={**workload.producer, **plan.producer},
         consumer={**workload.consumer, **target.consumer, **plan.consumer},
-        options={**workload.options, **target.options, **plan.options},
-        versions=versions(),
+        options={**workload.options, **target.options, **system.options, **plan.options},
+        versions={**versions(), **system.versions},
         commit=commit(),
     )
     try:
-        refusal = (
-            target.refuse(resolved)
-            or workload.refuse(resolved)
-            or settings.refusal(resolved.broker)
-        )
+        refusal = target.refuse(resolved) or workload.refuse(resolved) or system.refusal(resolved)
     except (TypeError, ValueError) as error:
         raise Refused(f"options: {error}") from None
     if refusal is not None:
@@ -246,7 +243,7 @@ def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
 def standalone(plan: Plan) -> Plan:
     """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
     _only_data(plan)
-    target = _target(plan)
+    target, system = _target(plan), _system(plan)
     if target.is_virtual:
         raise Refused(f"--target {target.name}: its clusters exist only within a run")
     for component in ("producer", "consumer"):
@@ -255,10 +252,10 @@ def standalone(plan: Plan) -> Plan:
     resolved = msgspec.structs.replace(
         plan,
         nemesis=(),
-        broker={**target.broker, **plan.broker},
-        options={**target.options, **plan.options},
+        broker={**system.broker, **target.broker, **plan.broker},
+        options={**target.options, **system.options, **plan.options},
     )
-    refusal = target.refuse(resolved) or settings.refusal(resolved.broker)
+    refusal = target.refuse(resolved) or system.refusal(resolved)
     if refusal is not None:
         raise Refused(refusal)
     return resolved
@@ -277,16 +274,38 @@ def _target(plan: Plan) -> Target:
     known("--target", plan.target, catalogue.TARGETS)
     target = catalogue.TARGETS[plan.target]
     _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
-    for name in plan.mutants:
-        known("--mutant", name, target.mutants(), ALL_MUTANTS)
     if (refusal := target.refusal()) is not None:
         raise Refused(f"--target {target.name}: {refusal}")
     return target
 
 
-def offered(target: Target) -> tuple[str, ...]:
-    """Return the nemeses whose required capabilities a target offers."""
-    return tuple(name for name, package in catalogue.NEMESES.items() if target.offers(package))
+def _system(plan: Plan) -> System:
+    try:
+        system = catalogue.system_of(plan)
+    except catalogue.UnknownSystem as error:
+        raise Refused(str(error)) from None
+    if not catalogue.TARGETS[plan.target].any_system and plan.system != OURS:
+        raise Refused(
+            f"--target {plan.target}: it runs this project's broker only, not {plan.system};"
+            " use --target processes"
+        )
+    planted = system.mutants()
+    if plan.mutants and not planted:
+        raise Refused(f"--mutant: no bug can be planted in {plan.system}")
+    for name in plan.mutants:
+        known("--mutant", name, planted, ALL_MUTANTS)
+    return system
+
+
+def offered(plan: Plan) -> tuple[str, ...]:
+    """Return the nemeses that a plan's target and system offer for its nodes."""
+    target, system = catalogue.TARGETS[plan.target], catalogue.system_of(plan)
+    layout = system.layout(plan)
+    return tuple(
+        name
+        for name, package in catalogue.NEMESES.items()
+        if target.offers(package) and system.offers(package) and package.suits(layout)
+    )
 
 
 def masked(plan: Plan) -> Plan:
@@ -328,8 +347,8 @@ def commit() -> str:
     return described.stdout.strip() if described.returncode == 0 else ""
 
 
-def _nemeses(names: Sequence[str], target: Target) -> tuple[str, ...]:
-    possible = offered(target)
+def _nemeses(plan: Plan) -> tuple[str, ...]:
+    names, possible = plan.nemesis, offered(plan)
     if tuple(names) == (ALL,):
         return possible
     if tuple(names) == (NONE,):
@@ -342,10 +361,10 @@ def _nemeses(names: Sequence[str], target: Target) -> tuple[str, ...]:
 
 
 def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]:
-    workload = catalogue.WORKLOADS[plan.workload]
+    workload, system = catalogue.WORKLOADS[plan.workload], catalogue.system_of(plan)
     return schedule.draw(
         [catalogue.NEMESES[name] for name in plan.nemesis],
-        brokers=tuple(broker(number) for number in range(1, plan.brokers + 1)),
+        layout=system.layout(plan),
         keys=workload.topics(plan),
         coordinators=workload.coordinators(plan),
         trigger_ops=workload.trigger_ops,
@@ -354,7 +373,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         asked=workload.asked(plan),
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
-        session_timeout_s=settings.session_timeout_s(plan.broker),
+        session_timeout_s=system.session_timeout_s(plan.broker),
         min_isr=settings.min_isr(plan.brokers, plan.broker),
         synced=settings.is_synced(plan.broker),
         draw_settings=draw_settings,

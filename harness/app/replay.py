@@ -63,7 +63,7 @@ def retarget(plan: Plan, name: str) -> Plan:
     """
     plan_resolution.known("--target", name, catalogue.TARGETS)
     target, workload = catalogue.TARGETS[name], catalogue.WORKLOADS[plan.workload]
-    able = plan_resolution.offered(target)
+    able = plan_resolution.offered(msgspec.structs.replace(plan, target=name))
     needed: dict[str, None] = {}
     for fault in plan.schedule or ():
         package = next(
@@ -74,7 +74,7 @@ def retarget(plan: Plan, name: str) -> Plan:
                 f"--target {name}: this target does not offer fault {fault.id} ({fault.fault})"
             )
         needed[package] = None
-    possible = {**workload.options, **target.options}
+    possible = {**workload.options, **target.options, **catalogue.system_of(plan).options}
     options = {key: value for key, value in plan.options.items() if key in possible}
     if "client" in target.options and "client" in options:
         options["client"] = target.options["client"]

@@ -27,6 +27,7 @@ from harness.app.search.outcome import RunResult, Status
 from harness.app.search.temp_dir import scratch
 from harness.app.shrink.shrink import severity
 from harness.app.shrink.trials import GLANCE_S, Each
+from harness.systems.catalogue import OURS
 from model.plan import Plan, ScheduledFault
 
 SEEDS = 10
@@ -100,8 +101,15 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
     simulation lacks what the workload needs.
     """
     target, workload = catalogue.SIMULATED, catalogue.WORKLOADS[recorded.workload]
+    if recorded.system != OURS:
+        raise Refused(
+            f"--target {target.name}: {recorded.system} cannot be simulated; only this project's"
+            " broker can"
+        )
     able = {
-        fault for name in plan_resolution.offered(target) for fault in catalogue.NEMESES[name].names
+        fault
+        for name in plan_resolution.offered(Plan(target=target.name))
+        for fault in catalogue.NEMESES[name].names
     }
     schedule = recorded.schedule or ()
     kept = tuple(fault for fault in schedule if fault.fault in able)

@@ -122,14 +122,14 @@ def drive(
 
     ``start`` is called while the test runs, or after it if the target permits no threads.
     """
-    target = catalogue.TARGETS[plan.target]
+    target, make = catalogue.TARGETS[plan.target], catalogue.maker_of(plan)
     if target.is_virtual:
         test = functools.partial(_test, plan, folder, screen, lambda: None)
-        cluster = runtime.in_a_world(plan, folder, target.make, test, screen)
+        cluster = runtime.in_a_world(plan, folder, make, test, screen)
         start()
         return cluster
     test = functools.partial(_test, plan, folder, screen, start)
-    return runtime.on_the_clock(plan, folder, target.make, test, screen)
+    return runtime.on_the_clock(plan, folder, make, test, screen)
 
 
 async def _test(
@@ -144,6 +144,7 @@ async def _test(
     workload = catalogue.WORKLOADS[plan.workload]
     packages = [catalogue.NEMESES[name] for name in plan.nemesis]
     await catalogue.TARGETS[plan.target].prepare(screen.say)
+    await catalogue.system_of(plan).prepare(screen.say)
     cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
     try:
         await cluster.start()

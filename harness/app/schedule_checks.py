@@ -11,7 +11,6 @@ from checkers import vocabulary
 from harness.app import catalogue, names
 from harness.app.refused import Refused
 from model.plan import Plan, ScheduledFault
-from model.roles import broker
 from model.text import brief
 from nemesis.package import Environment
 
@@ -31,7 +30,7 @@ def check(plan: Plan) -> None:
         fault.name: fault for name in plan.nemesis for fault in catalogue.NEMESES[name].faults
     }
     environment = Environment(
-        tuple(broker(number) for number in range(1, plan.brokers + 1)),
+        catalogue.system_of(plan).layout(plan),
         catalogue.TARGETS[plan.target].kind,
     )
     schedule = plan.schedule or ()

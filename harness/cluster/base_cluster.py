@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import random
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -20,8 +20,10 @@ from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.polling import EVERY_S, until
+from harness.cluster.system import MakeView, Ready
 from model import roles
 from model.capabilities.control_plane import Partition
+from model.layout import Layout, with_zookeeper
 from model.plan import Plan
 from model.roles import ZOOKEEPER, Coordinated, NodeId
 
@@ -34,16 +36,17 @@ COORDINATION: Mapping[Coordinated, str] = {
     "transaction": "__transaction_state",
 }
 """The internal topics whose partition leaders are the coordinators."""
-PATIENCE_S = 4.0
-"""How long a restarted node may take to answer before the harness continues."""
-STOP_TIMEOUT_S = 12.0
-"""A controlled shutdown promises to end within 10 s."""
 
 
 class BaseCluster(abc.ABC):
     """Brokers and a ZooKeeper that can be started, stopped, frozen and inspected."""
 
-    START_TIMEOUT_S: ClassVar[float]
+    START_TIMEOUT_S: float = 0.0
+    """How long the whole cluster may take to become ready."""
+    ANSWER_TIMEOUT_S: float = 4.0
+    """How long a restarted node may take to answer before the harness continues."""
+    STOP_TIMEOUT_S: float = 12.0
+    """How long a node may take to end after SIGTERM: a controlled shutdown promises 10 s."""
     LOOK_EVERY_S: ClassVar[float] = EVERY_S
     """How often a starting node is probed."""
 
@@ -53,17 +56,22 @@ class BaseCluster(abc.ABC):
         folder: Path,
         rng: random.Random,
         *,
-        make_view: Callable[[str], MetadataView] | None = None,
-        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        layout: Layout | None = None,
+        make_view: MakeView | None = None,
+        ready: Ready = until_writable,
     ) -> None:
         """Prepare a cluster without starting it.
 
-        ``folder`` is the run's; ``rng`` is for the view's ZooKeeper sessions. The keyword arguments
-        are for tests: another view of the metadata, another criterion of readiness.
+        ``folder`` is the run's; ``rng`` is for the view's ZooKeeper sessions. ``layout`` are its
+        nodes: by default the plan's brokers and one ZooKeeper. The view of the metadata and the
+        criterion of readiness are those of the system.
         """
         self._plan = plan
         self._folder = folder
-        self._make_view = make_view or (lambda connect: View(connect, rng))
+        self.layout = layout or with_zookeeper(plan.brokers)
+        self.say: Callable[[str], None] = lambda line: None
+        """Reports the progress of the start."""
+        self._make_view = make_view or (lambda nodes: View(str(nodes[ZOOKEEPER]), rng))
         self._ready = ready
         self._nodes: dict[NodeId, Node] = {}
         self._view: MetadataView | None = None
@@ -78,7 +86,7 @@ class BaseCluster(abc.ABC):
 
     @abc.abstractmethod
     async def _make_nodes(self) -> None:
-        """Create every node and the links between them, and start ZooKeeper."""
+        """Create every node and the links between them, without starting a node."""
 
     @abc.abstractmethod
     async def _end(self) -> None:
@@ -100,11 +108,11 @@ class BaseCluster(abc.ABC):
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
-        return (*self.brokers, ZOOKEEPER)
+        return self.layout.nodes
 
     @property
     def brokers(self) -> tuple[NodeId, ...]:
-        return tuple(roles.broker(number) for number in self._numbers)
+        return self.layout.brokers
 
     @property
     def view(self) -> MetadataView:
@@ -165,10 +173,10 @@ class BaseCluster(abc.ABC):
         Raises :class:`NodeError` when it ends.
         """
         await self._nodes[node].start()
-        await self._answering(node, PATIENCE_S)
+        await self._answering(node, self.ANSWER_TIMEOUT_S)
 
     async def stop_node(self, node: NodeId) -> int:
-        return await self._nodes[node].stop(STOP_TIMEOUT_S)
+        return await self._nodes[node].stop(self.STOP_TIMEOUT_S)
 
     async def is_running(self, node: NodeId) -> bool:
         return await self._nodes[node].is_up()
@@ -276,24 +284,24 @@ class BaseCluster(abc.ABC):
 
     # --- implementation
 
-    @property
-    def _numbers(self) -> range:
-        return range(1, self._plan.brokers + 1)
-
     def _folder_of(self, name: NodeId) -> Path:
         return self._folder / "nodes" / name
 
     async def _start(self) -> None:
         await self._make_nodes()
-        await self._answering(ZOOKEEPER, self.START_TIMEOUT_S)
+        zookeepers = self.layout.zookeepers
+        await asyncio.gather(*(self._nodes[name].start() for name in zookeepers))
+        await self._all_answering(zookeepers)
         await self._start_brokers()
-        self._view = self._make_view(str(self.direct(ZOOKEEPER)))
-        await asyncio.gather(
-            *(self._answering(name, self.START_TIMEOUT_S) for name in self.brokers)
-        )
+        self._view = self._make_view({name: self.direct(name) for name in self.nodes})
+        await self._all_answering((*self.layout.separate, *self.brokers))
 
     async def _start_brokers(self) -> None:
-        await asyncio.gather(*(self._nodes[broker].start() for broker in self.brokers))
+        names = (*self.layout.separate, *self.brokers)
+        await asyncio.gather(*(self._nodes[name].start() for name in names))
+
+    async def _all_answering(self, names: Sequence[NodeId]) -> None:
+        await asyncio.gather(*(self._answering(name, self.START_TIMEOUT_S) for name in names))
 
     async def _answering(self, name: NodeId, patience_s: float) -> None:
         node = self._nodes[name]

@@ -19,6 +19,12 @@ class LinkSpec(NamedTuple):
     acceptor: NodeId
     listener: str
     """The name of the acceptor's listener; ZooKeeper's only one is called ``zookeeper``."""
+    by_name: bool = False
+    """Does the opener reach the acceptor by its name, at the port that the acceptor listens on?
+
+    The name then has another IP address for each opener. Otherwise the opener is configured with an
+    address of its own for the acceptor.
+    """
 
 
 def refusal(clients: Any) -> str | None:
@@ -43,13 +49,18 @@ def listeners(clients: Sequence[str]) -> tuple[str, ...]:
 def between(brokers: Sequence[NodeId], clients: Sequence[str]) -> Iterator[LinkSpec]:
     """The links that faults may touch; ``clients`` are those that have their own links."""
     for broker in brokers:
-        for name in (None, *clients):
-            party = CLIENTS if name is None else roles.client(name)
-            yield LinkSpec(party, broker, client_listener(name))
+        yield from of_clients(broker, clients)
         for peer in brokers:
             if peer != broker:
                 yield LinkSpec(peer, broker, PEER_LISTENER)
         yield LinkSpec(broker, ZOOKEEPER, ZOOKEEPER)
+
+
+def of_clients(broker: NodeId, clients: Sequence[str]) -> Iterator[LinkSpec]:
+    """The links of all clients to a broker; ``clients`` are those that have their own."""
+    for name in (None, *clients):
+        party = CLIENTS if name is None else roles.client(name)
+        yield LinkSpec(party, broker, client_listener(name))
 
 
 def watching(brokers: Sequence[NodeId]) -> Iterator[LinkSpec]:

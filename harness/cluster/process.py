@@ -40,6 +40,7 @@ class Process:
         self._process: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[int] | None = None
         self._asked_to_end = False
+        self._is_server = True
 
     @property
     def log(self) -> Path:
@@ -68,6 +69,15 @@ class Process:
             )
             self._registry.add(self._process.pid, self.name)
         self._watcher = asyncio.create_task(self._watch(self._process), name=f"watch {self.name}")
+
+    def expects_end(self) -> None:
+        """Do not report the end of the process that starts next: it is no server."""
+        self._is_server = False
+
+    async def ended(self) -> int:
+        """Wait until the process has ended by itself; return its exit status."""
+        assert self._watcher is not None, "the process has been started"
+        return await asyncio.shield(self._watcher)
 
     async def kill(self) -> None:
         """SIGKILL, and wait until the process has ended; do nothing if it has ended already."""
@@ -122,7 +132,7 @@ class Process:
     async def _watch(self, process: asyncio.subprocess.Process) -> int:
         status = await process.wait()
         self._registry.remove(process.pid)
-        if not self._asked_to_end:
+        if self._is_server and not self._asked_to_end:
             self._on_exit(Exit(self.name, status, self._last_line()))
         return status
 

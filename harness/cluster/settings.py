@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import Self
 
 import javaproperties
 
 from broker_impl.config import check_active
 from broker_impl.errors import ConfigError
 from harness.cluster.address import Address
-from model import masking
+from model import masking, roles
+from model.roles import ZOOKEEPER, NodeId
 
 CLIENT_LISTENER = "CLIENT"
 PEER_LISTENER = "REPLICATION"
@@ -93,6 +95,17 @@ class Addresses:
     zookeeper: Address
     peers: Mapping[int, Address] = field(default_factory=dict)
     """The link to each peer, by ``broker.id``."""
+
+    @classmethod
+    def of_links(
+        cls,
+        listeners: Mapping[str, Address],
+        advertised: Mapping[str, Address],
+        links: Mapping[NodeId, Address],
+    ) -> Self:
+        """Return the addresses of a broker with these links to ZooKeeper and to its peers."""
+        peers = {roles.number(node): at for node, at in links.items() if node != ZOOKEEPER}
+        return cls(listeners, advertised, links[ZOOKEEPER], peers)
 
 
 def client_listener(name: str | None) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.cluster import mutants
 from model.capabilities.cluster import Cluster
 from model.plan import Plan
 from nemesis.package import Package
@@ -26,10 +25,13 @@ class Target:
 
     For a virtual target it also receives the simulation as ``stage``.
     """
-    broker: Mapping[str, str]
-    """Default broker settings, which workload and plan may override."""
-    mutants: Callable[[], Mapping[str, mutants.Mutant]]
-    """The bugs that can be planted in its brokers."""
+    any_system: bool = False
+    """Does it run any system? ``make`` then receives the system, ``system=``.
+
+    Otherwise it runs this project's broker only.
+    """
+    broker: Mapping[str, str] = field(default_factory=dict)
+    """Default broker settings beside those of the system, which workload and plan may override."""
     consumer: Mapping[str, str] = field(default_factory=dict)
     """Default consumer settings, which the plan may override."""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -265,7 +265,7 @@ def _producer(rng: random.Random) -> dict[str, str]:
 
 def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
     """Return the nemeses that the user named, else some of the possible ones and ``always``."""
-    possible = plan_resolution.offered(catalogue.SIMULATED)
+    possible = plan_resolution.offered(Plan(target=catalogue.SIMULATED.name))
     share = rng.uniform(0.3, 1.0)
     taken = [name for name in possible if rng.random() < share]
     some = rng.sample(possible, 3)

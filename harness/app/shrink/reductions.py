@@ -206,10 +206,11 @@ def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     """Return the default settings of a plan with this plan's target, workload and sizes."""
     target, workload = catalogue.TARGETS[plan.target], catalogue.WORKLOADS[plan.workload]
     shape = ("default.replication.factor", "min.insync.replicas")
-    options = {**workload.options, **target.options}
+    system = catalogue.system_of(plan)
+    options = {**workload.options, **target.options, **system.options}
     sizes = ("topics", "late_topics", "partitions", "replication_factor", "batch_max")
     return {
-        "broker": {**target.broker, **workload.broker}
+        "broker": {**system.broker, **target.broker, **workload.broker}
         | {name: plan.broker[name] for name in shape if name in plan.broker},
         "producer": {**workload.producer},
         "consumer": {**workload.consumer, **target.consumer},

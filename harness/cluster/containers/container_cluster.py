@@ -11,14 +11,13 @@ import logging
 import os
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.cluster import links, settings
 from harness.cluster.address import Address
-from harness.cluster.base_cluster import PATIENCE_S
 from harness.cluster.containers import (
     container_cleanup,
     container_export,
@@ -44,13 +43,13 @@ from harness.cluster.mesh.proxied_cluster import ProxiedCluster
 from harness.cluster.mesh.toxiproxy import ProxyEndpoint
 from harness.cluster.node import ClusterError, Exit, Node
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.probe import protocol_of
-from harness.cluster.observe.readiness import until_writable
 from harness.cluster.polling import until
 from harness.cluster.ports import HOST
 from harness.cluster.registry import Registry
-from model import options
+from harness.cluster.settings import Addresses
+from harness.cluster.system import MakeView, Place, Ready, System
+from model import options, roles
 from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.plan import Plan
@@ -117,7 +116,7 @@ class _EngineResources:
 class Containers(ProxiedCluster):
     """A cluster of containers on the engine of this machine."""
 
-    START_TIMEOUT_S: ClassVar[float] = 60.0
+    START_TIMEOUT_S = 60.0
     LOOK_EVERY_S: ClassVar[float] = 0.2
     BINDS: ClassVar[str] = "0.0.0.0"
 
@@ -127,10 +126,11 @@ class Containers(ProxiedCluster):
         folder: Path,
         rng: random.Random,
         *,
-        make_view: Callable[[str], MetadataView] | None = None,
-        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        system: System,
+        make_view: MakeView | None = None,
+        ready: Ready | None = None,
     ) -> None:
-        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
+        super().__init__(plan, folder, rng, system=system, make_view=make_view, ready=ready)
         self._options = {**OPTIONS, **plan.options}
         self._labels = labels.of_run(folder.name)
         self._prefix = "-".join(
@@ -154,7 +154,7 @@ class Containers(ProxiedCluster):
         container = self._containers[node]
         await container.start()
         await self._here.attachment.keep_out(container)
-        await self._answering(node, PATIENCE_S)
+        await self._answering(node, self.ANSWER_TIMEOUT_S)
 
     # --- CanCut
 
@@ -266,17 +266,13 @@ class Containers(ProxiedCluster):
         for broker in self.brokers:
             self._ports[broker] = {name: BROKER_PORTS_FROM + at for at, name in enumerate(names)}
         wanted = (*links.watching(self.brokers), *links.between(self.brokers, self._clients))
-        for port, (opener, acceptor, _) in enumerate(wanted, start=LINKS_FROM):
+        for port, (opener, acceptor, *_) in enumerate(wanted, start=LINKS_FROM):
             self._doors[opener, acceptor] = port
         self._resources = await self._lay()
         self._watcher = asyncio.create_task(self._watch(), name="watch containers")
         await self._start_mesh()
         for link in links.watching(self.brokers):
             await self._add_link(link)
-        command = ["python3", "-m", "broker_impl.zookeeper", "--data", DATA]
-        command += ["--listen", f"{self.BINDS}:{ZOOKEEPER_PORT}", "--tick-ms"]
-        await self._make(ZOOKEEPER, [*command, str(settings.TICK_MS)])
-        await self._nodes[ZOOKEEPER].start()
 
     async def _lay(self) -> _EngineResources:
         """Create the network and the disks."""
@@ -322,18 +318,29 @@ class Containers(ProxiedCluster):
 
         await until(answers)
 
-    async def _make_broker(self, name: NodeId, broker_settings: Mapping[str, str]) -> Node:
-        folder = self._folder_of(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        settings.write(folder / "server.properties", broker_settings)
+    async def _make_node(self, place: Place) -> Node:
+        if place.node == ZOOKEEPER:
+            command = ["python3", "-m", "broker_impl.zookeeper", "--data", DATA]
+            command += ["--listen", str(place.listens[ZOOKEEPER]), "--tick-ms"]
+            return await self._make(ZOOKEEPER, [*command, str(settings.TICK_MS)])
+        return await self._make(place.node, self._broker_command(place))
+
+    def _broker_command(self, place: Place) -> list[str]:
+        addresses = Addresses.of_links(place.listens, place.advertised, place.links)
+        plan = self._plan
+        broker_settings = settings.of_broker(
+            roles.number(place.node), plan.brokers, addresses, place.data, plan.broker
+        )
+        place.folder.mkdir(parents=True, exist_ok=True)
+        settings.write(place.folder / "server.properties", broker_settings)
         command = ["python3", "-m", "broker_impl"]
         command += [word for item in broker_settings.items() for word in ("--set", "=".join(item))]
-        command += [word for mutant in self._plan.mutants for word in ("--mutant", mutant)]
-        return await self._make(name, command)
+        command += [word for mutant in plan.mutants for word in ("--mutant", mutant)]
+        return command
 
     async def _make(self, name: NodeId, command: Sequence[str]) -> Node:
         """Create the container of a broker or ZooKeeper without starting it."""
-        container = self._nodes[name] = await self._create(
+        return await self._create(
             name,
             Recipe(
                 image=self._here.images.node,
@@ -345,7 +352,6 @@ class Containers(ProxiedCluster):
                 cpus=self._options["cpus"],
             ),
         )
-        return container
 
     async def _create(self, name: NodeId, made: Recipe) -> Container:
         asked = self._asked
@@ -369,6 +375,9 @@ class Containers(ProxiedCluster):
 
     def _host_of(self, name: NodeId) -> str:
         return name
+
+    def _listens(self, name: NodeId, port: int) -> Address:
+        return Address(self.BINDS, port)
 
     def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint:
         port = self._doors[wanted.opener, wanted.acceptor]

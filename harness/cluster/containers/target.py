@@ -1,6 +1,5 @@
 """The target ``containers``, as the catalogue lists it."""
 
-from harness.cluster import mutants, settings
 from harness.cluster.containers import container_cluster, engine
 from harness.cluster.containers.container_cluster import Containers
 from harness.cluster.target import Target
@@ -9,8 +8,6 @@ TARGET = Target(
     name="containers",
     kind=Containers,
     make=Containers,
-    broker=settings.SCALED,
-    mutants=mutants.catalogue,
     options=container_cluster.OPTIONS,
     refusal=engine.refusal,
     refuse=container_cluster.refuse,

@@ -5,35 +5,30 @@ A target adds how its nodes are created, where they listen, and how everything i
 
 import abc
 import asyncio
+import itertools
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import ClassVar
 
-from harness.cluster import links, settings
+from harness.cluster import settings
 from harness.cluster.address import Address
 from harness.cluster.base_cluster import BaseCluster
 from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import link_proof
 from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
-from harness.cluster.mesh.toxiproxy import Mesh, ProxyEndpoint
+from harness.cluster.mesh.toxiproxy import Link, Mesh, MeshError, ProxyEndpoint
 from harness.cluster.node import Node
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.probe import protocol_of
-from harness.cluster.observe.readiness import until_writable
-from harness.cluster.settings import PEER_LISTENER, Addresses
+from harness.cluster.system import MakeView, Place, Ready, System
 from model import roles
 from model.link_faults import LinkFaults
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
+from model.roles import CLIENTS, NodeId
 
 
 class ProxiedCluster(BaseCluster):
     """A cluster whose nodes and clients reach each other only through proxies."""
-
-    BINDS: ClassVar[str]
-    """The host that nodes listen on, in their own network."""
 
     def __init__(
         self,
@@ -41,15 +36,27 @@ class ProxiedCluster(BaseCluster):
         folder: Path,
         rng: random.Random,
         *,
-        make_view: Callable[[str], MetadataView] | None = None,
-        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        system: System,
+        make_view: MakeView | None = None,
+        ready: Ready | None = None,
     ) -> None:
-        """As :class:`BaseCluster`.
+        """As :class:`BaseCluster`, with the programs of a system.
 
         ``plan.options["client_listeners"]`` names clients that get their own listeners, and so
-        links.
+        links. ``make_view`` and ``ready`` are for tests, and replace those of the system.
         """
-        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
+        super().__init__(
+            plan,
+            folder,
+            rng,
+            layout=system.layout(plan),
+            make_view=make_view or (lambda addresses: system.view(addresses, rng)),
+            ready=ready or system.ready,
+        )
+        self._system = system
+        self.START_TIMEOUT_S = max(self.START_TIMEOUT_S, system.start_timeout_s)
+        self.ANSWER_TIMEOUT_S = system.answer_timeout_s
+        self.STOP_TIMEOUT_S = system.stop_timeout_s
         self._clients: tuple[str, ...] = tuple(plan.options.get("client_listeners", ()))
         self._ports: dict[NodeId, dict[str, int]] = {}
         self.client_ports: Mapping[NodeId, int] = {}
@@ -63,15 +70,15 @@ class ProxiedCluster(BaseCluster):
 
     @abc.abstractmethod
     async def _begin(self) -> None:
-        """Choose every node's ports, start ZooKeeper and the mesh's server."""
+        """Choose every node's ports, and start the mesh's server."""
 
     @abc.abstractmethod
     async def _end(self) -> None:
         """Stop and remove everything that has been created so far."""
 
     @abc.abstractmethod
-    async def _make_broker(self, name: NodeId, broker_settings: Mapping[str, str]) -> Node:
-        """Create a broker with these settings, without starting it."""
+    async def _make_node(self, place: Place) -> Node:
+        """Create a node for this place, without starting it."""
 
     @abc.abstractmethod
     def _data_of(self, name: NodeId) -> PurePath:
@@ -80,6 +87,10 @@ class ProxiedCluster(BaseCluster):
     @abc.abstractmethod
     def _host_of(self, name: NodeId) -> str:
         """The host name or address at which the mesh reaches a node."""
+
+    @abc.abstractmethod
+    def _listens(self, name: NodeId, port: int) -> Address:
+        """The address that a node binds for a listener with this port."""
 
     @abc.abstractmethod
     def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint | None:
@@ -97,92 +108,115 @@ class ProxiedCluster(BaseCluster):
         return ",".join(map(str, reached))
 
     def direct(self, node: NodeId) -> Address:
-        """The address of a broker's client listener, or of ZooKeeper, past the mesh."""
-        listener = ZOOKEEPER if node == ZOOKEEPER else settings.CLIENT_LISTENER
-        return self._past(node, listener)
+        """The address of a broker's client listener, or of another node, past the mesh."""
+        return self._past(node, self._system.listeners(node, self._plan)[0])
 
     # --- CanCut, CanRefuse
 
     async def cut(self, source: NodeId, target: NodeId) -> None:
-        await self.mesh.cut(source, target)
+        for pair in self._pairs(source, target):
+            await self.mesh.cut(*pair)
 
     async def heal(self, source: NodeId, target: NodeId) -> None:
-        await self.mesh.heal(source, target)
+        for pair in self._pairs(source, target):
+            await self.mesh.heal(*pair)
 
     async def heal_all(self) -> None:
         await self.mesh.heal_all()
 
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        return self.mesh.faults(one, other)
+        found = [self.mesh.faults(*pair) for pair in self._pairs(one, other)]
+        return LinkFaults(
+            cut=any(faults.cut for faults in found),
+            refused=any(faults.refused for faults in found),
+            slowness_s=max(faults.slowness_s for faults in found),
+        )
 
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
-            *(link_proof.is_cut(self.mesh, link) for link in self.mesh.between(source, target))
+            *(link_proof.is_cut(self.mesh, link) for link in self._between(source, target))
         )
         known = [verdict for verdict in verdicts if verdict is not None]
         return all(known) if known else None
 
     async def refuse(self, one: NodeId, other: NodeId) -> None:
-        await self.mesh.refuse(one, other)
+        for pair in self._pairs(one, other):
+            await self.mesh.refuse(*pair)
 
     async def accept(self, one: NodeId, other: NodeId) -> None:
-        await self.mesh.accept(one, other)
+        for pair in self._pairs(one, other):
+            await self.mesh.accept(*pair)
 
     async def is_refused(self, one: NodeId, other: NodeId) -> bool:
         refused = await asyncio.gather(
-            *(link_proof.is_refused(self.mesh, link) for link in self.mesh.between(one, other))
+            *(link_proof.is_refused(self.mesh, link) for link in self._between(one, other))
         )
         return all(refused)
 
     # --- CanSlow
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        await self.mesh.slow(source, target, latency_s)
+        for pair in self._pairs(source, target):
+            await self.mesh.slow(*pair, latency_s)
 
     async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        await self.mesh.quicken(source, target, latency_s)
+        for pair in self._pairs(source, target):
+            await self.mesh.quicken(*pair, latency_s)
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
-        slowness_s = self.mesh.faults(source, target).slowness_s
-        return await link_proof.round_trip_s(self.mesh.between(source, target), slowness_s)
+        slowness_s = self.link_faults(source, target).slowness_s
+        return await link_proof.round_trip_s(self._between(source, target), slowness_s)
 
     # --- implementation
 
     async def _make_nodes(self) -> None:
         await self._begin()
-        for wanted in links.between(self.brokers, self._clients):
+        for wanted in self._system.links(self._plan):
             await self._add_link(wanted)
-        for number in self._numbers:
-            name = roles.broker(number)
-            self._nodes[name] = await self._make_broker(name, self._settings_of(number))
+        for name in self.nodes:
+            self._nodes[name] = await self._make_node(self._place_of(name))
+
+    def _pairs(self, one: NodeId, other: NodeId) -> list[tuple[NodeId, NodeId]]:
+        """The pairs of ends between which links lead from one node to the other, or back."""
+        ends = itertools.product(self.layout.ends_of(one), self.layout.ends_of(other))
+        found = [pair for pair in ends if self.mesh.has_link(*pair)]
+        if not found:
+            raise MeshError(f"there is no link between {one} and {other}")
+        return found
+
+    def _between(self, one: NodeId, other: NodeId) -> list[Link]:
+        return [link for pair in self._pairs(one, other) for link in self.mesh.between(*pair)]
 
     async def _answers(self, node: NodeId) -> bool:
         return await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)
 
     async def _add_link(self, wanted: LinkSpec) -> None:
-        opener, acceptor, listener = wanted
-        upstream = Address(self._host_of(acceptor), self._ports[acceptor][listener])
-        past = self._past(acceptor, listener)
+        opener, acceptor, listener, _ = wanted
+        node = self.layout.node_of(acceptor)
+        upstream = Address(self._host_of(node), self._ports[node][listener])
+        past = self._past(node, listener)
         await self.mesh.add(opener, acceptor, upstream, past, self._endpoint(wanted))
 
-    def _settings_of(self, number: int) -> dict[str, str]:
-        """The settings of the broker with this number."""
-        name = roles.broker(number)
-        towards = {(link.opener, link.acceptor): link for link in self.mesh.links}
+    def _place_of(self, name: NodeId) -> Place:
+        """Where a node runs: the addresses that its configuration must contain."""
+        reached = {(link.opener, link.acceptor): link for link in self.mesh.links}
         ports = self._ports[name]
-        advertised = {PEER_LISTENER: Address(self._host_of(name), ports[PEER_LISTENER])}
-        for client in (None, *self._clients):
+        advertised = {
+            listener: Address(self._host_of(name), port) for listener, port in ports.items()
+        }
+        for client in (None, *self._clients) if name in self.brokers else ():
             party = CLIENTS if client is None else roles.client(client)
-            advertised[settings.client_listener(client)] = towards[party, name].reached
-        addresses = Addresses(
-            listeners={listener: Address(self.BINDS, port) for listener, port in ports.items()},
+            advertised[settings.client_listener(client)] = reached[party, name].reached
+        return Place(
+            node=name,
+            folder=self._folder_of(name),
+            data=self._data_of(name),
+            listens={listener: self._listens(name, port) for listener, port in ports.items()},
             advertised=advertised,
-            zookeeper=towards[name, ZOOKEEPER].listens,
-            peers={
-                peer: towards[name, roles.broker(peer)].listens
-                for peer in self._numbers
-                if peer != number
-            },
+            links={link.acceptor: link.listens for link in self.mesh.links if link.opener == name},
+            names=self._names_of(name),
         )
-        plan = self._plan
-        return settings.of_broker(number, plan.brokers, addresses, self._data_of(name), plan.broker)
+
+    def _names_of(self, name: NodeId) -> Mapping[str, str]:
+        """The IP addresses that host names have for this node only."""
+        return {}

@@ -145,6 +145,10 @@ class Mesh:
             raise MeshError(f"there is no link between {one} and {other}")
         return links
 
+    def has_link(self, one: NodeId, other: NodeId) -> bool:
+        """Return whether there is a link between two nodes, in either direction."""
+        return (one, other) in self._links or (other, one) in self._links
+
     def connect(self, api: Address) -> None:
         """Use the server whose API has this address."""
         _bypass_http_proxies()

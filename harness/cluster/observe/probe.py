@@ -27,7 +27,7 @@ ANSWER_BYTES_MIN = 8
 
 def protocol_of(node: NodeId) -> Protocol:
     """The protocol in which a node is probed."""
-    return "zookeeper" if node == ZOOKEEPER else "kafka"
+    return "zookeeper" if node.startswith(ZOOKEEPER) else "kafka"
 
 
 def request_bytes(protocol: Protocol) -> int:

@@ -1,51 +1,30 @@
-"""The target ``processes``: brokers and ZooKeeper as processes of this machine, behind a mesh.
+"""The target ``processes``: all nodes as processes of this machine, behind a mesh.
 
 The start of a cluster first ends processes that killed harnesses have left behind.
 """
 
 import asyncio
 import random
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from harness.cluster import links, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import toxiproxy
 from harness.cluster.mesh.proxied_cluster import ProxiedCluster
 from harness.cluster.mesh.toxiproxy import ProxyEndpoint
-from harness.cluster.node import Node
+from harness.cluster.node import Node, NodeError
 from harness.cluster.observe import probe
-from harness.cluster.observe.metadata_view import MetadataView
-from harness.cluster.observe.readiness import until_writable
-from harness.cluster.ports import HOST, Ports
+from harness.cluster.ports import HOST, Ports, Subnet
 from harness.cluster.process import Process
 from harness.cluster.registry import Registry, reap
+from harness.cluster.system import MakeView, Place, Program, Ready, System
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
-
-
-class Commands:
-    """The commands that start the nodes: this project's broker and ZooKeeper, with this Python."""
-
-    def zookeeper(self, port: int, data: Path) -> Sequence[str]:
-        return [
-            *(sys.executable, "-m", "broker_impl.zookeeper", "--listen", f"{HOST}:{port}"),
-            *("--data", str(data), "--tick-ms", str(settings.TICK_MS), "--reuse-port"),
-        ]
-
-    def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
-        planted = [word for name in mutants for word in ("--mutant", name)]
-        return [sys.executable, "-m", "broker_impl", str(properties), "--reuse-port", *planted]
+from model.roles import CLIENTS, NodeId
 
 
 class Processes(ProxiedCluster):
     """A cluster of local processes."""
-
-    START_TIMEOUT_S: ClassVar[float] = 20.0
-    BINDS: ClassVar[str] = HOST
 
     def __init__(
         self,
@@ -53,17 +32,16 @@ class Processes(ProxiedCluster):
         folder: Path,
         rng: random.Random,
         *,
-        commands: Commands | None = None,
-        make_view: Callable[[str], MetadataView] | None = None,
-        ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
+        system: System,
+        make_view: MakeView | None = None,
+        ready: Ready | None = None,
         state: Path | None = None,
     ) -> None:
-        """As :class:`ProxiedCluster`; for tests, also other programs and another folder for the
-        registry."""
-        super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
-        self._commands = commands or Commands()
+        """As :class:`ProxiedCluster`; for tests, also another folder for the registry."""
+        super().__init__(plan, folder, rng, system=system, make_view=make_view, ready=ready)
         self._state = state
         self._reserved = Ports()
+        self._subnet: Subnet | None = None
         self._registry: Registry | None = None
         self._server: Process | None = None
 
@@ -74,34 +52,50 @@ class Processes(ProxiedCluster):
     # --- implementation
 
     async def _prepare(self) -> None:
-        reap(self._state)
+        await asyncio.to_thread(reap, self._state)
 
     async def _begin(self) -> None:
         nodes = self._folder / "nodes"
         nodes.mkdir(parents=True, exist_ok=True)
         self._registry = Registry(self._folder.name, self._state, nodes / "pids.json")
-        self._ports[ZOOKEEPER] = {ZOOKEEPER: self._reserved.reserve()}
-        for broker in self.brokers:
-            listeners = links.listeners(self._clients)
-            self._ports[broker] = {name: self._reserved.reserve() for name in listeners}
-        data = self._data_of(ZOOKEEPER)
-        data.mkdir(parents=True, exist_ok=True)
-        command = self._commands.zookeeper(self._ports[ZOOKEEPER][ZOOKEEPER], data)
-        zookeeper = self._nodes[ZOOKEEPER] = self._process(ZOOKEEPER, command)
+        self._reserve_ports()
         self._server = self._process("toxiproxy", toxiproxy.command(), **toxiproxy.ENVIRONMENT)
-        _, api = await asyncio.gather(zookeeper.start(), toxiproxy.serve(self._server))
-        self.mesh.connect(api)
+        self.mesh.connect(await toxiproxy.serve(self._server))
+
+    def _reserve_ports(self) -> None:
+        """Choose the ports of all listeners; those of one listener are equal in a subnet."""
+        listeners = {name: self._system.listeners(name, self._plan) for name in self.nodes}
+        if self._system.reuses_ports:
+            for name, wanted in listeners.items():
+                self._ports[name] = {listener: self._reserved.reserve() for listener in wanted}
+            return
+        self._subnet = subnet = Subnet()
+        ports = {each: subnet.port() for each in dict.fromkeys(sum(listeners.values(), ()))}
+        for name, wanted in listeners.items():
+            self._ports[name] = {listener: ports[listener] for listener in wanted}
 
     async def _end(self) -> None:
         server = [self._server] if self._server is not None else []
         await asyncio.gather(*(node.kill() for node in (*self._nodes.values(), *server)))
         self._reserved.close()
+        if self._subnet is not None:
+            self._subnet.close()
 
-    async def _make_broker(self, name: NodeId, broker_settings: Mapping[str, str]) -> Node:
-        self._data_of(name).mkdir(parents=True, exist_ok=True)
-        properties = self._folder_of(name) / "server.properties"
-        settings.write(properties, broker_settings)
-        return self._process(name, self._commands.broker(properties, self._plan.mutants))
+    async def _make_node(self, place: Place) -> Node:
+        self._data_of(place.node).mkdir(parents=True, exist_ok=True)
+        program = self._system.program(place, self._plan)
+        if program.first:
+            await self._run_first(place.node, program)
+        return self._process(place.node, program.argv, **program.environment)
+
+    async def _run_first(self, name: NodeId, program: Program) -> None:
+        """Run the command that must end before the first start of a node."""
+        before = self._process(name, program.first, **program.environment)
+        before.expects_end()
+        await before.start()
+        if status := await before.ended():
+            last = await before.last_line()
+            raise NodeError(f"{name} could not be set up (status {status}): {last}")
 
     def _process(self, name: NodeId, argv: Sequence[str], **environment: str) -> Process:
         assert self._registry is not None, "the registry has been created"
@@ -114,13 +108,32 @@ class Processes(ProxiedCluster):
         return self._folder_of(name) / "data"
 
     def _host_of(self, name: NodeId) -> str:
-        return HOST
+        return HOST if self._subnet is None else self._subnet.node(self._index(name))
+
+    def _listens(self, name: NodeId, port: int) -> Address:
+        return Address(self._host_of(name), port)
 
     def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint | None:
-        if wanted.opener != CLIENTS or wanted.acceptor not in self.client_ports:
+        if wanted.by_name and self._subnet is not None:
+            node = self.layout.node_of(wanted.acceptor)
+            host = self._subnet.link(self._index(wanted.opener), self._index(wanted.acceptor))
+            address = Address(host, self._ports[node][wanted.listener])
+        elif wanted.opener == CLIENTS and wanted.acceptor in self.client_ports:
+            address = Address(HOST, self.client_ports[wanted.acceptor])
+        else:
             return None
-        address = Address(HOST, self.client_ports[wanted.acceptor])
         return ProxyEndpoint(binds=address, inside=address, outside=address)
 
+    def _names_of(self, name: NodeId) -> Mapping[str, str]:
+        if self._subnet is None:
+            return {}
+        proxies = {link.acceptor: link.listens for link in self.mesh.links if link.opener == name}
+        own = dict.fromkeys(self.layout.ends_of(name), self._host_of(name))
+        return {**{end: address.host for end, address in proxies.items()}, **own}
+
+    def _index(self, end: NodeId) -> int:
+        """The number of an end of a link in the cluster's subnet."""
+        return 1 + self.layout.ends.index(end)
+
     def _past(self, node: NodeId, listener: str) -> Address:
-        return Address(HOST, self._ports[node][listener])
+        return Address(self._host_of(node), self._ports[node][listener])

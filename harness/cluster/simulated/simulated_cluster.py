@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import Any
 
 from broker_impl import failpoints, mutants
 from broker_impl.errors import StorageError
@@ -45,6 +45,7 @@ from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode
+from harness.cluster.system import MakeView
 from harness.simulation.clock import EPOCH_S
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
@@ -142,7 +143,7 @@ def staged(
 class Simulated(HostFaultsCluster):
     """A cluster of simulated hosts. Call it from the host ``clients``."""
 
-    START_TIMEOUT_S: ClassVar[float] = 20.0
+    START_TIMEOUT_S = 20.0
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class Simulated(HostFaultsCluster):
         rng: random.Random,
         *,
         stage: SimulationContext,
-        make_view: Callable[[str], MetadataView] | None = None,
+        make_view: MakeView | None = None,
         ready: Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]] = until_writable,
     ) -> None:
         super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
@@ -328,13 +329,12 @@ class Simulated(HostFaultsCluster):
     async def _make_nodes(self) -> None:
         on_life = self._snapshots.zookeeper_started
         self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER], on_life))
-        for number in self._numbers:
-            name = roles.broker(number)
+        for name in self.brokers:
+            number = roles.number(name)
             broker_settings = self._settings_of(number)
             on_life = functools.partial(self._broker_lives, number)
             self._make(name, simulated_node.broker(broker_settings, on_life))
             settings.write(self._folder_of(name) / "server.properties", broker_settings)
-        await self._nodes[ZOOKEEPER].start()
 
     async def _start_brokers(self) -> None:
         gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000

@@ -1,6 +1,5 @@
 """The target ``simulated``, as the catalogue lists it."""
 
-from harness.cluster import mutants, settings
 from harness.cluster.simulated import simulated_cluster
 from harness.cluster.simulated.simulated_cluster import Simulated
 from harness.cluster.target import Target
@@ -23,9 +22,8 @@ TARGET = Target(
     kind=Simulated,
     make=Simulated,
     # Kafka's default waits: a short wait in real time takes many steps in a simulation.
-    broker={**settings.SCALED, "replica.fetch.wait.max.ms": "500"},
+    broker={"replica.fetch.wait.max.ms": "500"},
     consumer={"fetch.wait.max.ms": "500"},
-    mutants=mutants.catalogue,
     options={"client": "aiokafka", **simulated_cluster.OPTIONS},
     refuse=_refuse,
     is_virtual=True,

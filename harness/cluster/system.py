@@ -1,0 +1,131 @@
+"""A system: the programs of a cluster, and what a target has to know of them to run them.
+
+A target decides where the nodes run and how they are linked; a system decides which nodes there
+are, which command starts each of them, and how the cluster reports its state. Targets know nothing
+of versions.
+"""
+
+import abc
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from harness.cluster import mutants
+from harness.cluster.address import Address
+from harness.cluster.links import LinkSpec
+from harness.cluster.node import ClusterError
+from harness.cluster.observe.metadata_view import MetadataView
+from harness.cluster.observe.readiness import until_writable
+from model.layout import Layout
+from model.plan import Plan
+from model.roles import NodeId
+from nemesis.package import Package
+
+Protocol = Literal["kafka", "zookeeper"]
+Say = Callable[[str], None]
+
+
+class SystemUnavailable(ClusterError):
+    """The programs of a system are not on this machine; the message says what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node runs: its addresses and folders, which its configuration must contain."""
+
+    node: NodeId
+    folder: Path
+    """The folder of its configuration and logs, as this process sees it."""
+    data: PurePath
+    """The folder of its data, as the node sees it."""
+    listens: Mapping[str, Address]
+    """The addresses to bind, by listener."""
+    advertised: Mapping[str, Address]
+    """The addresses at which clients reach a listener, where they differ: those of proxies."""
+    links: Mapping[NodeId, Address]
+    """The addresses at which the node reaches the other ends of its links."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The IP addresses that host names have for this node only, by name."""
+
+
+class Program(NamedTuple):
+    """The command of a node."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str] = {}
+    first: Sequence[str] = ()
+    """A command that must end successfully before the first start; empty if there is none."""
+
+
+class System(abc.ABC):
+    """The programs of a cluster."""
+
+    name: str
+    """Its name in plans, such as ``apache-kafka:3.9.1``."""
+    broker: Mapping[str, str]
+    """Default broker settings, which workload and plan may override."""
+    options: ClassVar[Mapping[str, Any]] = {}
+    """Its own options with their defaults; a plan may override them."""
+    start_timeout_s: float = 20.0
+    """How long the whole cluster may take to become ready."""
+    answer_timeout_s: float = 4.0
+    """How long a restarted node may take to answer before the harness continues."""
+    stop_timeout_s: float = 12.0
+    """How long a node may take to end after SIGTERM."""
+    reuses_ports: bool = False
+    """Do its programs listen with ``SO_REUSEPORT``, so that their ports can be reserved?"""
+
+    @abc.abstractmethod
+    def layout(self, plan: Plan) -> Layout:
+        """Return the nodes of a plan's cluster."""
+
+    @abc.abstractmethod
+    def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
+        """Return the names of a node's listeners; the first is the one that is probed."""
+
+    @abc.abstractmethod
+    def links(self, plan: Plan) -> Iterator[LinkSpec]:
+        """Yield the links that faults may touch."""
+
+    @abc.abstractmethod
+    def program(self, place: Place, plan: Plan) -> Program:
+        """Write the configuration of a node into its folder, and return its command."""
+
+    @abc.abstractmethod
+    def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
+        """Return a view of the metadata; ``addresses``: all nodes, past all faults."""
+
+    @abc.abstractmethod
+    def refusal(self, plan: Plan) -> str | None:
+        """Return why the system cannot run a resolved plan; ``None`` if it can."""
+
+    @abc.abstractmethod
+    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
+        """Return after which silence a broker is declared dead, in seconds."""
+
+    async def prepare(self, say: Say) -> None:
+        """Provide the programs, which may take minutes; raises :class:`SystemUnavailable`."""
+        return
+
+    async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
+        """Wait until a replicated topic can be written; the caller limits the time."""
+        await until_writable(view, brokers)
+
+    def mutants(self) -> Mapping[str, mutants.Mutant]:
+        """Return the bugs that can be planted in its brokers, by name."""
+        return {}
+
+    def offers(self, package: Package) -> bool:
+        """Return whether the faults of a package can be applied to its programs."""
+        return True
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions that a plan records."""
+        return {}
+
+
+Ready = Callable[[MetadataView, Mapping[NodeId, Address]], Awaitable[None]]
+MakeView = Callable[[Mapping[NodeId, Address]], MetadataView]

@@ -1,0 +1,1 @@
+"""The system ``apache-kafka:VERSION``: releases of Apache Kafka, run by Java."""

@@ -1,0 +1,174 @@
+"""The system ``apache-kafka:VERSION``: a release of Apache Kafka, with ZooKeeper or with KRaft.
+
+Every node resolves the names of the others to addresses of its own (``jdk.net.hosts.file``), where
+the proxies of its links listen. So each ordered pair of nodes has its own link, without a container
+or a namespace.
+"""
+
+import base64
+import hashlib
+import itertools
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from harness.cluster import links, settings
+from harness.cluster.address import Address
+from harness.cluster.links import LinkSpec
+from harness.cluster.observe.metadata_view import MetadataView
+from harness.cluster.observe.zookeeper_metadata import View
+from harness.cluster.settings import PEER_LISTENER
+from harness.cluster.system import Place, Program, Say, System
+from harness.systems.apache_kafka import configuration, jvm
+from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER, ENSEMBLE_PORTS
+from harness.systems.apache_kafka.releases import Release
+from model import options
+from model.capabilities.control_plane import CanAdminister
+from model.layout import Layout, with_kraft, with_zookeeper
+from model.plan import Plan
+from model.roles import ZOOKEEPER, NodeId
+from nemesis.package import Package
+
+TICK_MS = 500
+COORDINATION = ("zookeeper", "kraft", "kraft-separate")
+"""What coordinates the brokers: ZooKeeper, controllers in the brokers' processes, or controllers
+that are processes of their own."""
+_LEAST = {"heap_mb": 128, "zookeeper_servers": 1, "controllers": 1}
+
+
+class ApacheKafka(System):
+    """A release of Apache Kafka."""
+
+    options: ClassVar[Mapping[str, Any]] = {
+        # zookeeper, kraft or kraft-separate; by default ZooKeeper for releases that have it.
+        "coordination": "",
+        "zookeeper_servers": 1,
+        "controllers": 3,
+        "heap_mb": 512,
+    }
+    start_timeout_s = 120.0
+    answer_timeout_s = 12.0
+    stop_timeout_s = 20.0
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+        self.name = f"apache-kafka:{release}"
+        modes = {**configuration.ZOOKEEPER_MODE, **configuration.KRAFT_MODE}
+        self.broker = {**configuration.SCALED, **modes}
+        self._classpath: Sequence[Path] = ()
+
+    # --- what there is
+
+    def coordination(self, plan: Plan) -> str:
+        """Return what coordinates the brokers, one of :data:`COORDINATION`."""
+        default = "zookeeper" if self.release.has_zookeeper else "kraft"
+        return str(plan.options.get("coordination") or default)
+
+    def layout(self, plan: Plan) -> Layout:
+        wanted = {**self.options, **plan.options}
+        mode = self.coordination(plan)
+        if mode == "zookeeper":
+            return with_zookeeper(plan.brokers, int(wanted["zookeeper_servers"]))
+        combined = mode == "kraft"
+        controllers = min(int(wanted["controllers"]), plan.brokers if combined else 9)
+        return with_kraft(plan.brokers, controllers, combined=combined)
+
+    def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
+        layout = self.layout(plan)
+        if node in layout.zookeepers:
+            return (ZOOKEEPER, *(ENSEMBLE_PORTS if len(layout.zookeepers) > 1 else ()))
+        if node in layout.separate:
+            return (CONTROLLER_LISTENER,)
+        own = links.listeners(plan.options.get("client_listeners", ()))
+        has_role = len(layout.ends_of(node)) > 1
+        return (*own, CONTROLLER_LISTENER) if has_role else own
+
+    def links(self, plan: Plan) -> Iterator[LinkSpec]:
+        layout = self.layout(plan)
+        for broker in layout.brokers:
+            yield from links.of_clients(broker, plan.options.get("client_listeners", ()))
+        for one, other in itertools.permutations(layout.brokers, 2):
+            yield LinkSpec(one, other, PEER_LISTENER, by_name=True)
+        for broker, server in itertools.product(layout.brokers, layout.zookeepers):
+            yield LinkSpec(broker, server, ZOOKEEPER)
+        for one, controller in itertools.product(
+            (*layout.brokers, *layout.separate), layout.controllers
+        ):
+            if layout.node_of(controller) != one:
+                yield LinkSpec(one, controller, CONTROLLER_LISTENER, by_name=True)
+
+    def offers(self, package: Package) -> bool:
+        return self.release.reassigns or CanAdminister not in package.needs
+
+    # --- what runs
+
+    async def prepare(self, say: Say) -> None:
+        self._classpath = (Path(os.environ["FAULTLINE_JARS"]) / str(self.release) / "jars" / "*",)
+
+    def program(self, place: Place, plan: Plan) -> Program:
+        layout = self.layout(plan)
+        if place.node in layout.zookeepers:
+            path = place.folder / "zoo.cfg"
+            path.write_text(configuration.of_zookeeper(place, layout, TICK_MS))
+            main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+            return Program(self._java(main, place, plan, str(path)))
+        path = place.folder / "server.properties"
+        make = (
+            configuration.of_controller
+            if place.node in layout.separate
+            else configuration.of_broker
+        )
+        settings.write(path, make(place, plan, layout))
+        first = self._format(place, plan, path) if layout.is_kraft else ()
+        return Program(self._java("kafka.Kafka", place, plan, str(path)), first=first)
+
+    def _format(self, place: Place, plan: Plan, path: Path) -> list[str]:
+        """The command that formats the storage of a KRaft node (KIP-631)."""
+        digest = hashlib.sha256(f"{self.name} {plan.seed}".encode()).digest()[:16]
+        cluster = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        words = ("format", "-t", cluster, "-c", str(path))
+        return self._java("kafka.tools.StorageTool", place, plan, *words)
+
+    def _java(self, main: str, place: Place, plan: Plan, *arguments: str) -> list[str]:
+        hosts = place.folder / "hosts"
+        names = {"localhost": "127.0.0.1", os.uname().nodename: "127.0.0.1", **place.names}
+        hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
+        return jvm.command(
+            main,
+            self._classpath,
+            arguments,
+            heap_mb=int({**self.options, **plan.options}["heap_mb"]),
+            folder=place.folder,
+            properties={"jdk.net.hosts.file": str(hosts), "kafka.logs.dir": str(place.folder)},
+        )
+
+    # --- what is seen
+
+    def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
+        servers = [str(at) for node, at in addresses.items() if node.startswith(ZOOKEEPER)]
+        return View(",".join(servers), rng)
+
+    def refusal(self, plan: Plan) -> str | None:
+        mode = self.coordination(plan)
+        if mode not in COORDINATION:
+            return f"options: coordination={mode}: must be one of {', '.join(COORDINATION)}"
+        if mode == "zookeeper" and not self.release.has_zookeeper:
+            return f"options: coordination={mode}: {self.name} has no ZooKeeper mode"
+        if mode != "zookeeper" and not self.release.has_kraft:
+            return f"options: coordination={mode}: {self.name} has no KRaft mode for production"
+        return options.refusal(plan.options, _LEAST)
+
+    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
+        wanted = {**self.broker, **broker}
+        name = (
+            "zookeeper.session.timeout.ms"
+            if self.release.has_zookeeper
+            else "broker.session.timeout.ms"
+        )
+        return int(wanted[name]) / 1000
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return {"apache-kafka": str(self.release)}

@@ -1,0 +1,1 @@
+"""The system ``kafka``: this project's own broker and ZooKeeper."""

@@ -1,0 +1,72 @@
+"""The system ``kafka``: this project's own broker and ZooKeeper, run by this Python."""
+
+import random
+import sys
+from collections.abc import Iterator, Mapping
+
+from harness.cluster import links, mutants, settings
+from harness.cluster.address import Address
+from harness.cluster.links import LinkSpec
+from harness.cluster.observe.metadata_view import MetadataView
+from harness.cluster.observe.zookeeper_metadata import View
+from harness.cluster.settings import Addresses
+from harness.cluster.system import Place, Program, System
+from model import roles
+from model.layout import Layout, with_zookeeper
+from model.plan import Plan
+from model.roles import ZOOKEEPER, NodeId
+
+
+class Kafka(System):
+    """This project's own broker and ZooKeeper."""
+
+    name = "kafka"
+    broker = settings.SCALED
+    reuses_ports = True
+
+    def layout(self, plan: Plan) -> Layout:
+        return with_zookeeper(plan.brokers)
+
+    def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
+        if node == ZOOKEEPER:
+            return (ZOOKEEPER,)
+        return links.listeners(plan.options.get("client_listeners", ()))
+
+    def links(self, plan: Plan) -> Iterator[LinkSpec]:
+        clients = plan.options.get("client_listeners", ())
+        return links.between(self.layout(plan).brokers, clients)
+
+    def program(self, place: Place, plan: Plan) -> Program:
+        if place.node == ZOOKEEPER:
+            return Program(_zookeeper(place))
+        properties = place.folder / "server.properties"
+        settings.write(properties, broker_settings(place, plan))
+        planted = [word for name in plan.mutants for word in ("--mutant", name)]
+        command = [sys.executable, "-m", "broker_impl", str(properties), "--reuse-port", *planted]
+        return Program(command)
+
+    def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
+        return View(str(addresses[ZOOKEEPER]), rng)
+
+    def refusal(self, plan: Plan) -> str | None:
+        return settings.refusal(plan.broker)
+
+    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
+        return settings.session_timeout_s(broker)
+
+    def mutants(self) -> Mapping[str, mutants.Mutant]:
+        return mutants.catalogue()
+
+
+def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
+    """Return all settings of the broker at this place."""
+    addresses = Addresses.of_links(place.listens, place.advertised, place.links)
+    number = roles.number(place.node)
+    return settings.of_broker(number, plan.brokers, addresses, place.data, plan.broker)
+
+
+def _zookeeper(place: Place) -> list[str]:
+    return [
+        *(sys.executable, "-m", "broker_impl.zookeeper", "--listen", str(place.listens[ZOOKEEPER])),
+        *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS), "--reuse-port"),
+    ]
