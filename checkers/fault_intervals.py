@@ -44,7 +44,8 @@ KEEP_CONNECTIONS = (
 )
 """Faults that break no connection for long, so that brokers hear of new leaders soon after them."""
 
-ZOOKEEPER = "zookeeper"
+KEEPERS = ("zookeeper", "controller-")
+"""How the ids begin of nodes that keep the metadata."""
 
 
 def interval(fault: Fault) -> FaultInterval:
@@ -89,8 +90,12 @@ def _withholds_orders(options: Mapping[str, Any]) -> bool:
 def _nodes(fault: Fault) -> frozenset[str] | None:
     """Return the brokers that the fault struck; ``None`` if it may have struck any."""
     targets = fault.targets
-    if not isinstance(targets, list) or not targets or ZOOKEEPER in targets:
+    if not isinstance(targets, list) or not targets or any(map(_keeps_metadata, targets)):
         return None
     if fault.fault in (*OF_MESSAGES, *OF_OPERATORS):
         return None
     return frozenset(map(str, targets))
+
+
+def _keeps_metadata(node: object) -> bool:
+    return str(node).startswith(KEEPERS)

@@ -7,6 +7,7 @@ from nemesis import (
     admin,
     bit_flip,
     clock,
+    controllers,
     disconnect,
     disk,
     failpoint,
@@ -29,7 +30,7 @@ from nemesis.package import Fault, Package
 NEMESES: dict[str, Package] = {
     module.PACKAGE.name: module.PACKAGE
     for module in (
-        *(kill, pause, restart, partition, slow_link, zookeeper),
+        *(kill, pause, restart, partition, slow_link, zookeeper, controllers),
         *(admin, isolated_elections),
         *(disconnect, disk, resource_limits, packets),
         *(power, slow_disk, clock, session_expiry, messages),

@@ -21,7 +21,8 @@ from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.network import CanCut, CanRefuse
 from model.capabilities.processes import CanKill, CanPause
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
+from model.layout import Layout
+from model.roles import CLIENTS, NodeId
 from nemesis import overlap, verification
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
@@ -39,7 +40,7 @@ from nemesis.package import (
 
 Cut = tuple[NodeId, NodeId]
 
-PARTIES = ("brokers", "zookeeper", "clients")
+PARTIES = ("brokers", "zookeeper", "controllers", "clients")
 FAULTS = (
     "partition-one",
     "partition-leader",
@@ -49,11 +50,12 @@ FAULTS = (
     "partition-majorities-ring",
     "partition-one-way",
 )
+"""The faults that are drawn; for KRaft, ``partition-controllers`` replaces the third."""
 Party = Annotated[
     str,
     Meta(
-        pattern=r"^(brokers|zookeeper|clients|broker-[1-9][0-9]*)$",
-        description="brokers, zookeeper, clients or the id of a broker",
+        pattern=r"^(brokers|zookeeper|controllers|clients|broker-[1-9][0-9]*)$",
+        description="brokers, zookeeper, controllers, clients or the id of a broker",
     ),
 ]
 Parties = Annotated[list[Party], Meta(min_length=1)]
@@ -77,7 +79,7 @@ class HalvesOptions(LinkOptions, frozen=True, kw_only=True):
     """The options of ``partition-halves``."""
 
     zookeeper: Literal["both", "rest"] = "both"
-    """Who reaches ZooKeeper: both halves, or only the brokers that are no targets."""
+    """Which brokers reach ZooKeeper, or KRaft's controllers: all, or all but the targets."""
 
 
 class OneWayOptions(PartiesOptions, frozen=True, kw_only=True):
@@ -94,6 +96,7 @@ class Cuttable(Cluster, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw any partition, mostly long enough for a session to expire, sometimes not quite."""
     several = len(shape.brokers) > 1
+    keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
     fault = rng.choice(FAULTS if several else ("partition-zookeeper", "partition-clients"))
     duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
     if fault == "partition-leader" and not shape.keys:
@@ -102,7 +105,8 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     way = rng.choice(["cut", "cut", "cut", "down"])
     match fault:
         case "partition-one":
-            parties = rng.choice([["brokers"], ["brokers", "zookeeper"], list(PARTIES)])
+            three = ["brokers", keepers, "clients"]
+            parties = rng.choice([["brokers"], ["brokers", keepers], three])
             return Drawn(fault, duration_s, one, {"from": parties, "way": way})
         case "partition-leader":
             leader = f"{aim.LEADER}{rng.choice(shape.keys)}"
@@ -115,30 +119,33 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
             return Drawn(fault, duration_s, rng.sample(shape.brokers, len(shape.brokers)))
         case "partition-one-way":
             options = {
-                "from": rng.choice([["brokers"], ["zookeeper"], ["brokers", "zookeeper"]]),
+                "from": rng.choice([["brokers"], [keepers], ["brokers", keepers]]),
                 "direction": rng.choice(["out", "in"]),
             }
             return Drawn(fault, duration_s, one, options)
+        case "partition-zookeeper":
+            return Drawn(f"partition-{keepers}", duration_s, one, {"way": way})
         case _:
             return Drawn(fault, duration_s, one, {"way": way})
 
 
-def cuts(
-    fault: str, nodes: Sequence[NodeId], options: LinkOptions, brokers: Sequence[NodeId]
-) -> list[Cut]:
-    """Return the directed links that a fault cuts."""
-    rest = [broker for broker in brokers if broker not in nodes]
+def cuts(fault: str, nodes: Sequence[NodeId], options: LinkOptions, layout: Layout) -> list[Cut]:
+    """Return the directed links that a fault cuts, if the cluster has them."""
     match options, fault:
         case OneWayOptions(parties=parties, direction=direction), _:
-            return one_way(nodes, parties, rest, direction)
+            return one_way(nodes, parties, layout, direction)
         case PartiesOptions(parties=parties), _:
-            return both_ways(nodes, _parties(parties, rest))
+            return _apart(nodes, parties, layout)
         case HalvesOptions(zookeeper=zookeeper), _:
-            return both_ways(nodes, [*rest, ZOOKEEPER] if zookeeper == "rest" else rest)
+            rest = [broker for broker in layout.brokers if broker not in nodes]
+            keepers = (*layout.zookeepers, *layout.separate) if zookeeper == "rest" else ()
+            return both_ways(nodes, [*rest, *keepers])
         case _, "partition-zookeeper":
-            return both_ways(nodes, [ZOOKEEPER])
+            return _apart(nodes, ["zookeeper"], layout)
+        case _, "partition-controllers":
+            return _apart(nodes, ["controllers"], layout)
         case _, "partition-clients":
-            return both_ways(nodes, [CLIENTS])
+            return _apart(nodes, ["clients"], layout)
         case _, "partition-majorities-ring":
             return majorities_ring(nodes)
         case _:
@@ -148,12 +155,24 @@ def cuts(
 def one_way(
     nodes: Sequence[NodeId],
     parties: Iterable[str],
-    brokers: Sequence[NodeId],
+    layout: Layout,
     direction: Literal["out", "in"] = "out",
 ) -> list[Cut]:
     """Return the links from the nodes to the parties or, with ``in``, from the parties to them."""
-    outward = list(itertools.product(nodes, _parties(parties, brokers)))
+    outward = [
+        link for party in parties for pair in _ends(nodes, party, layout) for link in _links(*pair)
+    ]
     return outward if direction == "out" else [(other, node) for node, other in outward]
+
+
+def _apart(nodes: Sequence[NodeId], parties: Iterable[str], layout: Layout) -> list[Cut]:
+    """Return the links, in both directions, between the nodes and the parties."""
+    there = one_way(nodes, parties, layout)
+    return [*there, *((other, one) for one, other in there)]
+
+
+def _links(ones: Iterable[NodeId], others: Iterable[NodeId]) -> list[Cut]:
+    return [(one, other) for one, other in itertools.product(ones, others) if one != other]
 
 
 def both_ways(ones: Sequence[NodeId], others: Sequence[NodeId]) -> list[Cut]:
@@ -178,23 +197,51 @@ def majorities_ring(ring: Sequence[NodeId]) -> list[Cut]:
     return lost
 
 
-def _parties(names: Iterable[str], brokers: Sequence[NodeId]) -> list[NodeId]:
-    """Return the nodes of parties, or single brokers by id, for schedules written by hand.
+def _ends(
+    nodes: Sequence[NodeId], party: str, layout: Layout
+) -> list[tuple[Sequence[NodeId], Sequence[NodeId]]]:
+    """Return between which ends the links of the nodes to a party lead.
 
-    A broker that is not in ``brokers`` is left out: it is itself a target.
+    A single broker as a party is for schedules written by hand; it is left out if it is a target
+    itself. A controller that is a role of a broker has links of its own to the other brokers.
     """
-    members = {"brokers": list(brokers), "zookeeper": [ZOOKEEPER], "clients": [CLIENTS]}
-    members |= {node: [node] for node in brokers}
-    return [node for name in names for node in members.get(name, ())]
+    rest = [broker for broker in layout.brokers if broker not in nodes]
+    if party == "controllers" and layout.combined:
+        own = [end for end in layout.controllers if layout.node_of(end) in nodes]
+        others = [end for end in layout.controllers if end not in own]
+        return [(nodes, others), (own, rest)]
+    members: dict[str, Sequence[NodeId]] = {
+        "brokers": rest,
+        "zookeeper": layout.zookeepers,
+        "controllers": [node for node in layout.controllers if node not in nodes],
+        "clients": [CLIENTS],
+    }
+    return [(nodes, members.get(party, [party] if party in rest else []))]
 
 
 def unknown_party(options: PartiesOptions, targets: Any, environment: Environment) -> str | None:
-    """Refuse a broker in ``from`` that the cluster does not have."""
-    known = (*PARTIES, *environment.brokers)
+    """Refuse a party in ``from`` that the cluster does not have."""
+    layout = environment.layout
+    missing = "zookeeper" if layout.is_kraft else "controllers"
+    known = [party for party in (*PARTIES, *environment.brokers) if party != missing]
     strange = [party for party in options.parties if party not in known]
     if not strange:
         return None
     return f"from = {strange[0]}: must be {' or '.join(known)}"
+
+
+def no_zookeeper(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse to separate brokers from a ZooKeeper that the cluster does not have."""
+    if not environment.layout.is_kraft:
+        return None
+    return "the cluster has no ZooKeeper; use partition-controllers"
+
+
+def no_controllers(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse to separate brokers from a controller quorum that the cluster does not have."""
+    if environment.layout.is_kraft:
+        return None
+    return "the cluster has no controller quorum; use partition-zookeeper"
 
 
 async def strike(
@@ -202,7 +249,7 @@ async def strike(
 ) -> Applied:
     """Cut the links, or close them."""
     nodes = await aim.resolve(cluster, targets, rng)
-    lost = cuts(fault, nodes, options, cluster.brokers)
+    lost = [link for link in cuts(fault, nodes, options, cluster.layout) if cluster.has_link(*link)]
     if options.way == "down":
         pairs = sorted({(min(cut), max(cut)) for cut in lost})
         for pair in pairs:
@@ -310,7 +357,8 @@ PACKAGE = Package(
     faults=(
         Fault("partition-one", PartiesOptions, aim.BROKERS, unknown_party),
         Fault("partition-leader", PartiesOptions, aim.BROKERS, unknown_party),
-        Fault("partition-zookeeper", LinkOptions, aim.BROKERS),
+        Fault("partition-zookeeper", LinkOptions, aim.BROKERS, no_zookeeper),
+        Fault("partition-controllers", LinkOptions, refuse=no_controllers),
         Fault("partition-clients", LinkOptions, aim.BROKERS),
         Fault("partition-halves", HalvesOptions, aim.BROKERS),
         Fault("partition-majorities-ring", LinkOptions, aim.SEVERAL_BROKERS),

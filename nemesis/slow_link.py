@@ -44,10 +44,11 @@ class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker whose messages to its peers, to ZooKeeper, or to both are slow."""
-    parties = [["brokers"], ["brokers", "zookeeper"]] if len(shape.brokers) > 1 else []
+    keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
+    parties = [["brokers"], ["brokers", keepers]] if len(shape.brokers) > 1 else []
     options = {
         "latency_s": round(rng.uniform(*LATENCY_S), 3),
-        "from": rng.choice([*parties, ["zookeeper"]]),
+        "from": rng.choice([*parties, [keepers]]),
     }
     duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
     return Drawn("slow", duration_s, aim.draw_one(rng, shape), options)
@@ -61,9 +62,8 @@ async def strike(
     links = [
         link
         for node in nodes
-        for link in partition.one_way(
-            [node], options.parties, [broker for broker in cluster.brokers if broker != node]
-        )
+        for link in partition.one_way([node], options.parties, cluster.layout)
+        if cluster.has_link(*link)
     ]
     latency_s = options.latency_s
     for link in links:

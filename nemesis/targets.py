@@ -75,7 +75,7 @@ class TargetRule:
     @property
     def allowed(self) -> str:
         """Which targets the rule allows, in words."""
-        kinds = [("brokers", self.brokers), ("zookeeper", self.keepers)]
+        kinds = [("brokers", self.brokers), ("zookeeper or controllers", self.keepers)]
         nodes = " and ".join(kind for kind, may_be in kinds if may_be)
         size = "one of" if self.at_most == 1 else "" if self.at_least == 1 else "several of"
         text = f"a list of {size and f'{size} '}{nodes}"
@@ -103,6 +103,7 @@ BROKERS = TargetRule()
 ONE_BROKER = TargetRule(at_most=1)
 SEVERAL_BROKERS = TargetRule(roles=False, at_least=2)
 NODES = TargetRule(keepers=True)
+KEEPERS = TargetRule(brokers=False, keepers=True)
 ONLY_KEEPERS = TargetRule(brokers=False, keepers=True, roles=False)
 
 

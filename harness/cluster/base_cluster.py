@@ -68,7 +68,7 @@ class BaseCluster(abc.ABC):
         """
         self._plan = plan
         self._folder = folder
-        self.layout = layout or with_zookeeper(plan.brokers)
+        self._layout = layout or with_zookeeper(plan.brokers)
         self.say: Callable[[str], None] = lambda line: None
         """Reports the progress of the start."""
         self._make_view = make_view or (lambda nodes: View(str(nodes[ZOOKEEPER]), rng))
@@ -105,6 +105,10 @@ class BaseCluster(abc.ABC):
         """Return whether the node answers a probe that bypasses all faults."""
 
     # --- Cluster
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:

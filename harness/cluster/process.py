@@ -29,14 +29,20 @@ class Process:
         registry: Registry,
         on_exit: Callable[[Exit], None],
         environment: Mapping[str, str] | None = None,
+        stopped_status: int = 0,
     ) -> None:
-        """``on_exit`` is called for unexpected exits; ``environment`` adds to the harness's own."""
+        """``on_exit`` is called for unexpected exits; ``environment`` adds to the harness's own.
+
+        ``stopped_status`` is the program's exit status after an orderly end that SIGTERM requested;
+        :meth:`stop` returns 0 for it.
+        """
         self.name = name
         self.argv = tuple(argv)
         self.folder = folder
         self._registry = registry
         self._on_exit = on_exit
         self._environment = environment or {}
+        self._stopped_status = stopped_status
         self._process: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[int] | None = None
         self._asked_to_end = False
@@ -89,7 +95,9 @@ class Process:
         If no process runs, return the status of the last exit, 0 if there was none.
         """
         try:
-            return await asyncio.wait_for(asyncio.shield(self._end(signal.SIGTERM)), timeout_s)
+            ending = asyncio.shield(self._end(signal.SIGTERM))
+            status = await asyncio.wait_for(ending, timeout_s)
+            return 0 if status == self._stopped_status else status
         except TimeoutError:
             return await self._end(signal.SIGKILL)
 

@@ -57,6 +57,8 @@ class Program(NamedTuple):
     environment: Mapping[str, str] = {}
     first: Sequence[str] = ()
     """A command that must end successfully before the first start; empty if there is none."""
+    stopped_status: int = 0
+    """The exit status of an orderly end that SIGTERM requested."""
 
 
 class System(abc.ABC):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from model.layout import Layout
 from model.roles import NodeId
 
 
@@ -10,6 +11,8 @@ from model.roles import NodeId
 class Cluster(Protocol):
     """A cluster under test, on any target."""
 
+    @property
+    def layout(self) -> Layout: ...
     @property
     def nodes(self) -> tuple[NodeId, ...]: ...
     @property

@@ -9,7 +9,7 @@ import msgspec
 
 from model.roles import CLIENTS, ZOOKEEPER, broker
 
-NODE = re.compile(rf"broker-\d+|{ZOOKEEPER}(?:-\d+)?|{CLIENTS}")
+NODE = re.compile(rf"broker-\d+|{ZOOKEEPER}(?:-\d+)?|controller-\d+|{CLIENTS}")
 PALETTE = (
     "#4c78c9", "#e0752d", "#8a5cc2", "#c94f6d", "#2a9d8f",
     "#b8860b", "#5f7f3a", "#c04fb0", "#3f9ac9", "#9a6b4f",

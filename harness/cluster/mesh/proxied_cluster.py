@@ -132,6 +132,10 @@ class ProxiedCluster(BaseCluster):
             slowness_s=max(faults.slowness_s for faults in found),
         )
 
+    def has_link(self, one: NodeId, other: NodeId) -> bool:
+        ends = itertools.product(self.layout.ends_of(one), self.layout.ends_of(other))
+        return any(self.mesh.has_link(*pair) for pair in ends)
+
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
             *(link_proof.is_cut(self.mesh, link) for link in self._between(source, target))

@@ -86,7 +86,12 @@ class Processes(ProxiedCluster):
         program = self._system.program(place, self._plan)
         if program.first:
             await self._run_first(place.node, program)
-        return self._process(place.node, program.argv, **program.environment)
+        return self._process(
+            place.node,
+            program.argv,
+            stopped_status=program.stopped_status,
+            **program.environment,
+        )
 
     async def _run_first(self, name: NodeId, program: Program) -> None:
         """Run the command that must end before the first start of a node."""
@@ -97,11 +102,18 @@ class Processes(ProxiedCluster):
             last = await before.last_line()
             raise NodeError(f"{name} could not be set up (status {status}): {last}")
 
-    def _process(self, name: NodeId, argv: Sequence[str], **environment: str) -> Process:
+    def _process(
+        self, name: NodeId, argv: Sequence[str], stopped_status: int = 0, **environment: str
+    ) -> Process:
         assert self._registry is not None, "the registry has been created"
-        folder = self._folder_of(name)
         return Process(
-            name, argv, folder, self._registry, self.unexpected_exits.append, environment
+            name,
+            argv,
+            self._folder_of(name),
+            self._registry,
+            self.unexpected_exits.append,
+            environment,
+            stopped_status,
         )
 
     def _data_of(self, name: NodeId) -> Path:

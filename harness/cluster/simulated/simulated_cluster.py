@@ -196,6 +196,9 @@ class Simulated(HostFaultsCluster):
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
         return self._link_faults.faults(one, other)
 
+    def has_link(self, one: NodeId, other: NodeId) -> bool:
+        return bool(self._links_between(one, other))
+
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
             *(self._is_cut(link) for link in self._links(source, target))
@@ -403,11 +406,12 @@ class Simulated(HostFaultsCluster):
 
     def _links(self, one: NodeId, other: NodeId) -> list[LinkSpec]:
         """All links between the two nodes, in either direction."""
-        ends = {one, other}
-        found = [link for link in links.between(self.brokers, ()) if {*link[:2]} == ends]
-        if not found:
+        if not (found := self._links_between(one, other)):
             raise ClusterError(f"there is no link between {one} and {other}")
         return found
+
+    def _links_between(self, one: NodeId, other: NodeId) -> list[LinkSpec]:
+        return [link for link in links.between(self.brokers, ()) if {*link[:2]} == {one, other}]
 
     async def _is_cut(self, link: LinkSpec) -> bool | None:
         """Return whether a probe through the link was lost, but a later one past it was answered.

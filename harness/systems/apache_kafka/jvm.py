@@ -17,6 +17,8 @@ OPTIONS = (
     "-Duser.timezone=UTC",
     "-XX:+ExitOnOutOfMemoryError",
 )
+STOPPED_STATUS = 128 + 15
+"""The exit status of Java after its shutdown hooks have run because of SIGTERM."""
 _OPEN = ("java.lang", "java.nio", "sun.nio.ch", "java.util", "jdk.internal.ref")
 """Packages of ``java.base`` that releases of Kafka before 3.0 reach into."""
 

@@ -113,7 +113,8 @@ class ApacheKafka(System):
             path = place.folder / "zoo.cfg"
             path.write_text(configuration.of_zookeeper(place, layout, TICK_MS))
             main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-            return Program(self._java(main, place, plan, str(path)))
+            command = self._java(main, place, plan, str(path))
+            return Program(command, stopped_status=jvm.STOPPED_STATUS)
         path = place.folder / "server.properties"
         make = (
             configuration.of_controller
@@ -122,7 +123,8 @@ class ApacheKafka(System):
         )
         settings.write(path, make(place, plan, layout))
         first = self._format(place, plan, path) if layout.is_kraft else ()
-        return Program(self._java("kafka.Kafka", place, plan, str(path)), first=first)
+        command = self._java("kafka.Kafka", place, plan, str(path))
+        return Program(command, first=first, stopped_status=jvm.STOPPED_STATUS)
 
     def _format(self, place: Place, plan: Plan, path: Path) -> list[str]:
         """The command that formats the storage of a KRaft node (KIP-631)."""
