@@ -15,6 +15,8 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")  # a busy machine may stop a process for long
 
+GROUPS = {"spark": "spark", "cluster": "cluster", "docker": "cluster", "real_kafka": "cluster"}
+"""The group of tests that run one after another, by marker."""
 GROUND_TRUTH = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 
@@ -34,12 +36,14 @@ def docker_answers() -> bool:
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for marker, group in (("spark", "spark"), ("cluster", "cluster"), ("docker", "cluster")):
+        for marker, group in GROUPS.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.xdist_group(group))
                 break
         if item.get_closest_marker("docker") and not docker_answers():
             item.add_marker(pytest.mark.skip(reason="docker: no container engine answers"))
+        if item.get_closest_marker("real_kafka") and shutil.which("mvn") is None:
+            item.add_marker(pytest.mark.skip(reason="real_kafka: there is no mvn on PATH"))
         if item.get_closest_marker("ground_truth") and not GROUND_TRUTH.is_dir():
             item.add_marker(pytest.mark.skip(reason="ground_truth: there is no ../shared/data"))
 

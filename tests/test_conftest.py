@@ -9,11 +9,11 @@ CONFTEST = Path(__file__).with_name("conftest.py")
 def test_what_cannot_run_is_told_in_one_line(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests for a missing engine are skipped with one visible line, before the last."""
+    """Tests that need a missing program are skipped, with a visible line for each program."""
     monkeypatch.setenv("PATH", "")
     pytester.makeini(
         "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
-        "markers =\n  docker: engine\n  ground_truth: data\n"
+        "markers =\n  docker: engine\n  ground_truth: data\n  real_kafka: jars\n"
     )
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makepyfile(
@@ -24,10 +24,14 @@ def test_what_cannot_run_is_told_in_one_line(
         @pytest.mark.parametrize("number", range(3))
         def test_container(number): raise AssertionError("ran")
 
+        @pytest.mark.real_kafka
+        def test_release(): raise AssertionError("ran")
+
         def test_other(): pass
         """
     )
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
-    result.assert_outcomes(passed=1, skipped=3)
-    result.stdout.fnmatch_lines(["*not run on this machine*", "*3 skipped: docker: no container*"])
-    assert "1 passed, 3 skipped" in result.outlines[-1]
+    result.assert_outcomes(passed=1, skipped=4)
+    result.stdout.fnmatch_lines(["*not run on this machine*", "*1 skipped: real_kafka: *mvn*"])
+    result.stdout.fnmatch_lines(["*3 skipped: docker: no container*"])
+    assert "1 passed, 4 skipped" in result.outlines[-1]
