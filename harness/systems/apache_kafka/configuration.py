@@ -1,5 +1,6 @@
 """The configuration files of Apache Kafka's brokers and controllers, and of its ZooKeeper."""
 
+import platform
 from collections.abc import Iterable, Mapping
 
 from harness.cluster import settings
@@ -59,6 +60,21 @@ def node_id(node: NodeId, layout: Layout) -> int:
     if node in layout.separate:
         return CONTROLLER_IDS_FROM + roles.number(node)
     return roles.number(node)
+
+
+def hosts(place: Place) -> str:
+    """Return the file in which a node looks up names (``jdk.net.hosts.file``).
+
+    It must contain all names that the node uses. ZooKeeper 3.4.13, in 2.0 and 2.1, looks up the
+    text of an unresolved address as a name (ZOOKEEPER-3779).
+    """
+    local = (
+        "localhost",
+        platform.node(),
+        *(f"{at.host}/<unresolved>" for at in place.links.values()),
+    )
+    names = {**dict.fromkeys(local, "127.0.0.1"), **place.names}
+    return "".join(f"{address} {name}\n" for name, address in names.items())
 
 
 def of_broker(place: Place, plan: Plan, layout: Layout) -> dict[str, str]:

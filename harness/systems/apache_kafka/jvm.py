@@ -14,7 +14,6 @@ OPTIONS = (
     "-XX:+UseSerialGC",
     "-Xshare:auto",
     "-Djava.awt.headless=true",
-    "-Duser.timezone=UTC",
     "-XX:+ExitOnOutOfMemoryError",
 )
 STOPPED_STATUS = 128 + 15

@@ -20,8 +20,8 @@ from harness.cluster.links import LinkSpec
 from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.settings import PEER_LISTENER
-from harness.cluster.system import Place, Program, Say, System
-from harness.systems.apache_kafka import configuration, jvm
+from harness.cluster.system import Place, Program, Say, System, SystemUnavailable
+from harness.systems.apache_kafka import configuration, distribution, jars, jvm, log4j
 from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER, ENSEMBLE_PORTS
 from harness.systems.apache_kafka.releases import Release
 from model import options
@@ -35,6 +35,8 @@ TICK_MS = 500
 COORDINATION = ("zookeeper", "kraft", "kraft-separate")
 """What coordinates the brokers: ZooKeeper, controllers in the brokers' processes, or controllers
 that are processes of their own."""
+HOME = "FAULTLINE_KAFKA_HOME"
+"""The environment variable with the folder of an unpacked distribution (``--kafka-home``)."""
 _LEAST = {"heap_mb": 128, "zookeeper_servers": 1, "controllers": 1}
 
 
@@ -105,7 +107,10 @@ class ApacheKafka(System):
     # --- what runs
 
     async def prepare(self, say: Say) -> None:
-        self._classpath = (Path(os.environ["FAULTLINE_JARS"]) / str(self.release) / "jars" / "*",)
+        if home := os.environ.get(HOME):
+            self._classpath = _unpacked(Path(home), self.release)
+        else:
+            self._classpath = await jars.resolve(str(self.release), say)
 
     def program(self, place: Place, plan: Plan) -> Program:
         layout = self.layout(plan)
@@ -134,16 +139,19 @@ class ApacheKafka(System):
         return self._java("kafka.tools.StorageTool", place, plan, *words)
 
     def _java(self, main: str, place: Place, plan: Plan, *arguments: str) -> list[str]:
-        hosts = place.folder / "hosts"
-        names = {"localhost": "127.0.0.1", os.uname().nodename: "127.0.0.1", **place.names}
-        hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))
+        version, folder = str(self.release), place.folder
+        hosts = folder / "hosts"
+        hosts.write_text(configuration.hosts(place))
+        quiet = () if place.node.startswith(ZOOKEEPER) else log4j.QUIET
+        log4j.write_configuration(version, folder, quiet)
         return jvm.command(
             main,
             self._classpath,
             arguments,
             heap_mb=int({**self.options, **plan.options}["heap_mb"]),
-            folder=place.folder,
-            properties={"jdk.net.hosts.file": str(hosts), "kafka.logs.dir": str(place.folder)},
+            folder=folder,
+            properties={"jdk.net.hosts.file": str(hosts), "kafka.logs.dir": str(folder)},
+            options=log4j.logging_options(version, folder),
         )
 
     # --- what is seen
@@ -174,3 +182,11 @@ class ApacheKafka(System):
     @property
     def versions(self) -> Mapping[str, str]:
         return {"apache-kafka": str(self.release)}
+
+
+def _unpacked(home: Path, release: Release) -> Sequence[Path]:
+    """Return the class path of the user's distribution, which must be the plan's release."""
+    found = distribution.open_distribution(home)
+    if found.version != str(release):
+        raise SystemUnavailable(f"{home} contains Apache Kafka {found.version}, not {release}")
+    return found.classpath
