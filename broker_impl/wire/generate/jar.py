@@ -1,4 +1,4 @@
-"""Reads the message schemas of the APIs that this broker uses from Kafka's client jar."""
+"""Reads the message schemas of the APIs that this project uses from Kafka's client jar."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ API_KEYS: Final = frozenset(
         *range(29),  # data, metadata, brokers among themselves, groups, transactions
         *range(32, 38),  # configs, log directories, SASL, partitions
         *range(42, 50),  # groups, elections, configs, reassignment, offsets, quotas
+        55,  # DescribeQuorum
         60,  # DescribeCluster
         61,  # DescribeProducers
         65,  # DescribeTransactions

@@ -63,6 +63,7 @@ APIS = {
     47: Api("OffsetDelete", "offset_delete", range(1), None),
     48: Api("DescribeClientQuotas", "describe_client_quotas", range(2), 1),
     49: Api("AlterClientQuotas", "alter_client_quotas", range(2), 1),
+    55: Api("DescribeQuorum", "describe_quorum", range(2), 0),
     60: Api("DescribeCluster", "describe_cluster", range(1), 0),
     61: Api("DescribeProducers", "describe_producers", range(1), 0),
     65: Api("DescribeTransactions", "describe_transactions", range(1), 0),

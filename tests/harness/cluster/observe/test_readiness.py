@@ -1,6 +1,7 @@
 """A cluster is ready when a record is on every replica, and no earlier."""
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.cluster.observe.metadata_view import Registration, ViewUnavailable
 from harness.cluster.ports import HOST
 from model.capabilities.control_plane import Partition
 from model.roles import NodeId
+from tests.harness.cluster.observe import fake_broker as scripted
 
 A, B = "broker-1", "broker-2"
 
@@ -165,3 +167,46 @@ async def test_tries_again(brokers: dict[NodeId, FakeBroker]) -> None:
     await ready(FakeView((A, 2, WHOLE)), brokers)
     assert len(brokers[A].asked) == 3
     assert len(brokers[B].asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("create", "produce", "magic"),
+    [
+        (range(2), range(3), 1),  # 0.10.2
+        (range(5), range(8), 2),  # 2.0
+        (range(2, 8), range(14), 2),  # 4.1
+    ],
+)
+async def test_any_release(create: range, produce: range, magic: int) -> None:
+    """Versions are negotiated; releases before 0.11 receive a record of format 1."""
+
+    def made(_: int, request: Any) -> created.CreateTopicsResponse:
+        topic = created.CreatableTopicResult(name=request.topics[0].name)
+        return created.CreateTopicsResponse(topics=[topic])
+
+    def written(_: int, request: Any) -> produced.ProduceResponse:
+        row = produced.PartitionProduceResponse(index=0)
+        topic = produced.TopicProduceResponse(request.topic_data[0].name, [row])
+        return produced.ProduceResponse(responses=[topic])
+
+    broker = scripted.FakeBroker({19: create, 0: produce}, {19: made, 0: written})
+    await broker.start()
+    brokers = {A: broker.address, B: broker.address}
+    async with asyncio.timeout(5):
+        # A controller that is not a broker, as in KRaft: any broker takes the request.
+        await readiness.until_writable_on_any_release(FakeView(("controller-9", 2, WHOLE)), brokers)
+    broker.close()
+    [(version, _)] = broker.asked_for(19)
+    assert version == min(create.stop - 1, 7)
+    [(_, request)] = broker.asked_for(0)
+    records = bytes(request.topic_data[0].partition_data[0].records)
+    assert records[16] == magic
+
+
+def test_message_set_of_format_1() -> None:
+    """A message set of format 1, byte by byte, with the CRC-32 of what follows it."""
+    message = bytes.fromhex("01 00 0000000000000000 ffffffff 00000002 6869")
+    encoded = readiness.message_set(b"hi")
+    assert encoded[:12] == bytes.fromhex("0000000000000000 00000018")
+    assert encoded[12:16] == zlib.crc32(message).to_bytes(4, "big")
+    assert encoded[16:] == message
