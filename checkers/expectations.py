@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from checkers import cluster_promises
 from checkers.kernels.faults import SETTLED_NS
+from model.cluster_facts import ClusterFacts
 from model.plan import Plan
 
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
@@ -42,7 +44,7 @@ KNOWN = (
 """The settings that decide a contract. Another name is rejected: it would change nothing, and a
 misspelt name would go unnoticed. ``transaction.version`` is Kafka's feature (KIP-890) and not a
 broker setting here: the brokers of this project implement version 1, and are judged as if it were
-2."""
+2. For other clusters see :func:`checkers.cluster_promises.transaction_version`."""
 
 
 class BadSetting(ValueError):
@@ -74,11 +76,17 @@ class Contract:
     """How long after a fault a former leader may not have heard of its successor."""
 
     @classmethod
-    def of(cls, plan: Plan | None, settings: Mapping[str, str] | None = None) -> Self:
+    def of(
+        cls,
+        plan: Plan | None,
+        settings: Mapping[str, str] | None = None,
+        cluster: ClusterFacts | None = None,
+    ) -> Self:
         """Return the contract of a run, or of a bare history (``plan`` is ``None``).
 
-        The plan's ``expect`` replaces settings of the plan, and ``settings`` (names such as
-        ``producer.acks``) replaces both. Raises :class:`BadSetting`.
+        What the cluster reported about itself replaces the plan's broker settings
+        (:mod:`checkers.cluster_promises`). The plan's ``expect`` replaces both, and ``settings``
+        (names such as ``producer.acks``) replaces all of them. Raises :class:`BadSetting`.
         """
         values: dict[str, str] = {}
         if plan is not None:
@@ -87,6 +95,8 @@ class Contract:
             for name in ("replication_factor", "subscribe", "delete_retention_ms"):
                 if name in plan.options:
                     values[f"options.{name}"] = str(plan.options[name]).lower()
+        if cluster is not None:
+            values = cluster_promises.replaced(values, cluster, plan.options if plan else {})
         expected = plan.expect if plan is not None else {}
         for name, value in {**expected, **(settings or {})}.items():
             if name.partition(".")[0] not in ("broker", "producer", "consumer"):

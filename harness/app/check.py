@@ -36,7 +36,7 @@ from harness.app import (
 )
 from harness.app.judgements import Judged, Kept
 from harness.app.refused import Refused
-from model import violation
+from model import cluster_facts, violation
 from model.finding import Finding
 from model.history import BadHistory
 from model.plan import Plan
@@ -108,8 +108,9 @@ def examined(
     """
     folder, file = _located(path)
     plan = None if folder is None else _plan(folder)
-    contract = Contract.of(plan, settings)
-    changed = {} if contract == Contract.of(plan) else dict(settings or {})
+    facts = None if folder is None else cluster_facts.read(folder)
+    contract = Contract.of(plan, settings, facts)
+    changed = {} if contract == Contract.of(plan, cluster=facts) else dict(settings or {})
     with ExitStack() as stack:
         executor: Executor = inline_.judge
         if not inline:
@@ -175,7 +176,7 @@ def examine_together(
     reports = spark.judge_together(map(tables_of, folders), session, scratch)
     judged = []
     for folder, found, plan in zip(folders, reports, plans, strict=True):
-        contract = Contract.of(plan)
+        contract = Contract.of(plan, cluster=cluster_facts.read(folder))
         concluded = _concluded(folder, tables_of(folder), found, plan, contract)
         judged.append(_signed(concluded, contract, {}, "spark"))
     return judged

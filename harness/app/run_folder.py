@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILES = (
-    *("plan.json", "run.json", "schedule.jsonl", "invariants.jsonl", "crash.txt"),
+    *("plan.json", "run.json", "cluster.json"),
+    *("schedule.jsonl", "invariants.jsonl", "crash.txt"),
     *("history.jsonl", "history.parquet", "history.edn"),
     *("verdict.json", "findings.parquet", "report.html"),
 )

@@ -18,7 +18,7 @@ from checkers.verdict import Verdict, essence
 from harness.app import temporary
 from harness.app.check import examine_together
 from harness.app.judgements import Judged
-from model import violation
+from model import cluster_facts, violation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +45,8 @@ def put_aside(folder: Path, place: Path) -> None:
     place.mkdir(parents=True)
     for name in PARTS:
         shutil.copy(folder / name, place / name)
+    if (folder / cluster_facts.FILE).is_file():
+        shutil.copy(folder / cluster_facts.FILE, place / cluster_facts.FILE)
 
 
 def judge(folders: Sequence[Path], session: "SparkSession | None" = None) -> BatchResult:

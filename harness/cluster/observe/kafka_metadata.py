@@ -108,10 +108,17 @@ class KafkaView:
         """
         answers = await self._metadata([])
         if any(answer.has_quorum for answer in answers):
-            leader = await self._quorum_leader()
+            leader = metadata_answers.quorum_leader(await self._quorum())
             return None if leader is None else self._quorum_node_of(leader)
         number = self._elected(answers)
         return None if number is None else self._node_of(number)
+
+    async def voters(self) -> tuple[int, ...]:
+        """The ids of the voters of KRaft's quorum; none with ZooKeeper."""
+        answers = await self._metadata([])
+        if not any(answer.has_quorum for answer in answers):
+            return ()
+        return metadata_answers.voters(await self._quorum())
 
     async def live(self) -> tuple[NodeId, ...]:
         """The brokers that the metadata of every answering broker lists.
@@ -223,7 +230,7 @@ class KafkaView:
         }
         return metadata_answers.elected(named)
 
-    async def _quorum_leader(self) -> int | None:
+    async def _quorum(self) -> list[Any]:
         topic = TopicData("__cluster_metadata", [PartitionData(0)])
 
         def make(_: int) -> DescribeQuorumRequest:
@@ -234,7 +241,7 @@ class KafkaView:
         answers = await _most([partial(ask, at, _DESCRIBE_QUORUM, make) for at in targets])
         if not answers:
             raise ViewUnavailable("no broker answers about the quorum")
-        return metadata_answers.quorum_leader(answers)
+        return answers
 
     async def _partitions(self, answers: Sequence[_Answer]) -> tuple[Partition, ...]:
         moves = await self._moves(answers)

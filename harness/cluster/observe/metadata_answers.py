@@ -48,16 +48,26 @@ def quorum_leader(answers: Iterable[Any]) -> int | None:
 
     Returns ``None`` if no response names a leader.
     """
+    row = _newest_quorum(answers)
+    return None if row is None or row.leader_id == _NONE else int(row.leader_id)
+
+
+def voters(answers: Iterable[Any]) -> tuple[int, ...]:
+    """The voters of KRaft's quorum by the response with the highest epoch, in ascending order."""
+    row = _newest_quorum(answers)
+    return () if row is None else tuple(sorted(one.replica_id for one in row.current_voters))
+
+
+def _newest_quorum(answers: Iterable[Any]) -> Any | None:
     rows = [
-        (row.leader_epoch, row.leader_id)
+        row
         for answer in answers
         if not answer.error_code
         for topic in answer.topics
         for row in topic.partitions
         if not row.error_code
     ]
-    _, leader = max(rows, default=(_NONE, _NONE))
-    return None if leader == _NONE else leader
+    return max(rows, key=lambda row: (row.leader_epoch, row.leader_id), default=None)
 
 
 def live(answers: Iterable[MetadataResponse]) -> tuple[int, ...]:

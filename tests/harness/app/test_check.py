@@ -17,7 +17,8 @@ from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
 from harness.app.check import describe, examine, judge, reasons
-from model import history, violation
+from model import cluster_facts, history, violation
+from model.cluster_facts import ClusterFacts
 from model.finding import Finding
 from model.history import BadHistory
 from model.op import Op
@@ -121,6 +122,23 @@ def test_the_plan_and_the_settings_decide_what_is_illegal(tmp_path: Path) -> Non
     folder = folder_of(tmp_path, LOSSY, Plan(producer={"acks": "1"}))
     assert judge(folder, inline=True).allowed == {"lost-write": 1}
     assert judge(folder, inline=True, settings={"producer.acks": "all"}).valid is False
+
+
+def test_the_clusters_facts_decide_what_is_illegal(tmp_path: Path) -> None:
+    """``cluster.json`` in the folder replaces the plan's broker settings, and ``settings`` both."""
+    folder = folder_of(tmp_path, LOSSY, Plan())
+    assert judge(folder, inline=True).valid is False
+    unclean = "unclean.leader.election.enable"
+    cluster_facts.write(folder, ClusterFacts(broker={unclean: "true"}))
+    verdict = judge(folder, inline=True)
+    assert verdict.valid is True
+    assert verdict.contract["unclean_elections"] is True
+    assert verdict.settings == {}
+    strict = {f"broker.{unclean}": "false"}
+    assert judge(folder, inline=True, settings=strict).valid is False
+    (folder / cluster_facts.FILE).write_text("{")
+    with pytest.raises(BadHistory, match=r"cluster\.json does not describe a cluster"):
+        judge(folder, inline=True)
 
 
 def test_steps_are_told(tmp_path: Path) -> None:

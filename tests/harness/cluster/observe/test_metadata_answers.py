@@ -64,6 +64,8 @@ def test_real_quorum() -> None:
     """Kafka 4.1.0 names the leader of its quorum, which is not Metadata's controller."""
     _, answer = recorded("4.1.0", 55)
     assert metadata_answers.quorum_leader([answer]) == 1
+    assert metadata_answers.voters([answer]) == (1, 2, 3)
+    assert metadata_answers.voters([]) == ()
     _, metadata = recorded("4.1.0", 3)
     assert metadata.controller_id == 3
 

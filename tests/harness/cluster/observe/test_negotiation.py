@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from broker_impl.wire.framing import decode_response, encode_response
+from broker_impl.wire.messages import response_module
 from broker_impl.wire.messages.metadata_request import MetadataRequest
 from broker_impl.wire.messages.metadata_response import MetadataResponse
 from harness.cluster.observe.negotiation import Negotiator, Supported
 from tests.harness.cluster.observe.fake_broker import FakeBroker
-from tests.harness.cluster.observe.recorded_frames import recorded
+from tests.harness.cluster.observe.recorded_frames import FRAMES, recorded
 
 METADATA = 3
 
@@ -120,3 +122,14 @@ def test_real_answers(release: str, keys: int, features: dict[str, int]) -> None
     assert len(answer.api_keys) == keys
     found = {row.name: row.max_version_level for row in answer.finalized_features}
     assert found == features
+
+
+@pytest.mark.parametrize(("release", "key", "version"), FRAMES)
+def test_recorded_frames_are_encoded_alike(release: str, key: int, version: int) -> None:
+    """What real releases answered is decoded completely: encoding it gives the same bytes."""
+    frame = bytes.fromhex(FRAMES[release, key, version])
+    correlation_id, body = decode_response(memoryview(frame), key, version)
+    module = response_module(key)
+    encoded = module.encode(module.decode(body, version), version)
+    parts = encode_response(key, version, correlation_id, encoded)
+    assert b"".join(bytes(part) for part in parts)[4:] == frame
