@@ -293,19 +293,18 @@ class BaseCluster(abc.ABC):
 
     async def _start(self) -> None:
         await self._make_nodes()
-        zookeepers = self.layout.zookeepers
-        await asyncio.gather(*(self._nodes[name].start() for name in zookeepers))
-        await self._all_answering(zookeepers)
+        for name in self.layout.zookeepers:
+            await self._nodes[name].start()
+        for name in self.layout.zookeepers:
+            await self._answering(name, self.START_TIMEOUT_S)
         await self._start_brokers()
         self._view = self._make_view({name: self.direct(name) for name in self.nodes})
-        await self._all_answering((*self.layout.separate, *self.brokers))
+        names = (*self.layout.separate, *self.brokers)
+        await asyncio.gather(*(self._answering(name, self.START_TIMEOUT_S) for name in names))
 
     async def _start_brokers(self) -> None:
         names = (*self.layout.separate, *self.brokers)
         await asyncio.gather(*(self._nodes[name].start() for name in names))
-
-    async def _all_answering(self, names: Sequence[NodeId]) -> None:
-        await asyncio.gather(*(self._answering(name, self.START_TIMEOUT_S) for name in names))
 
     async def _answering(self, name: NodeId, patience_s: float) -> None:
         node = self._nodes[name]

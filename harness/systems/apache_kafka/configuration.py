@@ -14,7 +14,7 @@ from model.roles import NodeId
 
 CONTROLLER_LISTENER = "CONTROLLER"
 CONTROLLER_IDS_FROM = 1000
-"""``node.id`` of ``controller-1``, minus 1, if controllers are nodes of their own."""
+"""``node.id`` of controllers that are nodes of their own is this number and their own number."""
 ENSEMBLE_PORTS = ("QUORUM", "ELECTION")
 """The ports between the servers of a ZooKeeper ensemble, as listeners of this project."""
 
@@ -60,6 +60,13 @@ def node_id(node: NodeId, layout: Layout) -> int:
     if node in layout.separate:
         return CONTROLLER_IDS_FROM + roles.number(node)
     return roles.number(node)
+
+
+def node_of(number: int) -> NodeId:
+    """Return the node with this ``node.id``: the inverse of :func:`node_id`."""
+    if number > CONTROLLER_IDS_FROM:
+        return roles.controller(number - CONTROLLER_IDS_FROM)
+    return roles.broker(number)
 
 
 def hosts(place: Place) -> str:

@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 from harness.cluster import links, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
+from harness.cluster.observe.kafka_metadata import KafkaView
 from harness.cluster.observe.metadata_view import MetadataView
+from harness.cluster.observe.readiness import until_writable_on_any_release
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.settings import PEER_LISTENER
 from harness.cluster.system import Place, Program, Say, System, SystemUnavailable
@@ -158,7 +160,15 @@ class ApacheKafka(System):
 
     def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
         servers = [str(at) for node, at in addresses.items() if node.startswith(ZOOKEEPER)]
-        return View(",".join(servers), rng)
+        if servers:
+            # Brokers hear of a change of an ISR after seconds, before 2.7 after up to a minute.
+            return View(",".join(servers), rng)
+        brokers = {node: at for node, at in addresses.items() if node.startswith("broker-")}
+        controllers = {node: at for node, at in addresses.items() if node not in brokers}
+        return KafkaView(brokers, controllers=controllers, quorum_node_of=configuration.node_of)
+
+    async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
+        await until_writable_on_any_release(view, brokers)
 
     def refusal(self, plan: Plan) -> str | None:
         mode = self.coordination(plan)
