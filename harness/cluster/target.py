@@ -31,7 +31,10 @@ class Target:
     Otherwise it runs this project's broker only.
     """
     broker: Mapping[str, str] = field(default_factory=dict)
-    """Default broker settings beside those of the system, which workload and plan may override."""
+    """Default broker settings in addition to those of the system.
+
+    Workload and plan may override them.
+    """
     consumer: Mapping[str, str] = field(default_factory=dict)
     """Default consumer settings, which the plan may override."""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from model.layout import with_zookeeper
 from model.roles import broker
 from nemesis import admin
 from nemesis.draws import ClusterShape
@@ -187,16 +188,14 @@ async def test_those_of_brokers(cluster: FakeCluster, rng: random.Random) -> Non
 def test_draws() -> None:
     """Both faults and all ends are drawn; elections only with several replicas."""
     rng = random.Random(3)
-    shape = ClusterShape(
-        tuple(map(broker, range(1, 4))), KEYS, coordinators=("group-coordinator:g",)
-    )
+    shape = ClusterShape(with_zookeeper(3), KEYS, coordinators=("group-coordinator:g",))
     faults = [admin.draw(rng, shape) for _ in range(100)]
     assert {fault.fault for fault in faults} == set(admin.PACKAGE.names)
     ends = {fault.options["end"] for fault in faults if fault.fault == "reassign"}
     assert ends == set(admin.ENDS)
     assert {"internal" in fault.options for fault in faults} == {True, False}
-    alone = ClusterShape(shape.brokers, KEYS, replicas=1)
+    alone = ClusterShape(shape.layout, KEYS, replicas=1)
     assert {admin.draw(rng, alone).fault for _ in range(50)} == {"reassign"}
     assert admin.room(alone)
-    assert not admin.room(ClusterShape(("broker-1",), KEYS))
-    assert not admin.room(ClusterShape(shape.brokers))
+    assert not admin.room(ClusterShape(with_zookeeper(1), KEYS))
+    assert not admin.room(ClusterShape(shape.layout))

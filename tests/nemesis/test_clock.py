@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import clock
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -77,7 +78,7 @@ async def test_a_clock_that_stays_wrong_is_not_healed(
 @given(seed=st.integers(0))
 def test_draws(seed: int) -> None:
     """A wrong rate is drawn, or a jump of at most an hour."""
-    fault = clock.draw(random.Random(seed), ClusterShape(("broker-1",)))
+    fault = clock.draw(random.Random(seed), ClusterShape(with_zookeeper(1)))
     if fault.fault == "clock-skew":
         assert fault.options["rate"] != 1.0
     else:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import disconnect
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -88,7 +89,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
     """A fault is clearly shorter or longer than a session; ZooKeeper is drawn to be alone."""
-    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    shape = ClusterShape(with_zookeeper(brokers), ("x-0",), session_s)
     fault = disconnect.draw(random.Random(seed), shape)
     assert fault.fault == "disconnect"
     sessions = fault.duration_s / session_s
@@ -107,9 +108,7 @@ def test_draws(seed: int, brokers: int, session_s: float) -> None:
 def test_zookeeper_is_struck_seldom() -> None:
     """Mostly a broker is drawn, by name or role, and ZooKeeper rarely."""
     rng = random.Random(4)
-    drawn = [
-        disconnect.draw(rng, ClusterShape(("broker-1", "broker-2"), ("x-0",))) for _ in range(200)
-    ]
+    drawn = [disconnect.draw(rng, ClusterShape(with_zookeeper(2), ("x-0",))) for _ in range(200)]
     struck = [str(fault.targets) for fault in drawn]
     assert 5 <= struck.count("['zookeeper']") <= 40
     assert {"controller", "leader:x-0", "['broker-1']", "['broker-2']"} < set(struck)

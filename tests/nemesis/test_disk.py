@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import disk
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import DISK_BYTES, FakeCluster, apply
@@ -123,7 +124,7 @@ async def test_a_heal_that_failed_can_be_repeated(
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
     """One broker is drawn, for at most a session."""
-    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    shape = ClusterShape(with_zookeeper(brokers), ("x-0",), session_s)
     fault = disk.draw(random.Random(seed), shape)
     assert fault.fault == "disk-full"
     assert 0.19 <= fault.duration_s / session_s <= 1.01

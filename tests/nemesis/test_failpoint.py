@@ -2,6 +2,7 @@
 
 import random
 
+from model.layout import with_zookeeper
 from nemesis import failpoint, schedule
 from tests.nemesis.conftest import FakeCluster, apply
 
@@ -31,5 +32,6 @@ async def test_who_never_comes_proves_nothing(cluster: FakeCluster, rng: random.
 def test_none_is_drawn() -> None:
     """The fault is never drawn, because something else has to bring a broker to the point."""
     assert (
-        schedule.draw([failpoint.PACKAGE], brokers=("broker-1",), seed=1, time_limit_s=60.0) == ()
+        schedule.draw([failpoint.PACKAGE], layout=with_zookeeper(1), seed=1, time_limit_s=60.0)
+        == ()
     )

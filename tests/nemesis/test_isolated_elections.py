@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from model.roles import broker
+from model.layout import with_zookeeper
 from nemesis import isolated_elections
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -50,10 +50,10 @@ async def test_both_are_proved(cluster: FakeCluster, rng: random.Random) -> None
 
 def test_draws() -> None:
     """Several elections are drawn, and only with three brokers that could lead."""
-    shape = ClusterShape(tuple(map(broker, range(1, 4))), ("x-0", "x-1"))
+    shape = ClusterShape(with_zookeeper(3), ("x-0", "x-1"))
     faults = [isolated_elections.draw(random.Random(seed), shape) for seed in range(50)]
     low, high = isolated_elections.TIMES
     assert {fault.options["times"] for fault in faults} == set(range(low, high + 1))
     assert isolated_elections.room(shape)
-    assert not isolated_elections.room(ClusterShape(shape.brokers, shape.keys, replicas=2))
-    assert not isolated_elections.room(ClusterShape(shape.brokers))
+    assert not isolated_elections.room(ClusterShape(shape.layout, shape.keys, replicas=2))
+    assert not isolated_elections.room(ClusterShape(shape.layout))

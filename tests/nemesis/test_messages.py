@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import messages
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -165,7 +166,7 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
 @given(seed=st.integers(0), brokers=st.integers(1, 3))
 def test_draws(seed: int, brokers: int) -> None:
     """A periodic message is drawn, or a controller's request, alone and with a reason."""
-    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",))
+    shape = ClusterShape(with_zookeeper(brokers), ("x-0",))
     fault = messages.draw(random.Random(seed), shape)
     assert fault.alone is bool(fault.options.get("stir"))
     if fault.options.get("stir"):
@@ -186,7 +187,7 @@ def test_draws(seed: int, brokers: int) -> None:
 
 def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
     """With ``acks=0`` no fault waits for the response to a Produce."""
-    shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), acknowledged=False)
+    shape = ClusterShape(with_zookeeper(3), ("x-0",), acknowledged=False)
     drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
     answers = [each for each in drawn if each.fault != "corrupt-request"]
     assert {each.options["api"] for each in answers} == {"Fetch", *messages.ORDERS}
@@ -195,9 +196,8 @@ def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
 
 def test_what_is_asked_is_the_workloads() -> None:
     """The workload's APIs are drawn equally often, and fetches only if there are followers."""
-    brokers = ("broker-1", "broker-2", "broker-3")
     for replicas in (1, 3):
-        shape = ClusterShape(brokers, asked=("EndTxn", "Heartbeat"), replicas=replicas)
+        shape = ClusterShape(with_zookeeper(3), asked=("EndTxn", "Heartbeat"), replicas=replicas)
         drawn = Counter(
             (each.options["api"], each.options["from"])
             for each in (messages.draw(random.Random(seed), shape) for seed in range(1000))
@@ -210,7 +210,7 @@ def test_what_is_asked_is_the_workloads() -> None:
 
 def test_all_are_drawn() -> None:
     """Each fault on messages has its share."""
-    shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",))
+    shape = ClusterShape(with_zookeeper(3), ("x-0",))
     drawn = Counter(messages.draw(random.Random(seed), shape).fault for seed in range(1000))
     assert set(drawn) == set(messages.PACKAGE.names)
     assert min(drawn.values()) >= 20

@@ -10,15 +10,16 @@ from msgspec import inspect
 
 from checkers import fault_intervals
 from harness.app.catalogue import NEMESES
+from model.layout import with_zookeeper
 from nemesis import options
 from nemesis.draws import ClusterShape
 from nemesis.package import Environment, Fault, Package
 from tests.nemesis.conftest import APIS, POINTS, FakeCluster
 
-BROKERS = ("broker-1", "broker-2", "broker-3")
-HERE = Environment(BROKERS, FakeCluster)
+LAYOUT = with_zookeeper(3)
+HERE = Environment(LAYOUT, FakeCluster)
 SHAPE = ClusterShape(
-    BROKERS,
+    LAYOUT,
     ("x-0", "x-1"),
     coordinators=("group-coordinator:g", "transaction-coordinator:t"),
     asked=tuple(api for api in APIS if api in ("Produce", "Fetch", "Metadata")),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import packets
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -121,7 +122,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
     """One broker loses some of its packets, never most of them, for about a session or more."""
-    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    shape = ClusterShape(with_zookeeper(brokers), ("x-0",), session_s)
     fault = packets.draw(random.Random(seed), shape)
     assert fault.fault == "drop-packets"
     assert 0.05 <= fault.options["share"] <= 0.4

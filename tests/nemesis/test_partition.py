@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from model.layout import with_zookeeper
 from nemesis import partition
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -170,12 +171,12 @@ async def test_a_mend_that_fails_goes_on_where_it_stopped(
 def test_draw_knows_every_kind() -> None:
     """All kinds are drawn, each with links; a single broker loses ZooKeeper or clients."""
     rng = random.Random(5)
-    drawn = [partition.draw(rng, ClusterShape(THREE, ("x-0",))) for _ in range(300)]
+    drawn = [partition.draw(rng, ClusterShape(with_zookeeper(3), ("x-0",))) for _ in range(300)]
     assert {fault.fault for fault in drawn} == set(partition.FAULTS)
     for fault in drawn:
         nodes = fault.targets if isinstance(fault.targets, list) else [B]
         assert partition.cuts(fault.fault, nodes, typed(fault.fault, fault.options), THREE)
-    lone = [partition.draw(rng, ClusterShape((A,))) for _ in range(50)]
+    lone = [partition.draw(rng, ClusterShape(with_zookeeper(1))) for _ in range(50)]
     assert {fault.fault for fault in lone} == {"partition-zookeeper", "partition-clients"}
-    keyless = [partition.draw(rng, ClusterShape(THREE)) for _ in range(100)]
+    keyless = [partition.draw(rng, ClusterShape(with_zookeeper(3))) for _ in range(100)]
     assert "partition-leader" not in {fault.fault for fault in keyless}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from model.roles import ZOOKEEPER
 from nemesis import power, schedule
 from nemesis.draws import ClusterShape
@@ -100,11 +101,11 @@ async def test_its_former_session_must_be_over(
 @given(seed=st.integers(0), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, session_s: float) -> None:
     """One machine is drawn, to be alone, and ``spare`` is true unless brokers sync each record."""
-    shape = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_s)
+    shape = ClusterShape(with_zookeeper(3), ("x-0",), session_s)
     fault = power.draw(random.Random(seed), shape)
     assert fault.alone
     assert fault.options["spare"] is True
-    synced = ClusterShape(shape.brokers, shape.keys, session_s, synced=True)
+    synced = ClusterShape(shape.layout, shape.keys, session_s, synced=True)
     assert power.draw(random.Random(seed), synced).options["spare"] is False
     assert 0 <= fault.options.get("after", 0) <= power.OPERATIONS_MAX
     assert 0.19 <= fault.duration_s / session_s <= 2.01
@@ -121,7 +122,7 @@ def test_a_schedule_has_room_for_it_or_not(min_isr: int, synced: bool, faults: b
     """
     drawn = schedule.draw(
         [power.PACKAGE],
-        brokers=("broker-1",),
+        layout=with_zookeeper(1),
         seed=1,
         time_limit_s=60.0,
         min_isr=min_isr,

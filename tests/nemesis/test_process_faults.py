@@ -4,12 +4,13 @@ import random
 
 import pytest
 
+from model.layout import with_zookeeper
 from nemesis import kill, pause, restart, zookeeper
 from nemesis.draws import ClusterShape
 from nemesis.package import Package
 from tests.nemesis.conftest import FakeCluster, apply
 
-SHAPE = ClusterShape(("broker-1", "broker-2", "broker-3"), ("x-0",), session_timeout_s=2.0)
+SHAPE = ClusterShape(with_zookeeper(3), ("x-0",), session_timeout_s=2.0)
 
 
 async def test_kill_and_start(cluster: FakeCluster, rng: random.Random) -> None:
@@ -112,6 +113,6 @@ def test_pauses_are_longer_and_shorter_than_the_session() -> None:
 
 def test_one_broker_is_enough() -> None:
     """A single broker can be killed and restarted; no fault is drawn that needs more."""
-    rng, lone = random.Random(3), ClusterShape(("broker-1",))
+    rng, lone = random.Random(3), ClusterShape(with_zookeeper(1))
     for draw in (kill.draw, restart.draw):
         assert not any(draw(rng, lone).alone for _ in range(100))

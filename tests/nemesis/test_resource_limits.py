@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import resource_limits, verification
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -199,7 +200,7 @@ async def test_a_heal_that_failed_can_be_repeated(cluster: FakeCluster, rng: ran
 @given(seed=st.integers(0), brokers=st.integers(1, 5), session_s=st.floats(0.5, 30.0))
 def test_draws(seed: int, brokers: int, session_s: float) -> None:
     """One broker is drawn, with a few percent of a CPU or with a few MiB in whole pages."""
-    shape = ClusterShape(tuple(f"broker-{n + 1}" for n in range(brokers)), ("x-0",), session_s)
+    shape = ClusterShape(with_zookeeper(brokers), ("x-0",), session_s)
     fault = resource_limits.draw(random.Random(seed), shape)
     assert 0.49 <= fault.duration_s / session_s <= 2.51
     assert fault.alone

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from model.plan import ScheduledFault
 from nemesis import (
     admin,
@@ -30,7 +31,7 @@ CLASSIC = tuple(
 )
 OF_CONTAINERS = tuple(module.PACKAGE for module in (disconnect, disk, resource_limits, packets))
 PACKAGES = (*CLASSIC, *OF_CONTAINERS)
-BROKERS = ("broker-1", "broker-2", "broker-3")
+LAYOUT = with_zookeeper(3)
 LANES = {fault: package.lane for package in PACKAGES for fault in package.names}
 KINDS = {fault: package.name for package in PACKAGES for fault in package.names}
 
@@ -39,7 +40,7 @@ def drawn(
     seed: int, time_limit_s: float = 60.0, packages: tuple[Package, ...] = PACKAGES
 ) -> tuple[ScheduledFault, ...]:
     return schedule.draw(
-        packages, brokers=BROKERS, seed=seed, time_limit_s=time_limit_s, keys=("x-0", "x-1")
+        packages, layout=LAYOUT, seed=seed, time_limit_s=time_limit_s, keys=("x-0", "x-1")
     )
 
 
@@ -73,7 +74,7 @@ def test_a_target_is_repeated() -> None:
         plain = drawn(seed)
         bitter = schedule.draw(
             PACKAGES,
-            brokers=BROKERS,
+            layout=LAYOUT,
             seed=seed,
             time_limit_s=60.0,
             keys=("x-0", "x-1"),
@@ -87,7 +88,8 @@ def test_a_target_is_repeated() -> None:
         ones = {
             str(g.targets)
             for g in bitter
-            if isinstance(g.targets, str) or tuple(g.targets) in {(each,) for each in BROKERS}
+            if isinstance(g.targets, str)
+            or tuple(g.targets) in {(each,) for each in LAYOUT.brokers}
         }
         assert len(ones) <= 1
         assert all("zookeeper" not in f.targets for f, _ in changed)
@@ -108,7 +110,7 @@ def test_what_takes_long_gets_its_time() -> None:
         for seed in range(40):
             faults = schedule.draw(
                 packages,
-                brokers=BROKERS,
+                layout=LAYOUT,
                 seed=seed,
                 time_limit_s=40.0,
                 draw_settings=schedule.DrawSettings(exclusive_p=p),
@@ -227,9 +229,9 @@ def test_some_faults_have_a_moment() -> None:
     """With ``trigger_ops`` some faults have the option ``when``, and nothing else changes."""
     whens = set()
     for seed in range(5):
-        plain = schedule.draw(PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0)
+        plain = schedule.draw(PACKAGES, layout=LAYOUT, seed=seed, time_limit_s=60.0)
         timed = schedule.draw(
-            PACKAGES, brokers=BROKERS, seed=seed, time_limit_s=60.0, trigger_ops=("commit", "leave")
+            PACKAGES, layout=LAYOUT, seed=seed, time_limit_s=60.0, trigger_ops=("commit", "leave")
         )
         assert "when" not in str(plain)
         whens |= {fault.options.pop("when", None) for fault in timed}

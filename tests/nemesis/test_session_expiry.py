@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from model.layout import with_zookeeper
 from nemesis import session_expiry
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -79,5 +80,5 @@ async def test_who_stays_away_is_not_healed(cluster: FakeCluster, rng: random.Ra
 
 def test_draws() -> None:
     """One broker is drawn, to be alone."""
-    fault = session_expiry.draw(random.Random(1), ClusterShape(("broker-1",)))
+    fault = session_expiry.draw(random.Random(1), ClusterShape(with_zookeeper(1)))
     assert (fault.fault, fault.duration_s, fault.alone) == ("expire-session", 0.0, True)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.layout import with_zookeeper
 from nemesis import slow_disk
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster, apply
@@ -59,6 +60,6 @@ async def test_a_disk_that_stays_slow_is_not_healed(
 @given(seed=st.integers(0))
 def test_draws(seed: int) -> None:
     """One broker is drawn, with a delay from the range."""
-    fault = slow_disk.draw(random.Random(seed), ClusterShape(("broker-1",)))
+    fault = slow_disk.draw(random.Random(seed), ClusterShape(with_zookeeper(1)))
     low, high = slow_disk.SECONDS
     assert low <= fault.options["seconds"] <= high

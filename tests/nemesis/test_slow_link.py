@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from model.layout import with_zookeeper
 from nemesis import slow_link
 from nemesis.draws import ClusterShape
 from nemesis.package import Effect
@@ -99,7 +100,7 @@ async def test_a_mend_is_not_carried_out_twice(cluster: FakeCluster, rng: random
 def test_draws() -> None:
     """Latencies are drawn from their range; a single broker is slow to ZooKeeper."""
     rng = random.Random(2)
-    drawn = [slow_link.draw(rng, ClusterShape(("broker-1", "broker-2"))) for _ in range(50)]
+    drawn = [slow_link.draw(rng, ClusterShape(with_zookeeper(2))) for _ in range(50)]
     assert all(0.02 <= fault.options["latency_s"] <= 0.2 for fault in drawn)
-    lone = [slow_link.draw(rng, ClusterShape(("broker-1",))) for _ in range(20)]
+    lone = [slow_link.draw(rng, ClusterShape(with_zookeeper(1))) for _ in range(20)]
     assert {str(fault.options["from"]) for fault in lone} == {"['zookeeper']"}

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from model.layout import with_zookeeper
 from nemesis import targets
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster
@@ -49,17 +50,17 @@ async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random
 def test_draw_names_every_kind_of_target() -> None:
     """Nodes, controller and leaders are drawn, leaders only if partitions are known."""
     rng = random.Random(1)
-    shape = ClusterShape(("broker-1", "broker-2"), ("x-0",))
+    shape = ClusterShape(with_zookeeper(2), ("x-0",))
     drawn = [targets.draw_one(rng, shape) for _ in range(100)]
     assert {str(target) for target in drawn} == {
         *("controller", "leader:x-0", "['broker-1']", "['broker-2']")
     }
     coordinated = ClusterShape(
-        ("broker-1",), coordinators=("group-coordinator:g", "group-coordinator:h")
+        with_zookeeper(1), coordinators=("group-coordinator:g", "group-coordinator:h")
     )
     drawn = [targets.draw_one(rng, coordinated) for _ in range(100)]
     assert {str(target) for target in drawn} == {
         *("controller", "['broker-1']", "group-coordinator:g", "group-coordinator:h")
     }
-    keyless = ClusterShape(("broker-1",))
+    keyless = ClusterShape(with_zookeeper(1))
     assert "leader" not in str([targets.draw_one(rng, keyless) for _ in range(50)])

@@ -63,7 +63,7 @@ class ApacheKafka(System):
         self.broker = {**configuration.SCALED, **modes}
         self._classpath: Sequence[Path] = ()
 
-    # --- what there is
+    # --- nodes, listeners and links
 
     def coordination(self, plan: Plan) -> str:
         """Return what coordinates the brokers, one of :data:`COORDINATION`."""

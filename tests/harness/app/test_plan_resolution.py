@@ -205,9 +205,7 @@ def test_clients_of_a_world_may_live_in_the_past_but_not_before_1970() -> None:
 
 def test_containers_can_suffer_more() -> None:
     """Containers offer all faults of processes, and those that need a network, disk or limits."""
-    offered = [
-        plan_resolution.offered(catalogue.TARGETS[name]) for name in ("processes", "containers")
-    ]
+    offered = [plan_resolution.offered(Plan(target=name)) for name in ("processes", "containers")]
     assert set(offered[1]) - set(offered[0]) == {"disconnect", "disk", "packets", "squeeze"}
     assert set(offered[0]) <= set(offered[1])
 
@@ -217,9 +215,7 @@ def test_simulation_has_machines_of_its_own() -> None:
 
     It also offers faults that need a machine of their own: power, disk and clock, for example.
     """
-    offered = [
-        plan_resolution.offered(catalogue.TARGETS[name]) for name in ("simulated", "containers")
-    ]
+    offered = [plan_resolution.offered(Plan(target=name)) for name in ("simulated", "containers")]
     assert set(offered[1]) - set(offered[0]) == {"squeeze"}
     mine = {"power", "slow-disk", "clock", "session", "messages", "point", "bit-flip"}
     assert set(offered[0]) - set(offered[1]) == mine

@@ -163,7 +163,7 @@ def test_what_a_run_draws_is_accepted(target: Any, monkeypatch: pytest.MonkeyPat
     """Every schedule that a run on any target draws can be recorded and replayed."""
     there = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
     monkeypatch.setitem(catalogue.TARGETS, target, there)
-    packages = [catalogue.NEMESES[name] for name in plan_resolution.offered(there)]
+    packages = [catalogue.NEMESES[name] for name in plan_resolution.offered(Plan(target=target))]
     alone = [each.name for each in packages if each.draw is not None]
     drawn = set()
     for seed, workload, nemesis in zip(

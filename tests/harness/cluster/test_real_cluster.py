@@ -10,6 +10,7 @@ import pytest
 from harness.cluster.observe import readiness
 from harness.cluster.polling import until
 from harness.cluster.processes.process_cluster import Processes
+from harness.systems.kafka.system import Kafka
 from model import roles
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
@@ -30,7 +31,11 @@ A, B, C = (roles.broker(number) for number in (1, 2, 3))
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Processes]:
     processes = Processes(
-        Plan(brokers=3), tmp_path / "run", random.Random(1), state=tmp_path / "state"
+        Plan(brokers=3),
+        tmp_path / "run",
+        random.Random(1),
+        system=Kafka(),
+        state=tmp_path / "state",
     )
     await processes.start()
     yield processes

@@ -15,6 +15,7 @@ from harness.cluster.containers import container_cleanup, labels
 from harness.cluster.containers.container_cluster import Containers
 from harness.cluster.observe import probe, readiness
 from harness.cluster.polling import until
+from harness.systems.kafka.system import Kafka
 from model import roles
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
@@ -55,7 +56,9 @@ def client() -> Iterator[Any]:
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Containers]:
     """A cluster for all tests that leave it intact, because its start takes seconds."""
     folder = tmp_path_factory.mktemp("containers") / "test-containers"
-    containers = Containers(Plan(brokers=3, nemesis=("disk",)), folder, random.Random(1))
+    containers = Containers(
+        Plan(brokers=3, nemesis=("disk",)), folder, random.Random(1), system=Kafka()
+    )
     await containers.start()
     yield containers
     await containers.stop()
@@ -67,7 +70,9 @@ async def started(tmp_path: Path) -> AsyncIterator[Callable[[str, int], Awaitabl
     clusters: list[Containers] = []
 
     async def start(run: str, brokers: int) -> Containers:
-        cluster = Containers(Plan(brokers=brokers), tmp_path / run, random.Random(2))
+        cluster = Containers(
+            Plan(brokers=brokers), tmp_path / run, random.Random(2), system=Kafka()
+        )
         clusters.append(cluster)
         await cluster.start()
         return cluster

@@ -12,6 +12,7 @@ from harness.cluster.containers import container_cluster, container_spec, engine
 from harness.cluster.containers.container_cluster import Containers, published
 from harness.cluster.containers.image import Images
 from harness.cluster.node import ClusterError
+from harness.systems.kafka.system import Kafka
 from model.plan import Plan
 
 NEVER = "0001-01-01T00:00:00Z"
@@ -102,7 +103,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
 
 
 def cluster(folder: Path) -> Containers:
-    return Containers(Plan(brokers=1), folder / "a-run", random.Random(1))
+    return Containers(Plan(brokers=1), folder / "a-run", random.Random(1), system=Kafka())
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.polling import until
 from harness.cluster.ports import HOST, Ports
 from harness.cluster.process import Process
-from harness.cluster.processes.process_cluster import Commands
 from harness.cluster.registry import Registry
+from harness.cluster.system import Place
+from harness.systems.kafka.system import Kafka
 from model.capabilities.control_plane import Partition
+from model.plan import Plan
+from model.roles import ZOOKEEPER
 
 pytestmark = pytest.mark.cluster
 
@@ -42,9 +45,11 @@ class Server:
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     with Ports() as ports:
         port = ports.reserve()
-        argv = Commands().zookeeper(port, tmp_path / "data")
+        listens = {ZOOKEEPER: Address(HOST, port)}
+        place = Place(ZOOKEEPER, tmp_path, tmp_path / "data", listens, {}, {})
+        argv = Kafka().program(place, Plan()).argv
         node = Process(
-            "zookeeper", argv, tmp_path, Registry("zk", tmp_path / "state"), lambda _: None
+            ZOOKEEPER, argv, tmp_path, Registry("zk", tmp_path / "state"), lambda _: None
         )
         server = Server(node, port)
         await server.up()

@@ -4,7 +4,7 @@ import asyncio
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import javaproperties
@@ -16,7 +16,9 @@ from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.observe.metadata_view import MetadataView, Registration, ViewUnavailable
 from harness.cluster.polling import until
 from harness.cluster.process import Process
-from harness.cluster.processes.process_cluster import Commands, Processes
+from harness.cluster.processes.process_cluster import Processes
+from harness.cluster.system import Place, Program, System
+from harness.systems.kafka.system import Kafka
 from model import roles
 from model.capabilities.control_plane import Partition
 from model.plan import Plan
@@ -28,17 +30,14 @@ FAKE = str(Path(__file__).with_name("fake_node.py"))
 A, B = roles.broker(1), roles.broker(2)
 
 
-class FakeCommands(Commands):
-    """Commands that start stand-ins on the ports of the real programs."""
+class FakeKafka(Kafka):
+    """This project's system with stand-ins on the ports of the real programs."""
 
-    def zookeeper(self, port: int, data: Path) -> Sequence[str]:
-        return [sys.executable, FAKE, "zookeeper", str(port)]
-
-    def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
-        with properties.open() as file:
-            listeners = javaproperties.load(file)["listeners"].split(",")
-        ports = [listener.rpartition(":")[2] for listener in listeners]
-        return [sys.executable, FAKE, "kafka", *ports]
+    def program(self, place: Place, plan: Plan) -> Program:
+        super().program(place, plan)
+        ports = [str(address.port) for address in place.listens.values()]
+        protocol = "zookeeper" if place.node == ZOOKEEPER else "kafka"
+        return Program([sys.executable, FAKE, protocol, *ports])
 
 
 class FakeView:
@@ -92,13 +91,13 @@ def cluster_of(
     fake_view: FakeView,
     *,
     options: Mapping[str, object] | None = None,
-    commands: Commands | None = None,
+    system: System | None = None,
 ) -> Processes:
     return Processes(
         Plan(brokers=2, broker={"num.partitions": "7"}, options=dict(options or {})),
         folder / "run",
         random.Random(1),
-        commands=commands or FakeCommands(),
+        system=system or FakeKafka(),
         make_view=lambda _: fake_view,
         ready=at_once,
         state=folder / "state",
@@ -307,26 +306,15 @@ async def test_stop_leaves_nothing(tmp_path: Path, fake_view: FakeView) -> None:
 async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, fake_view: FakeView) -> None:
     """The error names the node that ended and its last line, and no process is left behind."""
 
-    class Dying(FakeCommands):
-        def broker(self, properties: Path, mutants: Sequence[str]) -> Sequence[str]:
-            return [sys.executable, "-c", "import sys; sys.exit('bad setting')"]
+    class Dying(FakeKafka):
+        def program(self, place: Place, plan: Plan) -> Program:
+            if place.node == ZOOKEEPER:
+                return super().program(place, plan)
+            return Program([sys.executable, "-c", "import sys; sys.exit('bad setting')"])
 
-    cluster = cluster_of(tmp_path, fake_view, commands=Dying())
+    cluster = cluster_of(tmp_path, fake_view, system=Dying())
     with pytest.raises(ClusterError, match=r"broker-. exited while it started: bad setting"):
         await cluster.start()
     assert list((tmp_path / "state").iterdir()) == []
     with pytest.raises(NodeError):
         await cluster.pause(A)
-
-
-def test_commands_name_this_project_s_own_programs(tmp_path: Path) -> None:
-    """By default the nodes are this project's broker and ZooKeeper, with the named mutants."""
-    zookeeper = Commands().zookeeper(7, tmp_path)
-    assert [*zookeeper[1:3], *zookeeper[3:5]] == [
-        *("-m", "broker_impl.zookeeper", "--listen", "127.0.0.1:7")
-    ]
-    broker = Commands().broker(tmp_path / "p", ["one", "two"])
-    assert broker[1:] == [
-        *("-m", "broker_impl", str(tmp_path / "p"), "--reuse-port"),
-        *("--mutant", "one", "--mutant", "two"),
-    ]
