@@ -13,7 +13,7 @@ KRAFT: Version = (3, 3)
 """KRaft is for production (KIP-833)."""
 NO_ZOOKEEPER: Version = (4, 0)
 """ZooKeeper mode is removed (KIP-833)."""
-_VERSION = re.compile(r"\d+(\.\d+){1,3}")
+_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){1,3}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
