@@ -80,15 +80,17 @@ class Subnet:
         return f"127.{self._number}.{opener}.{acceptor}"
 
     def port(self) -> int:
-        """Return a port at which no program of this machine listens on all addresses."""
-        while True:
-            port, self._next_port = self._next_port, self._next_port + 1
+        """Return a port at which no program of this machine listens on all addresses.
+
+        Raises ``OSError`` if there is none.
+        """
+        for port in range(self._next_port, self._LOCK):
             with contextlib.suppress(OSError), socket.socket() as tried:
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 tried.bind((self.node(1), port))
+                self._next_port = port + 1
                 return port
-            if port >= self._LOCK:
-                raise OSError("this machine has no free port")
+        raise OSError("this machine has no free port")
 
     def close(self) -> None:
         """Give the subnet back."""
