@@ -98,7 +98,11 @@ class Processes(ProxiedCluster):
         before = self._process(name, program.first, **program.environment)
         before.expects_end()
         await before.start()
-        if status := await before.ended():
+        try:
+            status = await before.ended()
+        finally:
+            await before.kill()  # the start may be cancelled meanwhile
+        if status:
             last = await before.last_line()
             raise NodeError(f"{name} could not be set up (status {status}): {last}")
 

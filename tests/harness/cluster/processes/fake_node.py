@@ -1,6 +1,6 @@
 """A stand-in for a broker or ZooKeeper: it listens, answers probes and exits cleanly on SIGTERM.
 
-Usage: fake_node.py PROTOCOL PORT… With ``FAKE_DIES`` in the environment it exits at once.
+Usage: fake_node.py PROTOCOL HOST:PORT… With ``FAKE_DIES`` in the environment it exits at once.
 """
 
 import asyncio
@@ -26,15 +26,16 @@ async def answer_zookeeper(reader: asyncio.StreamReader, writer: asyncio.StreamW
     await reader.read()
 
 
-def listening(port: int) -> socket.socket:
+def listening(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    server.bind(("127.0.0.1", port))
+    server.bind((host, int(port)))
     return server
 
 
-async def serve(protocol: str, ports: list[int]) -> None:
+async def serve(protocol: str, addresses: list[str]) -> None:
     answer = answer_kafka if protocol == "kafka" else answer_zookeeper
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,8 +48,8 @@ async def serve(protocol: str, ports: list[int]) -> None:
 
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    for port in ports:
-        await asyncio.start_server(connected, sock=listening(port))
+    for address in addresses:
+        await asyncio.start_server(connected, sock=listening(address))
     sys.stdout.write("listening\n")
     sys.stdout.flush()
     await stopped.wait()
@@ -58,4 +59,4 @@ async def serve(protocol: str, ports: list[int]) -> None:
 
 if "FAKE_DIES" in os.environ:
     sys.exit("no luck today")
-asyncio.run(serve(sys.argv[1], [int(port) for port in sys.argv[2:]]))
+asyncio.run(serve(sys.argv[1], sys.argv[2:]))

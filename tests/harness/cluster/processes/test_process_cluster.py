@@ -1,26 +1,32 @@
 """The cluster of processes, with stand-ins for broker and ZooKeeper behind a real Toxiproxy."""
 
 import asyncio
+import itertools
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import javaproperties
 import psutil
 import pytest
 
+from harness.cluster import links
 from harness.cluster.address import Address
+from harness.cluster.links import LinkSpec
+from harness.cluster.mesh.toxiproxy import MeshError
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.observe.metadata_view import MetadataView, Registration, ViewUnavailable
 from harness.cluster.polling import until
 from harness.cluster.process import Process
 from harness.cluster.processes.process_cluster import Processes
+from harness.cluster.settings import PEER_LISTENER
 from harness.cluster.system import Place, Program, System
 from harness.systems.kafka.system import Kafka
 from model import roles
 from model.capabilities.control_plane import Partition
+from model.layout import Layout, with_kraft
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
@@ -35,9 +41,37 @@ class FakeKafka(Kafka):
 
     def program(self, place: Place, plan: Plan) -> Program:
         super().program(place, plan)
-        ports = [str(address.port) for address in place.listens.values()]
         protocol = "zookeeper" if place.node == ZOOKEEPER else "kafka"
-        return Program([sys.executable, FAKE, protocol, *ports])
+        return Program([sys.executable, FAKE, protocol, *map(str, place.listens.values())])
+
+
+class FakeQuorum(FakeKafka):
+    """Stand-ins for two brokers that are controllers, too, and do not use ``SO_REUSEPORT``."""
+
+    reuses_ports = False
+    start_timeout_s = 30.0
+
+    def __init__(self, first: str = "print('formatted')") -> None:
+        self.first = first
+        self.places: dict[NodeId, Place] = {}
+
+    def layout(self, plan: Plan) -> Layout:
+        return with_kraft(plan.brokers, plan.brokers, combined=True)
+
+    def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
+        return (*links.listeners(()), "CONTROLLER")
+
+    def links(self, plan: Plan) -> Iterator[LinkSpec]:
+        for one, other in itertools.permutations((1, 2)):
+            broker, peer = roles.broker(one), roles.broker(other)
+            yield from links.of_clients(broker, ())
+            yield LinkSpec(broker, peer, PEER_LISTENER, by_name=True)
+            yield LinkSpec(broker, roles.controller(other), "CONTROLLER", by_name=True)
+
+    def program(self, place: Place, plan: Plan) -> Program:
+        self.places[place.node] = place
+        argv = [sys.executable, FAKE, "kafka", *map(str, place.listens.values())]
+        return Program(argv, first=[sys.executable, "-c", self.first])
 
 
 class FakeView:
@@ -318,3 +352,98 @@ async def test_node_that_cannot_start_fails_the_start(tmp_path: Path, fake_view:
     assert list((tmp_path / "state").iterdir()) == []
     with pytest.raises(NodeError):
         await cluster.pause(A)
+
+
+@pytest.fixture
+async def quorum(tmp_path: Path, fake_view: FakeView) -> AsyncIterator[Processes]:
+    processes = cluster_of(tmp_path, fake_view, system=FakeQuorum())
+    await processes.start()
+    yield processes
+    await processes.stop()
+
+
+async def test_a_cut_between_two_brokers_cuts_their_controllers_too(quorum: Processes) -> None:
+    """Faults between two nodes affect the links to their controllers, and no client's link."""
+    mesh = quorum.mesh
+    between = [(A, B), (B, A), (A, "controller-2"), (B, "controller-1")]
+    assert {(each.opener, each.acceptor) for each in mesh.links} == {
+        *between,
+        *((CLIENTS, broker) for broker in (A, B)),
+    }
+    assert await quorum.is_cut(A, B) is False
+    await quorum.cut(A, B)
+    assert all(mesh.faults(*pair).cut for pair in between)
+    assert await quorum.is_cut(A, B) is True
+    assert await quorum.is_cut(CLIENTS, A) is False
+    await mesh.heal(A, "controller-2")
+    assert await quorum.is_cut(A, B) is False, "one of the links still passes bytes"
+    await quorum.heal(A, B)
+    assert not any(mesh.faults(*pair).cut for pair in between)
+
+
+async def test_refusal_and_slowness_affect_controllers_too(quorum: Processes) -> None:
+    """Two brokers refuse each other at all listeners; the slowest of their links counts."""
+    await quorum.refuse(A, B)
+    assert await quorum.is_refused(A, B)
+    await quorum.mesh.accept(A, "controller-2")
+    assert not await quorum.is_refused(A, B), "one of the links still accepts"
+    assert quorum.link_faults(A, B).refused
+    await quorum.accept(A, B)
+    assert not quorum.link_faults(A, B).refused
+    await quorum.slow(A, B, 0.1)
+    assert quorum.mesh.faults(A, "controller-2").slowness_s == pytest.approx(0.1)
+    await quorum.quicken(A, B, 0.1)
+    assert quorum.link_faults(A, B).slowness_s == 0
+
+
+async def test_nodes_without_a_link_cannot_be_cut(quorum: Processes) -> None:
+    """A cut between nodes that no link connects is an error that names them."""
+    with pytest.raises(MeshError, match="there is no link between broker-1 and zookeeper"):
+        await quorum.cut(A, ZOOKEEPER)
+
+
+async def test_names_have_an_address_for_each_opener(tmp_path: Path, fake_view: FakeView) -> None:
+    """Every node listens at one port of its own address, and reaches others by names of its own.
+
+    A name leads to a proxy at the port of the acceptor's listener; a node's own names lead to
+    itself.
+    """
+    system = FakeQuorum()
+    cluster = cluster_of(tmp_path, fake_view, system=system)
+    await cluster.start()
+    try:
+        one, other = system.places[A], system.places[B]
+        for listener, address in one.listens.items():
+            assert address.port == other.listens[listener].port
+            assert address.host != other.listens[listener].host
+        assert one.names[A] == one.names["controller-1"] == one.listens["CLIENT"].host
+        for end, listener in ((B, PEER_LISTENER), ("controller-2", "CONTROLLER")):
+            [link] = [
+                each for each in cluster.mesh.links if (each.opener, each.acceptor) == (A, end)
+            ]
+            assert link.listens == Address(one.names[end], other.listens[listener].port)
+            assert link.upstream == other.listens[listener]
+        assert one.names[B] != other.names[A]
+        assert "formatted" in (tmp_path / "run" / "nodes" / A / "log.txt").read_text()
+        assert cluster.unexpected_exits == []
+    finally:
+        await cluster.stop()
+
+
+async def test_a_first_command_that_fails_fails_the_start(
+    tmp_path: Path, fake_view: FakeView
+) -> None:
+    """The error names the node, the status and the last line of the command."""
+    system = FakeQuorum(first="import sys; sys.exit('bad storage')")
+    with pytest.raises(NodeError, match=r"broker-1 could not be set up \(status 1\): bad storage"):
+        await cluster_of(tmp_path, fake_view, system=system).start()
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+async def test_a_first_command_that_hangs_is_killed(tmp_path: Path, fake_view: FakeView) -> None:
+    """A first command that has not ended at the time limit of the start is killed."""
+    system = FakeQuorum(first="import signal; signal.pause()")
+    system.start_timeout_s = 0.5
+    with pytest.raises(ClusterError, match="not ready after"):
+        await cluster_of(tmp_path, fake_view, system=system).start()
+    assert list((tmp_path / "state").iterdir()) == []
