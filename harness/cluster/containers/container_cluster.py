@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.cluster import links, settings
+from harness.cluster import links
 from harness.cluster.address import Address
 from harness.cluster.containers import (
+    commands,
     container_cleanup,
     container_export,
     container_spec,
@@ -47,9 +48,8 @@ from harness.cluster.observe.probe import protocol_of
 from harness.cluster.polling import until
 from harness.cluster.ports import HOST
 from harness.cluster.registry import Registry
-from harness.cluster.settings import Addresses
 from harness.cluster.system import MakeView, Place, Ready, System
-from model import options, roles
+from model import options
 from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.plan import Plan
@@ -319,24 +319,8 @@ class Containers(ProxiedCluster):
         await until(answers)
 
     async def _make_node(self, place: Place) -> Node:
-        if place.node == ZOOKEEPER:
-            command = ["python3", "-m", "broker_impl.zookeeper", "--data", DATA]
-            command += ["--listen", str(place.listens[ZOOKEEPER]), "--tick-ms"]
-            return await self._make(ZOOKEEPER, [*command, str(settings.TICK_MS)])
-        return await self._make(place.node, self._broker_command(place))
-
-    def _broker_command(self, place: Place) -> list[str]:
-        addresses = Addresses.of_links(place.listens, place.advertised, place.links)
-        plan = self._plan
-        broker_settings = settings.of_broker(
-            roles.number(place.node), plan.brokers, addresses, place.data, plan.broker
-        )
         place.folder.mkdir(parents=True, exist_ok=True)
-        settings.write(place.folder / "server.properties", broker_settings)
-        command = ["python3", "-m", "broker_impl"]
-        command += [word for item in broker_settings.items() for word in ("--set", "=".join(item))]
-        command += [word for mutant in plan.mutants for word in ("--mutant", mutant)]
-        return command
+        return await self._make(place.node, commands.of_node(place, self._plan))
 
     async def _make(self, name: NodeId, command: Sequence[str]) -> Node:
         """Create the container of a broker or ZooKeeper without starting it."""
