@@ -158,7 +158,6 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         known("options", name, {**workload.options, **target.options, **system.options})
     resolved = msgspec.structs.replace(
         plan,
-        nemesis=_nemeses(plan),
         rate_hz=plan.rate_hz or workload.rate_hz * target.pace,
         broker={**system.broker, **target.broker, **workload.broker, **plan.broker},
         producer={**workload.producer, **plan.producer},
@@ -173,6 +172,9 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         raise Refused(f"options: {error}") from None
     if refusal is not None:
         raise Refused(refusal + client_settings.hint(resolved, refusal))
+    # After the options were checked: which faults a cluster suits depends on its nodes, and so on
+    # the system's options.
+    resolved = msgspec.structs.replace(resolved, nemesis=_nemeses(resolved))
     try:
         Contract.of(resolved)
     except BadSetting as error:

@@ -210,6 +210,49 @@ def test_containers_can_suffer_more() -> None:
     assert set(offered[0]) <= set(offered[1])
 
 
+def system_refusal(**fields: Any) -> str:
+    """Return why a plan is refused."""
+    with pytest.raises(Refused) as raised:
+        plan_resolution.resolve(Plan(**fields))
+    return str(raised.value)
+
+
+def test_a_system_has_a_known_name() -> None:
+    """The line about an unknown system says which names there are."""
+    assert system_refusal(system="redpanda").startswith("--system redpanda: must be kafka ")
+
+
+@pytest.mark.parametrize("target", ["containers", "simulated"])
+def test_only_processes_run_other_systems(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers and the simulation run this project's broker only."""
+    there = dataclasses.replace(catalogue.TARGETS[target], refusal=lambda: None)
+    monkeypatch.setitem(catalogue.TARGETS, target, there)
+    line = f"--target {target}: it runs this project's broker only, not apache-kafka:3.9.1;"
+    assert system_refusal(system="apache-kafka:3.9.1", target=target).startswith(line)
+
+
+def test_no_bug_can_be_planted_in_a_release() -> None:
+    """Mutants are of this project's broker."""
+    line = "--mutant: no bug can be planted in apache-kafka:3.9.1"
+    assert system_refusal(system="apache-kafka:3.9.1", mutants=("any",)) == line
+
+
+@pytest.mark.parametrize("count", ["x", [1], 0, -1])
+def test_wrong_options_of_a_system_are_refused_in_words(count: Any) -> None:
+    """The system checks its options before they decide on nodes and faults."""
+    line = system_refusal(system="apache-kafka:3.9.1", options={"zookeeper_servers": count})
+    assert line == f"options: zookeeper_servers={count}: must be a whole number of at least 1"
+
+
+def test_faults_of_zookeeper_need_a_zookeeper() -> None:
+    """A cluster with KRaft is offered no fault of ZooKeeper; one with ZooKeeper is."""
+    release = Plan(system="apache-kafka:3.9.1")
+    assert "zookeeper" in plan_resolution.offered(release)
+    kraft = msgspec.structs.replace(release, options={"coordination": "kraft"})
+    assert "zookeeper" not in plan_resolution.offered(kraft)
+    assert "kill" in plan_resolution.offered(kraft)
+
+
 def test_simulation_has_machines_of_its_own() -> None:
     """The simulation offers all faults of containers except an engine's limits.
 
