@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from model.layout import with_zookeeper
+from model.layout import with_kraft, with_zookeeper
 from nemesis import kill, pause, restart, zookeeper
 from nemesis.draws import ClusterShape
 from nemesis.package import Package
@@ -109,6 +109,26 @@ def test_pauses_are_longer_and_shorter_than_the_session() -> None:
     shorter = [fault.duration_s for fault in drawn if fault.options["session"] == "shorter"]
     assert min(longer) >= 3.0
     assert max(shorter) <= 1.4
+
+
+def test_zookeeper_is_drawn_alone() -> None:
+    """The only server is always the target, and a cluster without ZooKeeper does not suit."""
+    drawn = [zookeeper.draw(random.Random(seed), SHAPE) for seed in range(50)]
+    assert {tuple(fault.targets) for fault in drawn} == {("zookeeper",)}
+    assert {fault.fault for fault in drawn} == set(zookeeper.FAULTS)
+    assert all(fault.alone for fault in drawn)
+    assert zookeeper.PACKAGE.suits(SHAPE.layout)
+    assert not zookeeper.PACKAGE.suits(with_kraft(3, 3, combined=True))
+
+
+def test_one_a_majority_or_all_servers_of_an_ensemble_are_drawn() -> None:
+    """Of five servers one, three or all are away, and each server has its share."""
+    shape = ClusterShape(with_zookeeper(3, 5))
+    drawn = [zookeeper.draw(random.Random(seed), shape).targets for seed in range(100)]
+    assert {len(targets) for targets in drawn} == {1, 3, 5}
+    assert {server for targets in drawn for server in targets} == set(shape.layout.zookeepers)
+    rule = zookeeper.PACKAGE.faults[0].targets
+    assert all(rule.refusal(targets, shape.layout) is None for targets in drawn)
 
 
 def test_one_broker_is_enough() -> None:

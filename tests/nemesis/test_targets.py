@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from model.layout import with_zookeeper
+from model.layout import with_kraft, with_zookeeper
 from nemesis import targets
 from nemesis.draws import ClusterShape
 from tests.nemesis.conftest import FakeCluster
@@ -64,3 +64,26 @@ def test_draw_names_every_kind_of_target() -> None:
     }
     keyless = ClusterShape(with_zookeeper(1))
     assert "leader" not in str([targets.draw_one(rng, keyless) for _ in range(50)])
+
+
+def test_keepers_of_the_metadata_are_targets_by_layout() -> None:
+    """ZooKeeper's servers or the controllers may be targets where a rule allows keepers."""
+    ensemble = with_zookeeper(2, 3)
+    assert targets.ONLY_KEEPERS.refusal(["zookeeper-1", "zookeeper-3"], ensemble) is None
+    assert targets.NODES.refusal(["broker-1", "zookeeper-2"], ensemble) is None
+    assert targets.BROKERS.refusal(["zookeeper-2"], ensemble) == (
+        "no node zookeeper-2 (broker-1, broker-2)"
+    )
+    assert targets.ONLY_KEEPERS.refusal(["broker-1"], ensemble) == (
+        "no node broker-1 (zookeeper-1, zookeeper-2, zookeeper-3)"
+    )
+    separate = with_kraft(1, 3, combined=False)
+    assert targets.NODES.refusal(["controller-3"], separate) is None
+    combined = with_kraft(3, 2, combined=True)
+    assert targets.ONLY_KEEPERS.refusal(["broker-2"], combined) is None
+    assert targets.ONLY_KEEPERS.refusal(["broker-3"], combined) == (
+        "no node broker-3 (broker-1, broker-2)"
+    )
+    assert targets.NODES.refusal(["controller-1"], combined) == (
+        "no node controller-1 (broker-1, broker-2, broker-3)"
+    )
