@@ -5,18 +5,15 @@ each by its own clock. On one machine, and in a simulation, all clocks agree unt
 one.
 """
 
-import contextlib
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 
+from harness.app.log_lines import epoch_ns, lines, plain, stamp
 from harness.app.report import links
 from harness.app.report.columns import Ints
 from harness.app.run_start import RunStart
@@ -34,15 +31,7 @@ AGAIN_NS = 1_000_000_000
 CHARACTERS = 300
 FOLLOWING = 4
 """The number of lines without a time, such as a traceback's, quoted with the line before."""
-BYTES_MAX = 256 << 20
-"""How much of one log is read; the rest of a larger one is ignored."""
 
-_STAMPS = (
-    re.compile(rb"\[?(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"),
-    re.compile(rb'\{.{0,600}?"time":"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z'),
-)
-"""How a line begins with its time: Python's, Kafka's (in brackets), ISO's, Toxiproxy's JSON."""
-_STAMP_TEXT = re.compile(r"\[?\d{4}-\d\d-\d\d[ T][\d:.,]{8,18}Z?\]? ?")
 _PARTITION = re.compile(r"(?<![\w.-])(?!broker-\d+(?![\w.-]))[\w.]+(?:-[\w.]+)*-\d+(?=: |,| |$)")
 """A word that brokers write for a partition: a topic and a number."""
 _DIGITS = re.compile(r"\d+")
@@ -139,7 +128,7 @@ class Logs:
         if self._start is None or not witnesses_ns:
             return Excerpt([], 0)
         if self._stamped is None:
-            start_ns = _epoch_ns(self._start.started)
+            start_ns = epoch_ns(self._start.started)
             self._stamped = [_Stamped(log, start_ns) for log in self._found]
         times = np.array(sorted(witnesses_ns), dtype=np.int64)
         candidates: list[tuple[tuple[int, int, int], Said]] = []
@@ -188,7 +177,7 @@ class _Stamped:
     def __init__(self, log: NodeLog, start_ns: int) -> None:
         self._log = log
         times, places, numbers = array("q"), array("q"), array("q")
-        for number, (at, line) in enumerate(_lines(log.path), start=1):
+        for number, (at, line) in enumerate(lines(log.path), start=1):
             stamp_ns = stamp(line)
             if stamp_ns is not None:
                 times.append(stamp_ns - start_ns)
@@ -215,7 +204,7 @@ class _Stamped:
                         break
                     parts.append(following)
                 text = b"".join(parts).decode(errors="replace").rstrip()
-                text = _plain(text)
+                text = plain(text)
                 is_about = names is not None and names.search(text) is not None
                 yield Said(
                     node=self._log.node,
@@ -229,48 +218,9 @@ class _Stamped:
                 )
 
 
-def _plain(text: str) -> str:
-    """Return a line without its time, which has its own column; for JSON, its message."""
-    if text.startswith("{"):
-        with contextlib.suppress(msgspec.DecodeError):
-            said = msgspec.json.decode(text.encode(), type=dict[str, Any])
-            parts = [said.get(name) for name in ("level", "name", "message", "error")]
-            return ": ".join(part for part in parts if isinstance(part, str)) or text
-    return text[found.end() :] if (found := _STAMP_TEXT.match(text)) else text
-
-
 def _names(key: str) -> re.Pattern[str]:
     """Return a pattern for the partition's name on the brokers.
 
     There, every incarnation of a topic has the same name.
     """
     return re.compile(rf"(?<![\w.-]){re.escape(_INCARNATION.sub('', key))}(?![\w.-])")
-
-
-def _lines(path: Path) -> Iterable[tuple[int, bytes]]:
-    """Yield the offset of each line, and the line's beginning."""
-    at = 0
-    with path.open("rb") as file:
-        for line in file:
-            yield at, line[:1024]
-            at += len(line)
-            if at > BYTES_MAX:
-                break
-
-
-def stamp(line: bytes) -> int | None:
-    """Return the time of a line in nanoseconds since 1970; ``None`` if it has none."""
-    found = next((match for form in _STAMPS if (match := form.match(line))), None)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = map(int, found.groups()[:6])
-    try:
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        return None
-    return _epoch_ns(moment) + int((found[7] or b"0").ljust(9, b"0"))
-
-
-def _epoch_ns(moment: datetime) -> int:
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000

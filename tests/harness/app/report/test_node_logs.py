@@ -3,10 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from harness.app.report import node_logs
 from harness.app.run_start import RunStart
 
@@ -20,32 +16,6 @@ def logs(folder: Path, **texts: str) -> node_logs.Logs:
         path.parent.mkdir(parents=True)
         path.write_text(text)
     return node_logs.Logs(node_logs.find(folder), START)
-
-
-@pytest.mark.parametrize(
-    ("line", "seconds"),
-    [
-        (b"2026-11-20 16:00:01,250 INFO broker: up", 1.25),
-        (b"[2026-11-20 16:00:01,250] INFO [Broker id=1] up (kafka.server)", 1.25),
-        (b"2026-11-20T16:00:01.250Z up", 1.25),
-        (b'{"level":"info","time":"2026-11-20T16:00:02Z","message":"up"}', 2.0),
-        (b"2026-13-40 16:00:01,250 no date", None),
-        (b"Traceback (most recent call last):", None),
-        (b"", None),
-        (b"\xff\xfe2026-11-20 16:00:01,250", None),
-    ],
-)
-def test_stamp(line: bytes, seconds: float | None) -> None:
-    """Times are parsed in the formats of Python, Kafka and Toxiproxy; other lines have none."""
-    start_ns = int(START.started.timestamp()) * S
-    found = node_logs.stamp(line)
-    assert found == (None if seconds is None else start_ns + int(seconds * S))
-
-
-@given(st.binary(max_size=80))
-def test_any_line_can_be_looked_at(line: bytes) -> None:
-    """A line of arbitrary bytes raises no error."""
-    assert node_logs.stamp(line) is None or node_logs.stamp(line) is not None
 
 
 def test_lines_of_the_partition_come_first(tmp_path: Path) -> None:
