@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from checkers import anomalies, findings, material, uniqueness
+from checkers import anomalies, findings, material, node_signs, uniqueness
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.checker_runs import CheckerRun
 from checkers.kernels.consumption import NOTHING, Consumption, merged
@@ -17,6 +17,7 @@ from checkers.kernels.rows import FAIL, INFO, OK
 from checkers.kernels.steps import COMMIT
 from checkers.tables import Tables
 from model.finding import Finding
+from model.node_sign import NodeSign
 from model.plan import Plan
 from model.text import brief
 from model.violation import Record
@@ -140,6 +141,7 @@ def conclude(
     watched: Record | None = None,
     must_be_watched: bool = False,
     of_history: Sequence[CheckerRun] = (),
+    signs: Sequence[NodeSign] = (),
 ) -> Verdict:
     """Combine reports and findings into the verdict of a history.
 
@@ -150,6 +152,7 @@ def conclude(
     read.
     ``plan`` is what the verdict says about the plan; ``watched`` is what white-box checks recorded,
     where there were any. ``must_be_watched`` says that the run's target always records that.
+    ``signs`` are what the nodes left behind that shows that one was broken.
     """
     illegal, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
     evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
@@ -168,6 +171,7 @@ def conclude(
         *_too_little(tables, evidence, late, allowed),
         *_not_done(tables, run),
         *_unforeseen(tables),
+        *node_signs.reasons(signs, tables.faults),
     ]
     return Verdict(
         valid=False if illegal else "unknown" if reasons else True,

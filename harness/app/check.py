@@ -36,7 +36,7 @@ from harness.app import (
 )
 from harness.app.judgements import Judged, Kept
 from harness.app.refused import Refused
-from model import cluster_facts, violation
+from model import cluster_facts, node_sign, violation
 from model.finding import Finding
 from model.history import BadHistory
 from model.plan import Plan
@@ -203,6 +203,7 @@ def _concluded(
         watched=watched,
         must_be_watched=_must_be_watched(plan),
         of_history=whole.checker_runs,
+        signs=() if folder is None else node_sign.read(folder / node_sign.FILE),
     )
     return Judged(verdict, results)
 

@@ -19,6 +19,7 @@ from harness.app import (
     catalogue,
     command_line,
     files,
+    node_signs,
     plan_resolution,
     report,
     run_start,
@@ -142,6 +143,7 @@ async def _test(
 ) -> Cluster:
     """Run the test from the first node's start to the last one's end; return the cluster."""
     workload = catalogue.WORKLOADS[plan.workload]
+    is_simulated = catalogue.TARGETS[plan.target].is_virtual
     packages = [catalogue.NEMESES[name] for name in plan.nemesis]
     await catalogue.TARGETS[plan.target].prepare(screen.say)
     await catalogue.system_of(plan).prepare(screen.say)
@@ -150,7 +152,6 @@ async def _test(
         await cluster.start()
         on_ready()
         course.begin(asyncio.get_running_loop().time)
-        is_simulated = catalogue.TARGETS[plan.target].is_virtual
         run_start.write(folder, course.wall_ns(), simulated=is_simulated)
         recorder = Recorder(
             folder / "history.jsonl", lambda: int(course.now_s() * 1e9), [course.tally]
@@ -171,6 +172,8 @@ async def _test(
             screen.say("the cluster did not recover after all faults were healed")
     finally:
         await cluster.stop()
+        if not is_simulated:  # a simulation reports how each of its nodes ends
+            node_signs.record(folder)
     return cluster
 
 

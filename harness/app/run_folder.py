@@ -10,7 +10,7 @@ from pathlib import Path
 
 FILES = (
     *("plan.json", "run.json", "cluster.json"),
-    *("schedule.jsonl", "invariants.jsonl", "crash.txt"),
+    *("schedule.jsonl", "invariants.jsonl", "node-signs.jsonl", "crash.txt"),
     *("history.jsonl", "history.parquet", "history.edn"),
     *("verdict.json", "findings.parquet", "report.html"),
 )

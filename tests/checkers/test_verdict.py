@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,12 +11,20 @@ from checkers.kernels import history_kernels, key
 from checkers.kernels.found import Found
 from checkers.kernels.log import Log
 from checkers.verdict import Verdict, conclude, crashed, exit_status, merge
+from model.node_sign import NodeSign
 from model.op import Op
 from model.plan import Plan, ScheduledFault
 from model.violation import Record, Violation, Watched
 
 
-def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settings: str) -> Verdict:
+def verdict(
+    histories: Any,
+    text: str | list[Op],
+    *,
+    run: bool = False,
+    signs: Sequence[NodeSign] = (),
+    **settings: str,
+) -> Verdict:
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
@@ -28,6 +37,7 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False, **settin
         run=Plan() if run else None,
         plan={"seed": 7},
         of_history=told.checker_runs,
+        signs=signs,
     )
 
 
@@ -395,3 +405,14 @@ def test_what_white_box_checks_saw_is_never_legal(
             "so it was (seen at 6.000 s)",
         )
         assert finding.faults == (4,), "the fault that was active then"
+
+
+def test_a_sign_of_a_broken_node_makes_a_run_unknown(histories: Any) -> None:
+    """A broker that ran out of memory and continued makes the verdict unknown; with a loss it is
+    still invalid."""
+    sign = NodeSign(node="broker-2", kind="out-of-memory", time_ns=7, last_ns=7, line="Java heap")
+    for text, valid in ((GOOD, "unknown"), ("s:x=a@0 s:x=b@1 a2:x p2:x=a@0 c2:x@2", False)):
+        told = verdict(histories, text, signs=[sign])
+        assert told.valid == valid
+        assert "broker-2 was out of memory at 0.000 s: Java heap" in told.unknown_because
+    assert verdict(histories, GOOD, signs=[]).valid is True

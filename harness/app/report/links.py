@@ -5,7 +5,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 FILES = ("plan.json", "run.json", "cluster.json", "schedule.jsonl", "history.jsonl",
-         "findings.parquet", "invariants.jsonl", "verdict.json", "crash.txt")  # fmt: skip
+         "findings.parquet", "invariants.jsonl", "node-signs.jsonl", "verdict.json",
+         "crash.txt")  # fmt: skip
 
 
 def files(folder: Path, page: Path) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from harness.app import catalogue, cli, plan_resolution, run_start
 from harness.app.check import examine
 from harness.app.progress import Screen
 from harness.app.run import Interrupted, new_folder, run
-from model import history
+from model import history, node_sign
 from model.plan import Plan, ScheduledFault
 from nemesis.draws import Drawn
 from nemesis.package import Applied, Effect, Fault, Package
@@ -134,7 +134,8 @@ def test_a_correct_log_is_valid(tmp_path: Path) -> None:
     assert verdict.evidence["keys_caught_up"] == verdict.evidence["keys"] > 0
     names = {path.name for path in folder.iterdir()}
     assert {"plan.json", "schedule.jsonl", "history.jsonl", "verdict.json", "report.html"} <= names
-    assert "run.json" in names
+    assert {"run.json", node_sign.FILE} <= names
+    assert (folder / node_sign.FILE).read_bytes() == b""
     assert folder.name.endswith("-idempotent-seed5")
     stored = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
     assert stored == plan()
@@ -155,6 +156,28 @@ def test_the_start_of_a_run_is_recorded(tmp_path: Path) -> None:
     last = start.at(events[-1].time_ns)
     assert last is not None
     assert before <= start.started <= last <= datetime.fromtimestamp(time.time_ns() / 1e9, UTC)
+
+
+@pytest.mark.slow
+def test_a_broken_node_makes_the_run_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a node leaves behind until its end is recorded and judged, now and later."""
+
+    async def stop(self: MemoryCluster) -> None:
+        (folder,) = (tmp_path / "results").iterdir()
+        (folder / "nodes" / "broker-2").mkdir(parents=True)
+        text = "java.lang.OutOfMemoryError: Metaspace\n"
+        (folder / "nodes" / "broker-2" / "log.txt").write_text(text)
+        self.stopped = True
+
+    monkeypatch.setattr(MemoryCluster, "stop", stop)
+    (verdict, _), folder = run(plan(), tmp_path / "results", inline=True, screen=quiet())
+    assert verdict.valid == "unknown"
+    (reason,) = verdict.unknown_because
+    assert reason.startswith("broker-2 was out of memory at an unknown time: java.lang.OutOfMem")
+    (folder / "nodes" / "broker-2" / "log.txt").unlink()
+    assert examine(folder, inline=True).verdict.unknown_because == (reason,)
 
 
 @pytest.mark.slow
