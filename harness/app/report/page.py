@@ -17,6 +17,7 @@ from harness.app.report import (
     links,
     marks,
     node_logs,
+    node_warnings,
     plots,
     raw,
     sheet,
@@ -49,6 +50,8 @@ def render(folder: Path, judged: Path | None = None) -> Path:
     start = run_start.read(folder)
     nodes = node_logs.find(folder, judged)
     logs = node_logs.Logs(nodes, start)
+    end_ns = int(events.time_ns.max()) if len(events) else 0
+    warnings = node_warnings.of(nodes, start, end_ns)
     quoted = raw.quote(events, shown)
     brokers = plan.get("brokers", 0)
     colours = faults.colours(struck)
@@ -64,6 +67,7 @@ def render(folder: Path, judged: Path | None = None) -> Path:
         marks.of(table, events, plots.edges_s(events)),
         witnesses_s(first),
         unseen_of(verdict),
+        warnings,
     )
     unknown = ["this folder has not been judged"] if not verdict else []
     html = (
@@ -87,6 +91,7 @@ def render(folder: Path, judged: Path | None = None) -> Path:
             start=start,
             clock=clock(start),
             nodes=nodes,
+            warnings=warnings,
             node_links={log.node: log.link for log in nodes},
             files=dict(links.files(folder, judged)),
             units={name: material.unit for name, material in MATERIAL.items()},
@@ -94,7 +99,7 @@ def render(folder: Path, judged: Path | None = None) -> Path:
             faults=struck,
             colours=colours,
             errors=[found for found in events.errors.most_common(20) if found[0][1] != CRASH],
-            seconds=float(events.time_ns.max()) / 1e9 if len(events) else 0.0,
+            seconds=end_ns / 1e9,
             replay=command_line.command("replay", folder),
             shrink=command_line.command("shrink", folder),
             check=command_line.command("check", folder),

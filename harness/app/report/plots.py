@@ -7,13 +7,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from bokeh.embed import components
-from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import (
+    ColumnDataSource,
+    HoverTool,
+    NumeralTickFormatter,
+    OpenURL,
+    Range1d,
+    TapTool,
+)
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
+from harness.app.log_lines import Level
 from harness.app.report.columns import FAIL, INFO, OK, Columns, Ints
 from harness.app.report.faults import Fault, nodes
 from harness.app.report.marks import FOUND, LOST, Mark
+from harness.app.report.node_warnings import NodeWarnings
 
 BIN_S = 0.5
 BINS_MAX = 240
@@ -29,11 +38,24 @@ RATES = {
 }
 LATENCIES = {"p50": ACKED, "p99": READ, "max": "#8a8fd6", "failed": FAILED, "unknown": UNKNOWN}
 UNSEEN = {"unread": UNKNOWN}
+LEVELS = {Level.WARN: FAILED, Level.ERROR: UNKNOWN, Level.FATAL: "#8b1e6b"}
+LEVEL_HEIGHTS = {Level.WARN: -0.16, Level.ERROR: 0.06, Level.FATAL: 0.26}
+"""Where the marks of a level are in the lane of their node, from -0.5 to 0.5."""
 LOST_INK, FOUND_INK = "#e11d48", "#f97316"
 MARKS_INK = {LOST: LOST_INK, FOUND: FOUND_INK}
 WITNESS = "witnesses of the first finding (dashed)"
 FINDINGS = "findings"
 """The lane of the marks, below the lanes of the nodes."""
+LOGGED = "WARN, ERROR and FATAL lines in the nodes' logs"
+LOGGED_NOTE = (
+    "A larger mark stands for more lines. Times are those of the nodes' own clocks. "
+    "A click on a mark opens the log."
+)
+LOGGED_TIP = (
+    '<div style="max-width: 420px; white-space: normal; overflow-wrap: anywhere; color: #1f2328">'
+    "<b>@node</b>, @s{0.00} s: @level, lines: @count{0,0}<br>@text</div>"
+)
+"""Bokeh escapes the values that it puts into the places that begin with @."""
 MARKS = 2000
 """The number of failed and unknown operations that the latency plot shows individually."""
 
@@ -89,12 +111,13 @@ def draw(
     marks: Sequence[Mark] = (),
     witnesses_s: Sequence[float] = (),
     unseen: Mapping[int, int] | None = None,
+    warnings: Sequence[NodeWarnings] = (),
 ) -> tuple[str, list[Drawn]]:
     """Return the script that draws the plots, and the plots.
 
     The workload ends after ``main_s``. ``marks`` are findings, and ``witnesses_s`` the times of the
     events that witness the first of them. ``unseen`` maps each second to the change in the number
-    of acknowledged records that no client had read.
+    of acknowledged records that no client had read. ``warnings`` are the nodes' log lines to mark.
     """
     edges = edges_s(columns)
     shared = Range1d(start=0.0, end=float(edges[-1]), bounds=(0.0, float(edges[-1])))
@@ -114,9 +137,13 @@ def draw(
     for plot in over_time:
         _bands(plot, bands(faults, colours, end_s))
     lane = [FINDINGS] if marks else []
-    plots = (*over_time, _lanes(faults, [*lanes, *lane], colours, end_s, shared))
+    plots = [*over_time, _lanes(faults, [*lanes, *lane], colours, end_s, shared)]
     over_time[0].add_tools(_marked(over_time[0], marks, top * 0.05))
     plots[-1].add_tools(_marked(plots[-1], marks, FINDINGS))
+    logged = [node for node in warnings if node.marks]
+    if logged:
+        plots.append(_logged(logged, shared))
+        _bands(plots[-1], bands(faults, colours, end_s))
     for plot in plots:
         plot.vspan(x=list(witnesses_s), line_color=INK, line_dash="dashed")
     marked = {mark.meaning: MARKS_INK[mark.meaning] for mark in marks}
@@ -124,6 +151,10 @@ def draw(
     titles[0] = (titles[0][0], RATES | marked)
     titles.append(("Faults per node", colours | marked))
     notes.append("")
+    if logged:
+        used = sorted({mark.level for node in logged for mark in node.marks})
+        titles.append((LOGGED, {level.name: LEVELS[level] for level in used}))
+        notes.append(LOGGED_NOTE)
     made, divs = components(plots)
     return str(made), [
         Drawn(title, str(div), legend, note)
@@ -305,6 +336,33 @@ def _lanes(
     )  # fmt: skip
     tips = [("@fault #@id", "@node"), ("s", "@from{0.00} to @to{0.00}"), ("effect", "@how")]
     plot.add_tools(HoverTool(renderers=[bars], tooltips=tips))
+    plot.ygrid.grid_line_alpha = 0.0
+    plot.xaxis.axis_label = "seconds since the run began"
+    return plot
+
+
+def _logged(warnings: Sequence[NodeWarnings], shared: Range1d) -> Any:
+    """Draw the nodes' warnings and errors, in a lane for each node; larger marks are more lines."""
+    names = [node.node for node in warnings]
+    plot = frame(56 + 30 * len(names), shared, y_range=list(reversed(names)))
+    marks = [mark for node in warnings for mark in node.marks]
+    data = {
+        "s": [mark.seconds for mark in marks],
+        "y": [(mark.node, LEVEL_HEIGHTS[mark.level]) for mark in marks],
+        "size": [5.0 + 1.7 * float(np.log10(mark.count)) for mark in marks],
+        "colour": [LEVELS[mark.level] for mark in marks],
+        "level": [mark.level.name for mark in marks],
+        "node": [mark.node for mark in marks],
+        "count": [mark.count for mark in marks],
+        "text": [mark.text for mark in marks],
+        "link": [mark.link for mark in marks],
+    }
+    drawn = plot.scatter(
+        "s", "y", source=ColumnDataSource(data), size="size", color="colour", alpha=0.75,
+        nonselection_alpha=0.75,
+    )  # fmt: skip
+    plot.add_tools(HoverTool(renderers=[drawn], tooltips=LOGGED_TIP))
+    plot.add_tools(TapTool(renderers=[drawn], callback=OpenURL(url="@link")))
     plot.ygrid.grid_line_alpha = 0.0
     plot.xaxis.axis_label = "seconds since the run began"
     return plot

@@ -149,6 +149,42 @@ def test_a_folder_without_a_start_has_run_time_alone(run_folder: Callable[..., P
     assert links(parsed, folder) == []
 
 
+def test_warnings_of_the_nodes_are_on_the_time_axis(run_folder: Callable[..., Path]) -> None:
+    """The page marks warnings in a plot and counts each kind in a table, if there are any."""
+    folder = written_logs(run_folder("invalid"))
+    quiet = Parsed(render(folder))
+    assert "at WARN and above" not in quiet.text
+    assert "lines in the nodes' logs" not in quiet.text
+    with (folder / "nodes" / "broker-2" / "log.txt").open("a") as log:
+        for second in range(24, 30):
+            log.write(
+                f"[2026-11-20 16:00:{second},500] WARN Session 0x{second}, reconnecting (z)\n"
+            )
+        log.write("java.lang.OutOfMemoryError: a line without a time\n")
+        log.write("[2026-11-20 16:00:31,000] ERROR Processor got uncaught exception (k)\n")
+    html = render(folder).read_text()
+    loud = Parsed(folder / "report.html")
+    assert "WARN, ERROR and FATAL lines in the nodes' logs" in loud.text
+    table = loud.text[loud.text.index("What the nodes logged at WARN and above") :]
+    assert "broker-2 ERROR 1 31.00 s 16:00:31.000 31.00 s 16:00:31.000 ERROR Processor" in table
+    assert "broker-2 WARN 6 24.50 s 16:00:24.500 29.50 s 16:00:29.500 WARN Session 0x24" in table
+    assert "FATAL" not in table
+    script = html[html.rindex("<script") :]
+    assert script.count("reconnecting") == 6
+    assert script.count("Processor got uncaught exception") == 1
+    assert links(loud, folder) == []
+
+
+def test_a_flood_of_warnings_keeps_the_page_small(run_folder: Callable[..., Path]) -> None:
+    """A node with thousands of warnings adds a bounded number of bytes to the page."""
+    folder = written_logs(run_folder("invalid"))
+    before = render(folder).stat().st_size
+    with (folder / "nodes" / "broker-2" / "log.txt").open("a") as log:
+        for n in range(5000):
+            log.write(f"[2026-11-20 16:00:{n % 50:02},500] WARN {'x' * 500} {n} (kafka.A)\n")
+    assert render(folder).stat().st_size < before + 200_000
+
+
 def test_a_witness_says_which_fault_was_last(run_folder: Callable[..., Path]) -> None:
     """Each witness names the fault active then, or how long ago the last one was healed."""
     folder = run_folder("invalid")
