@@ -13,8 +13,9 @@ from model.capabilities.control_plane import Partition
 from model.capabilities.machines import Flip
 from model.capabilities.network import Interception
 from model.capabilities.processes import ResourceUsage
+from model.layout import with_zookeeper
 from model.link_faults import LinkFaults
-from model.roles import ZOOKEEPER, Coordinated, NodeId
+from model.roles import Coordinated, NodeId
 from nemesis import admin, clock, disk, messages, power, session_expiry, verification
 from nemesis.package import Applied, Package
 
@@ -27,8 +28,9 @@ class FakeCluster:
     """A cluster that carries out every request at once, and records it."""
 
     def __init__(self, brokers: int = 3) -> None:
-        self.brokers: tuple[NodeId, ...] = tuple(roles.broker(n + 1) for n in range(brokers))
-        self.nodes: tuple[NodeId, ...] = (*self.brokers, ZOOKEEPER)
+        self.layout = with_zookeeper(brokers)
+        self.brokers: tuple[NodeId, ...] = self.layout.brokers
+        self.nodes: tuple[NodeId, ...] = self.layout.nodes
         self.down: set[NodeId] = set()
         self.paused: set[NodeId] = set()
         self.cuts: Counter[tuple[NodeId, NodeId]] = Counter()
@@ -87,6 +89,9 @@ class FakeCluster:
         """Partitions that move do not come to rest."""
         self.refusal = "NONE"
         """The controller's response to operators; unless it is ``NONE``, nothing is done."""
+
+    def has_link(self, one: NodeId, other: NodeId) -> bool:
+        return one != other
 
     def bootstrap(self, client: str | None = None) -> str:
         return ""

@@ -57,7 +57,7 @@ def test_cuts(
     fault: str, nodes: list[str], options: dict[str, Any], lost: set[tuple[str, str]]
 ) -> None:
     """Each kind of partition cuts exactly these directed links, each once."""
-    cuts = partition.cuts(fault, nodes, typed(fault, options), THREE)
+    cuts = partition.cuts(fault, nodes, typed(fault, options), with_zookeeper(3))
     assert set(cuts) == lost
     assert len(cuts) == len(lost)
 
@@ -65,7 +65,7 @@ def test_cuts(
 def test_unknown_kind() -> None:
     """An unknown kind of partition is an error."""
     with pytest.raises(ValueError, match="no such partition: partition-up"):
-        partition.cuts("partition-up", [A], partition.LinkOptions(), THREE)
+        partition.cuts("partition-up", [A], partition.LinkOptions(), with_zookeeper(3))
 
 
 @pytest.mark.parametrize("brokers", [THREE, FIVE, (*FIVE, "broker-6", "broker-7")])
@@ -175,7 +175,9 @@ def test_draw_knows_every_kind() -> None:
     assert {fault.fault for fault in drawn} == set(partition.FAULTS)
     for fault in drawn:
         nodes = fault.targets if isinstance(fault.targets, list) else [B]
-        assert partition.cuts(fault.fault, nodes, typed(fault.fault, fault.options), THREE)
+        assert partition.cuts(
+            fault.fault, nodes, typed(fault.fault, fault.options), with_zookeeper(3)
+        )
     lone = [partition.draw(rng, ClusterShape(with_zookeeper(1))) for _ in range(50)]
     assert {fault.fault for fault in lone} == {"partition-zookeeper", "partition-clients"}
     keyless = [partition.draw(rng, ClusterShape(with_zookeeper(3))) for _ in range(100)]

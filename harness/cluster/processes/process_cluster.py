@@ -59,7 +59,7 @@ class Processes(ProxiedCluster):
         nodes.mkdir(parents=True, exist_ok=True)
         self._registry = Registry(self._folder.name, self._state, nodes / "pids.json")
         self._reserve_ports()
-        self._server = self._process("toxiproxy", toxiproxy.command(), **toxiproxy.ENVIRONMENT)
+        self._server = self._process("toxiproxy", toxiproxy.command(), toxiproxy.ENVIRONMENT)
         self.mesh.connect(await toxiproxy.serve(self._server))
 
     def _reserve_ports(self) -> None:
@@ -86,16 +86,11 @@ class Processes(ProxiedCluster):
         program = self._system.program(place, self._plan)
         if program.first:
             await self._run_first(place.node, program)
-        return self._process(
-            place.node,
-            program.argv,
-            stopped_status=program.stopped_status,
-            **program.environment,
-        )
+        return self._process(place.node, program.argv, program.environment, program.stopped_status)
 
     async def _run_first(self, name: NodeId, program: Program) -> None:
         """Run the command that must end before the first start of a node."""
-        before = self._process(name, program.first, **program.environment)
+        before = self._process(name, program.first, program.environment)
         before.expects_end()
         await before.start()
         try:
@@ -107,7 +102,11 @@ class Processes(ProxiedCluster):
             raise NodeError(f"{name} could not be set up (status {status}): {last}")
 
     def _process(
-        self, name: NodeId, argv: Sequence[str], stopped_status: int = 0, **environment: str
+        self,
+        name: NodeId,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        stopped_status: int = 0,
     ) -> Process:
         assert self._registry is not None, "the registry has been created"
         return Process(

@@ -22,6 +22,7 @@ from harness.app.check import examine
 from harness.app.progress import Screen
 from harness.app.run import Interrupted, new_folder, run
 from model import history, node_sign
+from model.layout import Layout
 from model.plan import Plan, ScheduledFault
 from nemesis.draws import Drawn
 from nemesis.package import Applied, Effect, Fault, Package
@@ -31,6 +32,7 @@ class MemoryCluster:
     """A cluster without processes; the log is in the fixture ``kafka``."""
 
     nodes = brokers = ("broker-1", "broker-2", "broker-3")
+    layout = Layout(brokers)
     started: ClassVar[list["MemoryCluster"]] = []
     cannot_start = False
 

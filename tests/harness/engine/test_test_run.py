@@ -14,6 +14,7 @@ from harness.engine.recorder import Recorder
 from harness.engine.test_run import Ending, run_test
 from model import history
 from model.capabilities.cluster import Cluster
+from model.layout import Layout
 from model.op import Op
 from model.plan import Plan, ScheduledFault
 from workloads.idempotent import WORKLOAD
@@ -33,6 +34,7 @@ class FakeCluster:
     """A cluster that records each request to recover and has no faults."""
 
     nodes = brokers = ("broker-1",)
+    layout = Layout(brokers)
 
     def __init__(self, recovers: bool = True) -> None:
         self.recovers = recovers
