@@ -32,6 +32,7 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
+from workloads import needs
 from workloads.client import transaction
 from workloads.client.common import Settings
 from workloads.common import settings, transactional
@@ -358,6 +359,7 @@ WORKLOAD = Workload(
         "max.partition.fetch.bytes": "4096",
     },
     refuse=refuse,
+    needs=needs.of_compaction,
     main=main,
     final=read_to_ends,
     client=client,

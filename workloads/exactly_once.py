@@ -46,6 +46,7 @@ from model.generator import (
 from model.op import MicroOp, Op
 from model.plan import Plan
 from model.roles import Client
+from workloads import needs
 from workloads.client import aio_transform, confluent_transform, transaction
 from workloads.client.common import Settings
 from workloads.common import transactional
@@ -374,6 +375,7 @@ WORKLOAD = Workload(
     producer=transactional.PRODUCER,
     consumer=transactional.CONSUMER,
     refuse=refuse,
+    needs=needs.of_transactions,
     main=main,
     final=final,
     client=client,

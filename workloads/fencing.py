@@ -31,6 +31,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
+from workloads import needs
 from workloads.client import transaction
 from workloads.common import settings, transactional
 from workloads.common.options import COMMON_LEAST
@@ -202,6 +203,7 @@ WORKLOAD = Workload(
     producer={**settings.PRODUCER, **TIMEOUTS},
     consumer=transactional.CONSUMER,
     refuse=refuse,
+    needs=needs.of_transactions,
     main=main,
     final=read_to_ends,
     client=transactional.client,

@@ -33,7 +33,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import offsets, send_poll
+from workloads import needs, offsets, send_poll
 from workloads.client import aio_group, confluent_group
 from workloads.common import group_members
 from workloads.common.options import COMMON_LEAST, send_timeout_s
@@ -413,6 +413,7 @@ WORKLOAD = dataclasses.replace(
         "final_time_limit_s": 60.0,
     },
     refuse=refuse,
+    needs=needs.of_members,
     main=main,
     final=final,
     client=group_members.client,

@@ -34,7 +34,7 @@ from model.generator import (
 from model.op import Op
 from model.plan import Plan
 from model.roles import Client
-from workloads import send_poll
+from workloads import needs, send_poll
 from workloads.client import raw_group, transaction
 from workloads.client.common import Settings
 from workloads.common import group_members, settings, transactional
@@ -327,6 +327,7 @@ WORKLOAD = Workload(
     producer={**settings.PRODUCER, "transaction.timeout.ms": "4000"},
     consumer=group_members.CONSUMER,
     refuse=refuse,
+    needs=needs.of_members,
     main=main,
     final=final,
     client=client,

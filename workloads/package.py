@@ -11,6 +11,7 @@ from typing import Any
 from model.generator import Generator
 from model.plan import Plan
 from model.roles import Client
+from workloads.needs import Need, of_producers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class Workload:
     """
     asked: Callable[[Plan], tuple[str, ...]] = lambda plan: ("Produce", "Fetch")
     """The APIs that its clients call again and again, whatever happens; faults may wait for one."""
+    needs: Callable[[Plan], tuple[Need, ...]] = of_producers
+    """The features of a release without which a plan of this workload cannot be run."""
     trigger_ops: tuple[str, ...] = ()
     """The operations that may trigger faults, which then are applied in the middle of one."""
     vary: Callable[[random.Random], Mapping[str, Mapping[str, Any]]] = lambda rng: {}

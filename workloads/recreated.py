@@ -29,7 +29,7 @@ from model.generator import (
 )
 from model.op import Op
 from model.plan import Plan
-from workloads import idempotent
+from workloads import idempotent, needs
 from workloads.common.options import COMMON_LEAST, refuse_cluster
 from workloads.common.partitions import partitions_of
 from workloads.common.reading import CatchUp, Readers
@@ -232,6 +232,7 @@ WORKLOAD = dataclasses.replace(
         "final_time_limit_s": 60.0,
     },
     refuse=refuse,
+    needs=needs.of_deletion,
     main=main,
     final=final,
     topics=first_partitions,

@@ -28,7 +28,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
-from workloads import idempotent
+from workloads import idempotent, needs
 from workloads.common import group_members
 from workloads.common.deletion import DELETES_HZ, DELETIONS, deleting
 from workloads.common.options import COMMON_LEAST, refuse_cluster
@@ -187,6 +187,7 @@ WORKLOAD = dataclasses.replace(
     broker=group_members.BROKER,
     consumer=group_members.CONSUMER,
     refuse=refuse,
+    needs=needs.of_members,
     main=main,
     final=final,
     client=group_members.client,

@@ -36,6 +36,7 @@ from model.generator import (
 )
 from model.op import MicroOp, Op
 from model.plan import Plan
+from workloads import needs
 from workloads.client import raw_txn, transaction
 from workloads.common.options import COMMON_LEAST
 from workloads.common.partitions import created
@@ -310,6 +311,7 @@ WORKLOAD = Workload(
     producer=PRODUCER,
     consumer=CONSUMER,
     refuse=refuse,
+    needs=needs.of_transactions,
     main=main,
     final=read_to_ends,
     client=client,

@@ -9,6 +9,7 @@ from harness.app import leftovers, options
 from harness.app.cli.check import check
 from harness.app.cli.clean import clean
 from harness.app.cli.cluster import cluster
+from harness.app.cli.doctor import doctor
 from harness.app.cli.gate import gate
 from harness.app.cli.mutants import mutants
 from harness.app.cli.replay import replay
@@ -32,5 +33,5 @@ def faultline() -> None:
         leftovers.remove_if_any(lambda line: click.echo(f"faultline: {line}", err=True))
 
 
-for _verb in (run, replay, check, gate, search, shrink, mutants, cluster, clean):
+for _verb in (run, replay, check, gate, search, shrink, mutants, cluster, doctor, clean):
     faultline.add_command(_verb)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.observe import readiness
+from harness.cluster.observe import cluster_config, readiness
+from harness.cluster.observe.kafka_metadata import KafkaView
 from harness.cluster.polling import until
 from harness.cluster.processes.process_cluster import Processes
 from harness.systems.kafka.system import Kafka
@@ -65,6 +66,36 @@ async def test_leader_that_dies_is_replaced_and_comes_back(cluster: Processes) -
     assert await cluster.recover(30)
     assert sorted(await cluster.isr(KEY)) == [A, B, C]
     assert cluster.unexpected_exits == []
+
+
+async def test_kafka_view_agrees_with_zookeeper(cluster: Processes) -> None:
+    """What the brokers say by Kafka's protocol is what ZooKeeper has, also after an election."""
+    view = KafkaView({name: cluster.direct(name) for name in cluster.brokers})
+    assert await view.live() == cluster.brokers
+    assert sorted(await view.partitions(), key=str) == sorted(
+        await cluster.view.partitions(), key=str
+    )
+    old = await view.controller()
+    assert old == await cluster.controller()
+    assert old is not None
+    await cluster.kill(old)
+
+    async def replaced() -> bool:
+        now = await view.controller()
+        return now not in (old, None) and now == await cluster.controller()
+
+    async with asyncio.timeout(20):
+        await until(replaced)
+    assert old not in await view.live()
+
+
+async def test_own_brokers_report_their_settings(cluster: Processes) -> None:
+    """Release and settings of this project's brokers can be read."""
+    facts = await cluster_config.read([cluster.direct(A)], [readiness.TOPIC])
+    assert facts.release == "3.2"
+    assert facts.broker["min.insync.replicas"] == "2"
+    assert facts.topics[readiness.TOPIC].replication_factor == 3
+    assert facts.unread == ()
 
 
 @pytest.mark.parametrize(
