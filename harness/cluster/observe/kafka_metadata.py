@@ -2,10 +2,10 @@
 
 The harness asks every broker, past all faults, and combines their answers by the rules of
 :mod:`harness.cluster.observe.metadata_answers`. It is the only source for a cluster without a
-ZooKeeper that the harness can read. With ZooKeeper, leaders report a change of an ISR to the
-brokers' metadata through the controller, after seconds (``isr_change_notification``; it may be a
-minute before Kafka 2.7), so that :class:`~harness.cluster.observe.zookeeper_metadata.View` is
-more current where it can be used.
+ZooKeeper that the harness can read. With ZooKeeper and before Kafka 2.7, the brokers' metadata
+has an ISR that its leader has changed only seconds later (``isr_change_notification``; 6 s were
+measured with 0.10.2.2, less than 0.1 s with 3.9.1), so that
+:class:`~harness.cluster.observe.zookeeper_metadata.View` is more current where it can be used.
 """
 
 import asyncio
