@@ -28,6 +28,8 @@ class ClusterShape:
     """The replication factor of each partition in ``keys``."""
     asked: tuple[str, ...] = ("Produce", "Fetch")
     """The APIs that clients call again and again."""
+    start_s: float = 0.0
+    """How long the programs of a node take to start, beyond what faults allow for by themselves."""
 
     @property
     def brokers(self) -> tuple[NodeId, ...]:

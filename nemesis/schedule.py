@@ -17,7 +17,7 @@ from model.layout import Layout
 from model.plan import ScheduledFault
 from model.roles import NodeId
 from nemesis.draws import ClusterShape, Drawn
-from nemesis.package import Lane, Package
+from nemesis.package import DOWN, Lane, Package
 
 QUIET_START_S = 5.0
 """No fault is applied before the cluster has settled: it would show nothing."""
@@ -74,6 +74,7 @@ def draw(
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
     synced: bool = False,
+    start_s: float = 0.0,
     draw_settings: DrawSettings = EVEN,
 ) -> tuple[ScheduledFault, ...]:
     """Draw a schedule: the same one for the same arguments, and empty if no package may be drawn.
@@ -93,6 +94,7 @@ def draw(
         session_timeout_s=session_timeout_s,
         min_isr=min_isr,
         synced=synced,
+        start_s=start_s,
     )
     packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:
@@ -197,15 +199,25 @@ def _alone(
     """
     found: list[tuple[str, Drawn]] = []
     for package in packages:
-        assert package.draw is not None, "packages without a draw function are left out"
         for _ in range(20):
-            fault = package.draw(rng, shape)
+            fault = _fault(rng, package, shape)
             if fault.alone and fault.takes_s < room_s:
                 found.append((package.name, fault))
                 break
     if not found:
         return None
     return rng.choices(found, [fault.takes_s for _, fault in found])[0]
+
+
+def _fault(rng: random.Random, package: Package, shape: ClusterShape) -> Drawn:
+    """Draw a fault of a package, and allow for the start of the nodes that it stops."""
+    assert package.draw is not None, "packages without a draw function are left out"
+    drawn = package.draw(rng, shape)
+    stops = any(fault.state == DOWN for fault in package.faults if fault.name == drawn.fault)
+    if not (stops and shape.start_s):
+        return drawn
+    times = len(drawn.targets) if drawn.fault == "restart-rolling" else 1
+    return dataclasses.replace(drawn, overhead_s=drawn.overhead_s + times * shape.start_s)
 
 
 def _lane(
@@ -223,8 +235,7 @@ def _lane(
     at_s = from_s + rng.uniform(0.0, 1.0)
     while at_s < until_s:
         [package] = rng.choices(packages, weights)
-        assert package.draw is not None, "packages without a draw function are left out"
-        fault = package.draw(rng, shape)
+        fault = _fault(rng, package, shape)
         over_s = at_s + fault.takes_s
         if (alone or not fault.alone) and over_s < until_s:
             yield at_s, package.name, fault

@@ -5,6 +5,7 @@ click accepts ``nan`` as a number above 0, and counts that no machine can handle
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -116,6 +117,8 @@ def plan_options(command: F) -> F:
                          help="where the cluster runs: processes (default), containers, simulated"),
             click.option("--system", metavar="NAME",
                          help="what is tested: kafka (default) or apache-kafka:VERSION"),
+            click.option("--kafka-home", type=click.Path(path_type=Path), metavar="DIR",
+                         help="unpacked distribution of Apache Kafka to test"),
             click.option("--brokers", type=int, metavar="N", help="number of brokers (3)"),
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
                          help="plant this bug in every broker; may be repeated"),

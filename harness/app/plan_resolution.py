@@ -299,6 +299,15 @@ def _system(plan: Plan) -> System:
     return system
 
 
+def _lacking(plan: Plan, system: System) -> str | None:
+    """Return which feature that the workload needs the system lacks; ``None`` if it has all."""
+    needs = catalogue.WORKLOADS[plan.workload].needs(plan)
+    missing = [need for need in needs if not system.has_kip(need.kip)]
+    if not missing:
+        return None
+    return f"--workload {plan.workload}: it needs {missing[0]}, which {system.name} does not have"
+
+
 def offered(plan: Plan) -> tuple[str, ...]:
     """Return the nemeses that a plan's target and system offer for its nodes."""
     target, system = catalogue.TARGETS[plan.target], catalogue.system_of(plan)
@@ -378,6 +387,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         session_timeout_s=system.session_timeout_s(plan.broker),
         min_isr=settings.min_isr(plan.brokers, plan.broker),
         synced=settings.is_synced(plan.broker),
+        start_s=system.start_s,
         draw_settings=draw_settings,
     )
 

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -32,7 +32,8 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.engine.recorder import Recorder
 from harness.engine.test_run import run_test
-from model.capabilities.cluster import Cluster, HasData
+from model import cluster_facts
+from model.capabilities.cluster import Cluster, HasData, HasFacts
 from model.plan import Plan
 from nemesis.runner import Nemesis
 
@@ -150,6 +151,7 @@ async def _test(
     cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
     try:
         await cluster.start()
+        await _record_facts(cluster, folder, ())
         on_ready()
         course.begin(asyncio.get_running_loop().time)
         run_start.write(folder, course.wall_ns(), simulated=is_simulated)
@@ -168,6 +170,8 @@ async def _test(
             )
         finally:
             recorder.close()
+        topics = {key.rpartition("-")[0] for key in course.tally.keys}
+        await _record_facts(cluster, folder, sorted(topics))
         if not ending.recovered:
             screen.say("the cluster did not recover after all faults were healed")
     finally:
@@ -175,6 +179,13 @@ async def _test(
         if not is_simulated:  # a simulation reports how each of its nodes ends
             node_signs.record(folder)
     return cluster
+
+
+async def _record_facts(cluster: Cluster, folder: Path, topics: Sequence[str]) -> None:
+    """Write what the cluster reports about itself, which the contract takes into account."""
+    facts = await cluster.facts(topics) if isinstance(cluster, HasFacts) else None
+    if facts is not None:
+        cluster_facts.write(folder, facts)
 
 
 @contextlib.contextmanager

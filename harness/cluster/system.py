@@ -18,6 +18,7 @@ from harness.cluster.links import LinkSpec
 from harness.cluster.node import ClusterError
 from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.readiness import until_writable
+from model.cluster_facts import ClusterFacts
 from model.layout import Layout
 from model.plan import Plan
 from model.roles import NodeId
@@ -74,6 +75,8 @@ class System(abc.ABC):
     """How long the whole cluster may take to become ready."""
     answer_timeout_s: float = 4.0
     """How long a restarted node may take to answer before the harness continues."""
+    start_s: float = 0.0
+    """How long a node takes to start, beyond what faults allow for by themselves."""
     stop_timeout_s: float = 12.0
     """How long a node may take to end after SIGTERM."""
     reuses_ports: bool = False
@@ -122,6 +125,16 @@ class System(abc.ABC):
     def offers(self, package: Package) -> bool:
         """Return whether the faults of a package can be applied to its programs."""
         return True
+
+    def has_kip(self, kip: int) -> bool:
+        """Return whether it implements a Kafka Improvement Proposal that workloads need."""
+        return True
+
+    async def facts(
+        self, brokers: Mapping[NodeId, Address], topics: Sequence[str]
+    ) -> ClusterFacts | None:
+        """Return what the cluster reports about itself; ``None`` if the plan says everything."""
+        return None
 
     @property
     def versions(self) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from model.cluster_facts import ClusterFacts
 from model.layout import Layout
 from model.roles import NodeId
 
@@ -57,6 +58,16 @@ class HasExits(Protocol):
     @property
     def unexpected_exits(self) -> Sequence[Ended]:
         """All unexpected exits since the start, in order."""
+        ...
+
+
+@runtime_checkable
+class HasFacts(Protocol):
+    async def facts(self, topics: Sequence[str]) -> ClusterFacts | None:
+        """Return what the cluster reports about itself and these topics, past all faults.
+
+        Returns ``None`` if its configuration is completely that of the plan.
+        """
         ...
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -51,8 +52,24 @@ def plan_from(
     from harness.app import plan_resolution
 
     fields = fields | {name: value for name, value in given.items() if value is not None}
+    if (home := fields.pop("kafka_home", None)) is not None:
+        fields.setdefault("system", _system_at(home))
     if mutants:
         fields["mutants"] = tuple(mutants)
     for component, key, value in plan_resolution.settings_of(settings):
         fields[component] = {**fields.get(component, {}), key: value}
     return plan_resolution.plan_of(fields)
+
+
+def _system_at(home: Path) -> str:
+    """Return the name of the system in the folder of a distribution, which runs will use."""
+    from harness.systems.apache_kafka import distribution
+    from harness.systems.apache_kafka.system import HOME
+    from harness.systems.catalogue import APACHE
+
+    try:
+        found = distribution.open_distribution(home)
+    except distribution.DistributionError as error:
+        raise Refused(f"--kafka-home {home}: {error}") from None
+    os.environ[HOME] = str(home.resolve())
+    return f"{APACHE}:{found.version}"

@@ -7,7 +7,7 @@ import abc
 import asyncio
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from harness.cluster import settings
@@ -22,6 +22,7 @@ from harness.cluster.observe import probe
 from harness.cluster.observe.probe import protocol_of
 from harness.cluster.system import MakeView, Place, Ready, System
 from model import roles
+from model.cluster_facts import ClusterFacts
 from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, NodeId
@@ -110,6 +111,11 @@ class ProxiedCluster(BaseCluster):
     def direct(self, node: NodeId) -> Address:
         """The address of a broker's client listener, or of another node, past the mesh."""
         return self._past(node, self._system.listeners(node, self._plan)[0])
+
+    # --- HasFacts
+
+    async def facts(self, topics: Sequence[str]) -> ClusterFacts | None:
+        return await self._system.facts({name: self.direct(name) for name in self.brokers}, topics)
 
     # --- CanCut, CanRefuse
 

@@ -1,6 +1,7 @@
 """What distinguishes the releases of Apache Kafka: facts by version, each with its source."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,6 +14,18 @@ KRAFT: Version = (3, 3)
 """KRaft is for production (KIP-833)."""
 NO_ZOOKEEPER: Version = (4, 0)
 """ZooKeeper mode is removed (KIP-833)."""
+FIRST_WITH: Mapping[int, Version] = {
+    4: (0, 10, 1),
+    98: (0, 11),
+    107: (0, 11),
+    133: (0, 11),
+    339: (2, 3),
+    345: (2, 3),
+    447: (2, 5),
+    496: (2, 4),
+    848: (4, 0),
+}
+"""The first release with each KIP that workloads need."""
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){1,3}")
 
 
@@ -45,6 +58,10 @@ class Release:
     def has_kraft(self) -> bool:
         """Return whether it can be coordinated by a quorum of controllers (KIP-500)."""
         return self.version >= KRAFT
+
+    def has_kip(self, kip: int) -> bool:
+        """Return whether it implements a KIP; raises ``KeyError`` if the table lacks it."""
+        return self.version >= FIRST_WITH[kip]
 
     @property
     def reassigns(self) -> bool:

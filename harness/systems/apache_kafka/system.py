@@ -17,17 +17,27 @@ from typing import Any, ClassVar
 from harness.cluster import links, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
+from harness.cluster.observe import cluster_config
 from harness.cluster.observe.kafka_metadata import KafkaView
 from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.readiness import until_writable_on_any_release
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.settings import PEER_LISTENER
 from harness.cluster.system import Place, Program, Say, System, SystemUnavailable
-from harness.systems.apache_kafka import configuration, distribution, jars, jvm, log4j
+from harness.systems.apache_kafka import (
+    configuration,
+    distribution,
+    jars,
+    jvm,
+    lockfile,
+    log4j,
+    maven,
+)
 from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER, ENSEMBLE_PORTS
 from harness.systems.apache_kafka.releases import Release
 from model import options
 from model.capabilities.control_plane import CanAdminister
+from model.cluster_facts import ClusterFacts
 from model.layout import Layout, with_kraft, with_zookeeper
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
@@ -53,6 +63,7 @@ class ApacheKafka(System):
         "heap_mb": 512,
     }
     start_timeout_s = 120.0
+    start_s = 6.0
     answer_timeout_s = 12.0
     stop_timeout_s = 20.0
 
@@ -105,6 +116,9 @@ class ApacheKafka(System):
 
     def offers(self, package: Package) -> bool:
         return self.release.reassigns or CanAdminister not in package.needs
+
+    def has_kip(self, kip: int) -> bool:
+        return self.release.has_kip(kip)
 
     # --- what runs
 
@@ -170,6 +184,11 @@ class ApacheKafka(System):
     async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
         await until_writable_on_any_release(view, brokers)
 
+    async def facts(
+        self, brokers: Mapping[NodeId, Address], topics: Sequence[str]
+    ) -> ClusterFacts | None:
+        return await cluster_config.read(brokers, topics)
+
     def refusal(self, plan: Plan) -> str | None:
         mode = self.coordination(plan)
         if mode not in COORDINATION:
@@ -178,7 +197,24 @@ class ApacheKafka(System):
             return f"options: coordination={mode}: {self.name} has no ZooKeeper mode"
         if mode != "zookeeper" and not self.release.has_kraft:
             return f"options: coordination={mode}: {self.name} has no KRaft mode for production"
-        return options.refusal(plan.options, _LEAST)
+        return options.refusal(plan.options, _LEAST) or self._missing()
+
+    def _missing(self) -> str | None:
+        """Return why the programs cannot be had on this machine; ``None`` if they can."""
+        if HOME in os.environ:
+            return None
+        version = str(self.release)
+        try:
+            if not jars.is_cached(version):
+                maven.require()
+        except lockfile.UnknownRelease as error:
+            return f"--system {self.name}: {error}; name the folder of a distribution: --kafka-home"
+        except maven.MavenMissing as error:
+            return (
+                f"--system {self.name}: {error}, which downloads it; install Maven, or name the"
+                " folder of a distribution: --kafka-home"
+            )
+        return None
 
     def session_timeout_s(self, broker: Mapping[str, str]) -> float:
         wanted = {**self.broker, **broker}
