@@ -18,7 +18,13 @@ ENDS_BROKERS = ("kill", "restart", "restart-rolling", "power-loss")
 HARMLESS = (*ENDS_BROKERS, "disk-full", "bit-flip", "partition-clients")
 """Faults that do not keep news of new leaders from a broker that answers clients."""
 
-OF_MESSAGES = ("hold-request", "drop-response", "corrupt-request")
+OF_MESSAGES = (
+    "hold-request",
+    "drop-request",
+    "drop-response",
+    "corrupt-request",
+    "duplicate-request",
+)
 """Faults that affect single messages."""
 ORDERS = frozenset({"LeaderAndIsr", "StopReplica", "UpdateMetadata"})
 """The requests by which a controller announces leaders to brokers."""

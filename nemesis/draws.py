@@ -30,6 +30,8 @@ class ClusterShape:
     """The APIs that clients call again and again."""
     start_s: float = 0.0
     """How long the programs of a node take to start, beyond what faults allow for by themselves."""
+    intercepts_brokers: bool = True
+    """May faults on messages of brokers be drawn, in addition to those on messages of clients?"""
 
     @property
     def brokers(self) -> tuple[NodeId, ...]:

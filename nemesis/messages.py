@@ -1,4 +1,4 @@
-"""hold-request, drop-response, corrupt-request: a fault that affects one single message.
+"""hold-request, drop-request, drop-response and others: a fault that affects one single message.
 
 ``hold-request`` holds one request of a named API on its way (with ``part = "response"``, one
 response) and delivers it later, possibly when its sender has long given it up. What follows on the
@@ -6,6 +6,12 @@ same connection waits behind it. ``drop-response`` lets a request be processed a
 response together with the connection: the sender cannot know the result, and asks again.
 ``corrupt-request`` flips one bit of a request, as if a checksum on the way had missed it; a drawn
 fault affects a Produce request, whose batches have checksums of their own.
+
+``drop-request`` and ``duplicate-request`` are never drawn. The former loses a request together with
+its connection, so that the broker does not receive it. The latter delivers a request twice on its
+connection and keeps the second response from the client, as a faulty load balancer or proxy might.
+Only some requests may be delivered twice without an effect that users can see: those of idempotent
+producers (KIP-98), and those that set a value. A Produce of any other producer is appended twice.
 """
 
 import asyncio
@@ -18,7 +24,7 @@ import msgspec
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import CanAdminister, CanExpire, HasRoles
-from model.capabilities.network import CanInterceptMessages, Interception
+from model.capabilities.network import CanInterceptMessages, Interception, Selection
 from model.capabilities.processes import CanKill, CanPause
 from model.roles import CLIENTS, NodeId
 from model.text import brief
@@ -65,6 +71,8 @@ _DONE: Mapping[Interception, str] = {
     "hold-response": "the response is held",
     "drop-response": "the response is dropped",
     "corrupt-request": "one bit of the request is flipped",
+    "drop-request": "the request is dropped",
+    "duplicate-request": "the request is delivered twice",
 }
 CATCH_S = 3.0
 """How long a fault waits for a message at its targets, and then again at any broker."""
@@ -89,6 +97,11 @@ class MessageOptions(
     """
     sender: str = CLIENTS
     """The sender of the request: ``clients``, ``brokers``, ``controller`` or a broker."""
+    naming: str | None = None
+    """A string in the request: a transactional id, a group, a topic or a member id.
+
+    Newer versions of Fetch name topics by their ids only (KIP-516), which this does not find.
+    """
     provoke_orders: Literal["leaders"] | bool = False
     """What makes a controller send a request.
 
@@ -115,7 +128,7 @@ class HoldOptions(
 class Intercepted(
     Cluster, CanInterceptMessages, CanExpire, CanAdminister, CanKill, CanPause, HasRoles, Protocol
 ):
-    """The capabilities that this package needs from a cluster."""
+    """The capabilities that this package uses; ``stir`` and ``usurped`` need :class:`CanExpire`."""
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
@@ -128,11 +141,12 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     api = rng.choice(answered)
     options: dict[str, Any] = {"api": api, "from": CLIENTS}
     options["or"] = [each for each in (*answered, LAST_RESORT) if each != api]
-    if rng.random() < FOLLOWERS_SHARE and min(shape.replicas, len(shape.brokers)) > 1:
-        options = {"api": "Fetch", "from": "brokers", "or": [LAST_RESORT]}
-    if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
-        options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER}
-        options["stir"] = rng.choice(REASONS) if shape.replicas > 1 else True
+    if shape.intercepts_brokers:
+        if rng.random() < FOLLOWERS_SHARE and min(shape.replicas, len(shape.brokers)) > 1:
+            options = {"api": "Fetch", "from": "brokers", "or": [LAST_RESORT]}
+        if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
+            options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER}
+            options["stir"] = rng.choice(REASONS) if shape.replicas > 1 else True
     targets = aim.draw_one(rng, shape)
     alone = "stir" in options
     if not alone and rng.random() < CORRUPT_SHARE:
@@ -178,7 +192,7 @@ async def apply(
         links = await _links(cluster, asking, answering, rng)
         if not links:
             continue
-        number = await cluster.intercept(links, apis, what)
+        number = await cluster.intercept(links, Selection(apis, options.naming), what)
         former = await _provoke_orders(cluster, options.provoke_orders, links[0], rng)
         message = await _caught(cluster, number)
         if message is not None:
@@ -212,7 +226,7 @@ async def heal(cluster: Intercepted, applied: Applied) -> Effect:
 
 def _interception(fault: str, part: Literal["request", "response"]) -> Interception:
     match fault:
-        case "drop-response" | "corrupt-request":
+        case "drop-request" | "drop-response" | "corrupt-request" | "duplicate-request":
             return fault
         case _:
             return "hold-request" if part == "request" else "hold-response"
@@ -273,7 +287,30 @@ async def _caught(cluster: Intercepted, number: int) -> str | None:
     return await cluster.caught(number)
 
 
-def _unknown_names(options: MessageOptions, targets: Any, environment: Environment) -> str | None:
+def _refused(options: MessageOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse unknown names, and what the target cannot do."""
+    return _unknown_names(options, environment) or _not_offered(options, environment)
+
+
+def _not_offered(options: MessageOptions, environment: Environment) -> str | None:
+    """Refuse to intercept messages, or to end sessions, that are out of the target's reach."""
+    if options.sender != CLIENTS and not environment.kind.intercepts_brokers():
+        return (
+            f"from = {options.sender}: must be {CLIENTS}, because the target {environment.target}"
+            " intercepts no messages of brokers"
+        )
+    if not issubclass(environment.kind, CanExpire):
+        replaces = isinstance(options, HoldOptions) and options.replace_controller
+        for name, given in (("stir", options.provoke_orders), ("usurped", replaces)):
+            if given:
+                return (
+                    f"{name} = {str(given).lower()}: must be false, because the target"
+                    f" {environment.target} cannot end the ZooKeeper session of a broker"
+                )
+    return None
+
+
+def _unknown_names(options: MessageOptions, environment: Environment) -> str | None:
     """Refuse an API that does not exist, and a sender that sends no such request."""
     apis = environment.kind.apis()
     for name, given in (("api", [options.api]), ("or", options.alternatives)):
@@ -288,11 +325,13 @@ def _unknown_names(options: MessageOptions, targets: Any, environment: Environme
 PACKAGE = Package(
     name="messages",
     faults=(
-        Fault("hold-request", HoldOptions, aim.BROKERS, _unknown_names),
-        Fault("drop-response", MessageOptions, aim.BROKERS, _unknown_names),
-        Fault("corrupt-request", MessageOptions, aim.BROKERS, _unknown_names),
+        Fault("hold-request", HoldOptions, aim.BROKERS, _refused),
+        Fault("drop-response", MessageOptions, aim.BROKERS, _refused),
+        Fault("corrupt-request", MessageOptions, aim.BROKERS, _refused),
+        Fault("drop-request", MessageOptions, aim.BROKERS, _refused, is_drawn=False),
+        Fault("duplicate-request", MessageOptions, aim.BROKERS, _refused, is_drawn=False),
     ),
-    needs=(CanInterceptMessages, CanExpire, CanAdminister, CanKill, CanPause, HasRoles),
+    needs=(CanInterceptMessages, CanAdminister, CanKill, CanPause, HasRoles),
     color="#f7b6d2",
     lane="network",
     draw=draw,

@@ -67,6 +67,8 @@ class Environment:
     layout: Layout
     kind: Any
     """The class offers every capability that the fault's package needs."""
+    target: str
+    """The name of the plan's target."""
 
     @property
     def brokers(self) -> tuple[NodeId, ...]:
@@ -97,6 +99,8 @@ class Fault:
     A node stays in the state while any fault keeps it there; the last of these faults to be healed
     ends the state.
     """
+    is_drawn: bool = True
+    """May its package draw it, or is it only for schedules written by hand?"""
     needs_small_disk: bool = False
     """Does it need brokers whose disks are small enough to fill?"""
 

@@ -70,6 +70,7 @@ def draw(
     acknowledged: bool = True,
     replicas: int = 3,
     asked: Sequence[str] = ("Produce", "Fetch"),
+    intercepts_brokers: bool = True,
     trigger_ops: Sequence[str] = (),
     session_timeout_s: float = 2.0,
     min_isr: int = 2,
@@ -80,7 +81,8 @@ def draw(
     """Draw a schedule: the same one for the same arguments, and empty if no package may be drawn.
 
     ``trigger_ops`` are operations of clients; some faults are applied when one of them begins.
-    ``asked`` are APIs that clients call again and again. ``time_limit_s`` is that of the workload;
+    ``asked`` are APIs that clients call again and again; without ``intercepts_brokers`` all faults
+    on messages are on those of clients. ``time_limit_s`` is that of the workload;
     every fault is over before it. If time allows, the schedule has enough faults of enough kinds to
     be meaningful (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that have fewer are repeated.
     """
@@ -91,6 +93,7 @@ def draw(
         acknowledged=acknowledged,
         replicas=replicas,
         asked=tuple(asked),
+        intercepts_brokers=intercepts_brokers,
         session_timeout_s=session_timeout_s,
         min_isr=min_isr,
         synced=synced,

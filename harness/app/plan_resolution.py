@@ -25,6 +25,7 @@ from harness.cluster.system import System
 from harness.cluster.target import Target
 from harness.systems.catalogue import OURS
 from model import masking, plan_settings
+from model.capabilities.control_plane import CanExpire
 from model.plan import Plan, ScheduledFault
 from model.text import brief
 from nemesis import schedule
@@ -382,6 +383,8 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         acknowledged=plan.producer.get("acks") != "0",
         replicas=int(plan.options["replication_factor"]),
         asked=workload.asked(plan),
+        # A target that can end no session gives a controller no reason for requests.
+        intercepts_brokers=issubclass(catalogue.TARGETS[plan.target].kind, CanExpire),
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
         session_timeout_s=system.session_timeout_s(plan.broker),

@@ -32,6 +32,7 @@ def check(plan: Plan) -> None:
     environment = Environment(
         catalogue.system_of(plan).layout(plan),
         catalogue.TARGETS[plan.target].kind,
+        plan.target,
     )
     schedule = plan.schedule or ()
     for entry in schedule:

@@ -95,6 +95,7 @@ class Deliver:
     """Deliver the run, or other bytes in its place; later taps see the bytes that are delivered."""
 
     instead: bytes | None = None
+    """The other bytes; if they are empty, the run is dropped."""
 
 
 @dataclass(frozen=True, slots=True)

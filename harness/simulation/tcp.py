@@ -251,6 +251,8 @@ class Socket:
             if isinstance(verdict, Deliver):
                 if verdict.instead is not None:
                     data = run.data = verdict.instead
+                    if not data:
+                        return
                 continue
             if isinstance(verdict, Hold):
                 if data[: verdict.after]:

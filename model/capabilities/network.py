@@ -1,18 +1,35 @@
 """Capabilities that concern links between nodes, and the messages on these links."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from model.link_faults import LinkFaults
 from model.roles import NodeId
 
-Interception = Literal["hold-request", "hold-response", "drop-response", "corrupt-request"]
+Interception = Literal[
+    "hold-request",
+    "hold-response",
+    "drop-request",
+    "drop-response",
+    "corrupt-request",
+    "duplicate-request",
+]
 """What can be done to a single message:
 
 - ``hold-request``, ``hold-response``: delay the message and all that follows it on its connection;
-- ``drop-response``: lose the response and reset its connection;
-- ``corrupt-request``: flip one bit of the request.
+- ``drop-request``, ``drop-response``: lose the message and reset its connection;
+- ``corrupt-request``: flip one bit of the request;
+- ``duplicate-request``: deliver the request twice, and only the first of the two responses.
 """
+
+
+class Selection(NamedTuple):
+    """The requests that an interception waits for."""
+
+    apis: Sequence[str]
+    """Names of APIs, such as ``Produce``; each will do."""
+    naming: str | None = None
+    """A string that the request contains: a transactional id, group, topic or member id."""
 
 
 @runtime_checkable
@@ -122,21 +139,25 @@ class CanDropPackets(Protocol):
 
 @runtime_checkable
 class CanInterceptMessages(Protocol):
-    """A target that can delay, lose or corrupt a single message of Kafka's protocol."""
+    """A target that can delay, lose, corrupt or repeat a message of Kafka's protocol."""
 
     @classmethod
     def apis(cls) -> Sequence[str]:
         """Return the names of the APIs whose messages can be intercepted."""
         ...
 
-    async def intercept(
-        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
-    ) -> int:
-        """Intercept the first message of one of these APIs on these links; return its number.
+    @classmethod
+    def intercepts_brokers(cls) -> bool:
+        """Return whether requests of brokers can be intercepted, or only those of clients."""
+        ...
 
-        Each link leads from the client of a request to its server. ``apis`` are names such as
-        ``Produce``. The number identifies the interception in other calls. Raises ``ValueError``
-        for an unknown API.
+    async def intercept(
+        self, links: Sequence[tuple[NodeId, NodeId]], selection: Selection, what: Interception
+    ) -> int:
+        """Intercept the first of the selected messages on these links; return its number.
+
+        Each link leads from the client of a request to its server. The number identifies the
+        interception in other calls. Raises ``ValueError`` for an unknown API.
         """
         ...
 

@@ -11,7 +11,7 @@ import pytest
 from model import roles
 from model.capabilities.control_plane import Partition
 from model.capabilities.machines import Flip
-from model.capabilities.network import Interception
+from model.capabilities.network import Interception, Selection
 from model.capabilities.processes import ResourceUsage
 from model.layout import with_zookeeper
 from model.link_faults import LinkFaults
@@ -69,6 +69,8 @@ class FakeCluster:
         """Links on which a message arrives as soon as a fault waits for one."""
         self.traps: list[tuple[str, NodeId, NodeId] | None] = []
         self.held: set[int] = set()
+        self.namings: list[str] = []
+        """The strings that selected messages had to contain."""
         self.halts: set[tuple[NodeId, str]] = set()
         self.comers: set[NodeId] = set()
         """Nodes whose code reaches every point at once."""
@@ -333,9 +335,16 @@ class FakeCluster:
     def apis(cls) -> Sequence[str]:
         return APIS
 
+    @classmethod
+    def intercepts_brokers(cls) -> bool:
+        return True
+
     async def intercept(
-        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
+        self, links: Sequence[tuple[NodeId, NodeId]], selection: Selection, what: Interception
     ) -> int:
+        apis = selection.apis
+        if selection.naming is not None:
+            self.namings.append(selection.naming)
         self.log.append(
             f"{what} {','.join(apis)} {' '.join(f'{one}>{other}' for one, other in links)}"
         )

@@ -2,15 +2,19 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.capabilities.network import CanInterceptMessages
 from model.layout import with_zookeeper
 from nemesis import messages
 from nemesis.draws import ClusterShape
-from tests.nemesis.conftest import FakeCluster, apply
+from nemesis.package import Environment
+from tests.nemesis.conftest import APIS, FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -42,6 +46,25 @@ async def test_lost(cluster: FakeCluster, rng: random.Random) -> None:
     applied = await apply(messages, cluster, "drop-response", ["broker-1"], options, rng)
     assert applied.effect.how == "Fetch of broker-2 to broker-1: the response is dropped"
     assert cluster.log == ["drop-response Fetch broker-2>broker-1 broker-3>broker-1"]
+    assert (await messages.heal(cluster, applied)).proved
+
+
+@pytest.mark.parametrize(
+    ("fault", "done"),
+    [
+        ("drop-request", "the request is dropped"),
+        ("duplicate-request", "the request is delivered twice"),
+    ],
+)
+async def test_faults_for_schedules_by_hand(
+    cluster: FakeCluster, rng: random.Random, fault: str, done: str
+) -> None:
+    """One request is lost or delivered twice for good; ``naming`` selects it by a string."""
+    cluster.traffic = {("clients", "broker-2")}
+    options = {"api": "EndTxn", "naming": "thread-0"}
+    applied = await apply(messages, cluster, fault, ["broker-2"], options, rng)
+    assert applied.effect.how == f"EndTxn of clients to broker-2: {done}"
+    assert cluster.namings == ["thread-0"]
     assert (await messages.heal(cluster, applied)).proved
 
 
@@ -212,5 +235,70 @@ def test_all_are_drawn() -> None:
     """Each fault on messages has its share."""
     shape = ClusterShape(with_zookeeper(3), ("x-0",))
     drawn = Counter(messages.draw(random.Random(seed), shape).fault for seed in range(1000))
-    assert set(drawn) == set(messages.PACKAGE.names)
+    assert set(drawn) == {fault.name for fault in messages.PACKAGE.faults if fault.is_drawn}
+    assert set(messages.PACKAGE.names) - set(drawn) == {"drop-request", "duplicate-request"}
     assert min(drawn.values()) >= 20
+
+
+@given(seed=st.integers(0))
+def test_draws_for_a_target_that_intercepts_only_clients(seed: int) -> None:
+    """Without messages of brokers, every drawn fault is on one of clients, and none is alone."""
+    brokers = ("broker-1", "broker-2", "broker-3")
+    shape = ClusterShape(with_zookeeper(3), ("x-0",), intercepts_brokers=False)
+    fault = messages.draw(random.Random(seed), shape)
+    assert (fault.options["from"], fault.alone) == ("clients", False)
+    assert not {"stir", "usurped", "again_s"} & set(fault.options)
+
+
+class OnlyClients(CanInterceptMessages, Protocol):
+    """A class of clusters that intercept only messages of clients, and end no session."""
+
+    @classmethod
+    def apis(cls) -> Sequence[str]:
+        return APIS
+
+    @classmethod
+    def intercepts_brokers(cls) -> bool:
+        return False
+
+
+class NoSessions(OnlyClients, Protocol):
+    """A class of clusters that end no session."""
+
+    @classmethod
+    def intercepts_brokers(cls) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "why"),
+    [
+        (OnlyClients, {}, None),
+        (NoSessions, {"from": "controller"}, None),
+        (
+            OnlyClients,
+            {"from": "controller"},
+            "from = controller: must be clients, because the target here intercepts no messages of"
+            " brokers",
+        ),
+        (
+            NoSessions,
+            {"stir": "leaders"},
+            "stir = leaders: must be false, because the target here cannot end the ZooKeeper"
+            " session of a broker",
+        ),
+        (
+            NoSessions,
+            {"usurped": True},
+            "usurped = true: must be false, because the target here cannot end the ZooKeeper"
+            " session of a broker",
+        ),
+    ],
+)
+def test_what_a_target_does_not_offer_is_refused(
+    kind: type, options: dict[str, object], why: str | None
+) -> None:
+    """A refusal names the option and the target."""
+    [hold, *_] = messages.PACKAGE.faults
+    environment = Environment(with_zookeeper(1), kind, "here")
+    assert hold.refusal(["broker-1"], {"api": "Fetch"} | options, environment) == why

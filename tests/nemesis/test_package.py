@@ -17,7 +17,7 @@ from nemesis.package import Environment, Fault, Package
 from tests.nemesis.conftest import APIS, POINTS, FakeCluster
 
 LAYOUT = with_zookeeper(3)
-HERE = Environment(LAYOUT, FakeCluster)
+HERE = Environment(LAYOUT, FakeCluster, "simulated")
 SHAPE = ClusterShape(
     LAYOUT,
     ("x-0", "x-1"),
@@ -27,6 +27,8 @@ SHAPE = ClusterShape(
 BY_HAND: dict[str, tuple[Any, dict[str, Any]]] = {
     "at-point": (["broker-1"], {"point": POINTS[0]}),
     "bit-flip": ("leader:x-0", {"key": "x-0"}),
+    "drop-request": ("leader:x-0", {"api": "Produce", "naming": "x"}),
+    "duplicate-request": ("leader:x-0", {"api": "Produce", "naming": "x"}),
 }
 """Targets and options of the faults that are never drawn."""
 DRAWS = 400
@@ -34,7 +36,7 @@ DRAWS = 400
 
 def fine(package: Package, fault: Fault) -> list[tuple[Any, dict[str, Any]]]:
     """Return targets and options that the fault accepts."""
-    if package.draw is None:
+    if package.draw is None or fault.name in BY_HAND:
         return [BY_HAND[fault.name]]
     rng = random.Random(1)
     drawn = [package.draw(rng, SHAPE) for _ in range(DRAWS)]

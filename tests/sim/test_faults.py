@@ -79,6 +79,16 @@ def fault(name: str, targets: Any, duration_s: float = 2.0, **options: Any) -> d
             fault("corrupt-request", "leader:topic0-0", 0.0, api="Produce"),
             "one bit of the request is flipped",
         ),
+        (
+            "messages",
+            fault("drop-request", "leader:topic0-0", 0.0, api="Produce", naming="topic0"),
+            "the request is dropped",
+        ),
+        (
+            "messages",
+            fault("duplicate-request", "leader:topic0-0", 0.0, api="Produce"),
+            "the request is delivered twice",
+        ),
         ("clock", fault("clock-jump", "leader:topic0-0", seconds=-1800), "-1800.000 s"),
         ("admin", fault("elect-leaders", ["broker-2"], 0.0, times=3, gap_s=0.1), "by broker-2"),
         ("apart", fault("elect-apart", ["broker-2"], 0.0, times=2, gap_s=0.4), "by broker-2"),

@@ -105,8 +105,8 @@ class ProxiedCluster(BaseCluster):
 
     def bootstrap(self, client: str | None = None) -> str:
         party = CLIENTS if client is None else roles.client(client)
-        reached = [self.mesh.between(party, broker)[0].reached for broker in self.brokers]
-        return ",".join(map(str, reached))
+        links = [self.mesh.between(party, broker)[0] for broker in self.brokers]
+        return ",".join(str(self._entrance(link)) for link in links)
 
     def direct(self, node: NodeId) -> Address:
         """The address of a broker's client listener, or of another node, past the mesh."""
@@ -207,6 +207,10 @@ class ProxiedCluster(BaseCluster):
         past = self._past(node, listener)
         await self.mesh.add(opener, acceptor, upstream, past, self._endpoint(wanted))
 
+    def _entrance(self, link: Link) -> Address:
+        """The address at which the opener of a link enters it."""
+        return link.reached if link.opener.startswith(CLIENTS) else link.listens
+
     def _place_of(self, name: NodeId) -> Place:
         """Where a node runs: the addresses that its configuration must contain."""
         reached = {(link.opener, link.acceptor): link for link in self.mesh.links}
@@ -216,14 +220,15 @@ class ProxiedCluster(BaseCluster):
         }
         for client in (None, *self._clients) if name in self.brokers else ():
             party = CLIENTS if client is None else roles.client(client)
-            advertised[settings.client_listener(client)] = reached[party, name].reached
+            advertised[settings.client_listener(client)] = self._entrance(reached[party, name])
+        own = [link for link in self.mesh.links if link.opener == name]
         return Place(
             node=name,
             folder=self._folder_of(name),
             data=self._data_of(name),
             listens={listener: self._listens(name, port) for listener, port in ports.items()},
             advertised=advertised,
-            links={link.acceptor: link.listens for link in self.mesh.links if link.opener == name},
+            links={link.acceptor: self._entrance(link) for link in own},
             names=self._names_of(name),
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import toxiproxy
-from harness.cluster.mesh.proxied_cluster import ProxiedCluster
+from harness.cluster.mesh.intercepted_cluster import InterceptedCluster
 from harness.cluster.mesh.toxiproxy import ProxyEndpoint
 from harness.cluster.node import Node, NodeError
 from harness.cluster.observe import probe
@@ -23,7 +23,7 @@ from model.plan import Plan
 from model.roles import CLIENTS, NodeId
 
 
-class Processes(ProxiedCluster):
+class Processes(InterceptedCluster):
     """A cluster of local processes."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Processes(ProxiedCluster):
         ready: Ready | None = None,
         state: Path | None = None,
     ) -> None:
-        """As :class:`ProxiedCluster`; for tests, also another folder for the registry."""
+        """As :class:`InterceptedCluster`; for tests, also another folder for the registry."""
         super().__init__(plan, folder, rng, system=system, make_view=make_view, ready=ready)
         self._state = state
         self._reserved = Ports()
@@ -142,9 +142,9 @@ class Processes(ProxiedCluster):
     def _names_of(self, name: NodeId) -> Mapping[str, str]:
         if self._subnet is None:
             return {}
-        proxies = {link.acceptor: link.listens for link in self.mesh.links if link.opener == name}
+        mine = [link for link in self.mesh.links if link.opener == name]
         own = dict.fromkeys(self.layout.ends_of(name), self._host_of(name))
-        return {**{end: address.host for end, address in proxies.items()}, **own}
+        return {**{link.acceptor: self._entrance(link).host for link in mine}, **own}
 
     def _index(self, end: NodeId) -> int:
         """The number of an end of a link in the cluster's subnet."""

@@ -1,4 +1,4 @@
-"""Holds, drops or corrupts single messages on the links of a simulated world.
+"""Holds, drops, corrupts or repeats single messages on the links of a simulated world.
 
 A tap sees bytes; this module finds Kafka's frames in them: a size, followed by the header of a
 request, or by the correlation id of the request that is answered. A tap that is set in the middle
@@ -7,35 +7,18 @@ of a connection synchronizes at the first run of bytes that can only be the begi
 
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_impl.wire.messages.apis import APIS
+from harness.cluster.mesh import message_frames
+from harness.cluster.mesh.message_frames import FLIPPED_FROM_END, REQUEST, RESPONSE, SIZE_BYTES
 from harness.simulation.interceptors import Connection, Deliver, Hold, Kill, Run, Verdict
 from harness.simulation.network import Link, Network
-from model.capabilities.network import Interception
+from model.capabilities.network import Interception, Selection
 from model.roles import NodeId
 
-_REQUEST: Final = Struct(">ihhi")
-"""Size, API key, API version, correlation id."""
-_RESPONSE: Final = Struct(">ii")
-"""Size, correlation id."""
-_SIZE_BYTES: Final = 4
-_FLIPPED_FROM_END: Final = 9
-"""The distance of the byte to flip from the end of a request.
-
-In a Produce request of one partition from the workloads' clients, the value of the last record is
-there: one byte for its number of headers, which is 0, follows it.
-"""
 _FRAME_BYTES: Final = range(8, 1 << 27)
 """The possible sizes of a message."""
-
-
-def api_key(name: str) -> int:
-    """The key of an API; ``ValueError`` if no API has this name."""
-    for key, api in APIS.items():
-        if api.name == name:
-            return key
-    raise ValueError(f"no API is called {name}")
 
 
 class Walk:
@@ -67,35 +50,47 @@ class Walk:
             self._is_lost = fields[0] not in _FRAME_BYTES or not self._is_plausible(fields)
             if self._is_lost:
                 return
-            end = at - len(self._begun) + _SIZE_BYTES + fields[0]
+            end = at - len(self._begun) + SIZE_BYTES + fields[0]
             self._begun = b""
             yield start, fields
             at = min(end, len(data))
             self._skip = end - at
 
     def _is_plausible(self, fields: tuple[int, ...]) -> bool:
-        if self._head is _RESPONSE:
+        if self._head is RESPONSE:
             return fields[1] >= 0
         _, key, version, number = fields
         return key in APIS and version in APIS[key].versions and number >= 0
 
 
-class MessageInterceptor:
-    """Waits on some links for one message, and holds, drops or corrupts it."""
+class _Repeated(NamedTuple):
+    """A request that was delivered twice."""
 
-    def __init__(self, links: Sequence[Link], apis: Sequence[str], what: Interception) -> None:
-        """``links`` lead from client to server; catches the first message of one of ``apis``."""
-        self._apis = {api_key(api): api for api in apis}
+    connection: Connection
+    number: int
+    """Its correlation id."""
+
+
+class MessageInterceptor:
+    """Waits on some links for one message, and holds, drops, corrupts or repeats it."""
+
+    def __init__(self, links: Sequence[Link], selection: Selection, what: Interception) -> None:
+        """``links`` lead from client to server; catches the first of the selected messages."""
+        self._apis = {message_frames.api_key(api): api for api in selection.apis}
+        self._naming = selection.naming
         self._what = what
         self._links = tuple(links)
         self._walks: dict[tuple[Connection, bool], Walk] = {}
         self._asked: dict[tuple[Connection, int], str] = {}
         self._held: Run | None = None
+        self._repeated: _Repeated | None = None
+        self._responses = 0
+        """How many responses to the repeated request have arrived."""
         self.caught: str | None = None
         """A description of the caught message; ``None`` before that."""
         for link in self._links:
             link.taps.append(self._see_request)
-            if what in ("hold-response", "drop-response"):
+            if what in ("hold-response", "drop-response", "duplicate-request"):
                 link.back.taps.append(self._see_response)
 
     @property
@@ -104,7 +99,9 @@ class MessageInterceptor:
 
     def open(self) -> None:
         """Deliver the held message, if any, and stop waiting for one."""
-        self._remove()
+        self._remove_from_requests()
+        if self._repeated is None:
+            self._remove_from_responses()
         held, self._held = self._held, None
         if held is not None:
             held.release()
@@ -112,50 +109,92 @@ class MessageInterceptor:
     def _see_request(self, run: Run) -> Verdict:
         if not run.to_server:
             return Deliver()
-        for start, (size, key, _, number) in self._walk(run, _REQUEST).frames(run.data):
+        for start, (size, key, _, number) in self._walk(run, REQUEST).frames(run.data):
             api = self._apis.get(key)
-            if api is None:
+            end = start + SIZE_BYTES + size
+            if api is None or not self._is_named(run.data[start:end], size):
                 continue
-            if self._what == "corrupt-request":
-                end = start + _SIZE_BYTES + size
-                if end > len(run.data) or size <= _REQUEST.size + _FLIPPED_FROM_END:
-                    continue
-                flipped = Deliver(_flipped(run.data, end - _FLIPPED_FROM_END))
-                return self._catch(run, flipped, f"{api} of {run.source} to {run.target}")
-            if self._what == "hold-request":
-                return self._catch(run, Hold(start), f"{api} of {run.source} to {run.target}")
+            verdict = self._on_request(run, start, end, number)
+            if verdict is not None:
+                return self._catch(run, verdict, f"{api} of {run.source} to {run.target}")
             self._asked[run.connection, number] = api
         return Deliver()
+
+    def _on_request(self, run: Run, start: int, end: int, number: int) -> Verdict | None:
+        """The verdict on a run with a selected request; ``None`` if it passes unchanged."""
+        is_whole = end <= len(run.data)
+        match self._what:
+            case "hold-request":
+                return Hold(start)
+            case "drop-request":
+                return Kill()
+            case "corrupt-request" if is_whole:
+                if message_frames.is_long_enough_to_flip(run.data[start:end]):
+                    flipped = message_frames.with_flipped_bit(run.data, end - FLIPPED_FROM_END)
+                    return Deliver(flipped)
+            case "duplicate-request" if is_whole:
+                self._repeated = _Repeated(run.connection, number)
+                return Deliver(run.data[:end] + run.data[start:])
+            case _:
+                pass
+        return None
+
+    def _is_named(self, frame: bytes, size: int) -> bool:
+        """Return whether a request names what the selection does; a part of one does not."""
+        if self._naming is None:
+            return True
+        is_whole = len(frame) == SIZE_BYTES + size
+        return is_whole and message_frames.has_string(frame, self._naming)
 
     def _see_response(self, run: Run) -> Verdict:
         if run.to_server:
             return Deliver()
-        for start, (_, number) in self._walk(run, _RESPONSE).frames(run.data):
+        if self._what == "duplicate-request":
+            return self._without_second_response(run)
+        for start, (_, number) in self._walk(run, RESPONSE).frames(run.data):
             api = self._asked.get((run.connection, number))
             if api is not None:
                 verdict = Hold(start) if self._what == "hold-response" else Kill()
                 return self._catch(run, verdict, f"{api} of {run.target} to {run.source}")
         return Deliver()
 
+    def _without_second_response(self, run: Run) -> Verdict:
+        """Remove the second response to a repeated request, which has arrived whole, as a rule.
+
+        If it arrives in pieces, the connection is reset.
+        """
+        for start, (size, number) in self._walk(run, RESPONSE).frames(run.data):
+            if self._repeated != _Repeated(run.connection, number):
+                continue
+            self._responses += 1
+            if self._responses == 2:
+                self._remove_from_responses()
+                end = start + SIZE_BYTES + size
+                is_whole = RESPONSE.pack(size, number) == run.data[start : start + RESPONSE.size]
+                if not is_whole or end > len(run.data):
+                    return Kill()
+                return Deliver(run.data[:start] + run.data[end:])
+        return Deliver()
+
     def _walk(self, run: Run, head: Struct) -> Walk:
         return self._walks.setdefault((run.connection, run.to_server), Walk(head))
 
     def _catch(self, run: Run, verdict: Verdict, message: str) -> Verdict:
-        self._remove()
+        self._remove_from_requests()
+        if self._what != "duplicate-request":
+            self._remove_from_responses()
         if isinstance(verdict, Hold):
             self._held = run
         self.caught = message
         return verdict
 
-    def _remove(self) -> None:
+    def _remove_from_requests(self) -> None:
         for link in self._links:
             _take_out(link, self._see_request)
+
+    def _remove_from_responses(self) -> None:
+        for link in self._links:
             _take_out(link.back, self._see_response)
-
-
-def _flipped(data: bytes, at: int) -> bytes:
-    """Flip one bit of the byte at ``at``."""
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 def _take_out(link: Link, tap: object) -> None:
@@ -170,11 +209,11 @@ class Messages:
         self._interceptors: list[MessageInterceptor] = []
 
     def trap(
-        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
+        self, links: Sequence[tuple[NodeId, NodeId]], selection: Selection, what: Interception
     ) -> int:
         """Set a trap and return its number."""
         found = [self._network.link(*link) for link in links]
-        self._interceptors.append(MessageInterceptor(found, apis, what))
+        self._interceptors.append(MessageInterceptor(found, selection, what))
         return len(self._interceptors) - 1
 
     def __getitem__(self, number: int) -> MessageInterceptor:

@@ -53,7 +53,7 @@ from harness.simulation.process import ProcessKilled
 from harness.simulation.world import World
 from model import roles, violation
 from model.capabilities.machines import Flip
-from model.capabilities.network import Interception
+from model.capabilities.network import Interception, Selection
 from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
@@ -260,10 +260,14 @@ class Simulated(HostFaultsCluster):
     def apis(cls) -> Sequence[str]:
         return [api.name for api in APIS.values()]
 
+    @classmethod
+    def intercepts_brokers(cls) -> bool:
+        return True
+
     async def intercept(
-        self, links: Sequence[tuple[NodeId, NodeId]], apis: Sequence[str], what: Interception
+        self, links: Sequence[tuple[NodeId, NodeId]], selection: Selection, what: Interception
     ) -> int:
-        return self._messages.trap(links, apis, what)
+        return self._messages.trap(links, selection, what)
 
     async def caught(self, number: int) -> str | None:
         return self._messages[number].caught

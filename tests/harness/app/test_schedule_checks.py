@@ -175,7 +175,8 @@ def test_what_a_run_draws_is_accepted(target: Any, monkeypatch: pytest.MonkeyPat
         plan = plan_resolution.resolve(asked)
         schedule_checks.check(plan)
         drawn |= {fault.fault for fault in plan.schedule or ()}
-    assert drawn == {name for each in packages if each.draw is not None for name in each.names}
+    faults = [fault for each in packages if each.draw is not None for fault in each.faults]
+    assert drawn == {fault.name for fault in faults if fault.is_drawn}
 
 
 def test_every_plan_of_the_examples_is_accepted(repository: Path) -> None:

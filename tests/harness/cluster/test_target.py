@@ -12,9 +12,9 @@ from nemesis.package import Package
     [
         (kill.PACKAGE, {"processes", "containers", "simulated"}),
         (resource_limits.PACKAGE, {"containers"}),
-        (messages.PACKAGE, {"simulated"}),
+        (messages.PACKAGE, {"processes", "simulated"}),
     ],
 )
 def test_offers(package: Package, targets: set[str]) -> None:
-    """Kills work everywhere, limits in containers only, single messages in simulation only."""
+    """Kills work everywhere, limits in containers only, single messages not in containers."""
     assert {name for name, each in catalogue.TARGETS.items() if each.offers(package)} == targets

@@ -1,4 +1,4 @@
-"""Message faults: frames are found in a stream of bytes, and one is held, lost or changed."""
+"""Message faults: frames are found in a stream, and one is held, lost, changed or repeated."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,15 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_impl.wire.framing import RequestHeader, encode_request, encode_response
-from harness.cluster.simulated.message_faults import (
-    _REQUEST,
-    _RESPONSE,
-    Messages,
-    Walk,
-    api_key,
-)
+from harness.cluster.mesh.message_frames import REQUEST, RESPONSE
+from harness.cluster.simulated.message_faults import Messages, Walk
 from harness.simulation.world import World
-from model.capabilities.network import Interception
+from model.capabilities.network import Interception, Selection
 
 PORT = 9092
 PRODUCE, FETCH = 0, 1
@@ -31,13 +26,6 @@ def response(key: int, number: int, size: int = 20) -> bytes:
     return b"".join(encode_response(key, 5, number, [bytes(size)]))
 
 
-def test_apis_have_names() -> None:
-    """APIs have Kafka's names; an unknown name is an error."""
-    assert (api_key("Produce"), api_key("LeaderAndIsr")) == (0, 4)
-    with pytest.raises(ValueError, match="no API is called Sleep"):
-        api_key("Sleep")
-
-
 @given(
     frames=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 100), st.integers(0, 300))),
     cuts=st.lists(st.integers(1, 40)),
@@ -45,7 +33,7 @@ def test_apis_have_names() -> None:
 def test_every_frame_is_found_once(frames: list[tuple[int, int, int]], cuts: list[int]) -> None:
     """Every frame is found once, however the stream is divided into runs."""
     stream = b"".join(request(key, number, size) for key, number, size in frames)
-    walk = Walk(_REQUEST)
+    walk = Walk(REQUEST)
     found = []
     at = 0
     # The first run holds at least a header, as a first write does.
@@ -60,10 +48,10 @@ def test_every_frame_is_found_once(frames: list[tuple[int, int, int]], cuts: lis
 
 def test_it_finds_its_place() -> None:
     """After the middle of a message, parsing resumes at the next run that begins with a frame."""
-    walk = Walk(_REQUEST)
+    walk = Walk(REQUEST)
     assert list(walk.frames(b"\xff" * 500)) == []
     assert [head[3] for _, head in walk.frames(request(FETCH, 7) + request(FETCH, 8))] == [7, 8]
-    answers = Walk(_RESPONSE)
+    answers = Walk(RESPONSE)
     assert list(answers.frames(pack(">ii", 3, 1))) == [], "no answer is as short"
     assert [head[1] for _, head in answers.frames(response(FETCH, 9))] == [9]
 
@@ -115,11 +103,11 @@ def world() -> Iterator[World]:
         yield world
 
 
-def talk(world: World, what: Interception) -> tuple[Talk, Messages]:
+def talk(world: World, what: Interception, naming: str | None = None) -> tuple[Talk, Messages]:
     """Trap the first Produce, release it after two seconds, and return what both ends have seen."""
     client, server = world.host("client"), world.host("server")
     talk, messages = Talk(world), Messages(world.network)
-    number = messages.trap([("client", "server")], ["Produce"], what)
+    number = messages.trap([("client", "server")], Selection(["Produce"], naming), what)
     server.spawn(talk.serve)
 
     async def main() -> None:
@@ -167,12 +155,44 @@ def test_a_request_is_not_what_it_was(world: World) -> None:
     assert [number for number, _ in seen.answers] == [1, 2, 3]
 
 
+def test_a_request_is_lost(world: World) -> None:
+    """A dropped request does not arrive; its connection is reset."""
+    seen, _ = talk(world, "drop-request")
+    assert (seen.asked, seen.reset) == ([], True), "all requests were sent at once"
+
+
+def test_a_request_is_delivered_twice(world: World) -> None:
+    """A repeated request is executed twice, and its client receives one response."""
+    seen, _ = talk(world, "duplicate-request")
+    assert [number for number, _ in seen.asked] == [1, 2, 2, 3]
+    assert [number for number, _ in seen.answers] == [1, 2, 3]
+    link = world.network.link("client", "server")
+    assert (link.taps, link.back.taps) == ([], [])
+
+
+def test_a_request_is_selected_by_a_string_in_it(world: World) -> None:
+    """With ``naming``, the first request of the API that contains the string is caught."""
+    seen, _ = talk(world, "hold-request", naming="c")
+    assert [at > 2.0 for _, at in seen.asked] == [False, True, True]
+
+
+def test_a_request_without_the_string_passes(world: World) -> None:
+    """With ``naming``, requests of the API that do not contain the string are not caught."""
+    client, server = world.host("client"), world.host("server")
+    seen, messages = Talk(world), Messages(world.network)
+    messages.trap([("client", "server")], Selection(["Produce"], "d"), "drop-request")
+    server.spawn(seen.serve)
+    world.run(client.spawn(seen.ask))
+    assert [number for number, _ in seen.answers] == [1, 2, 3]
+    assert messages[0].caught is None
+
+
 def test_links_are_left_clean(world: World) -> None:
     """After `open_all` no tap is left on a link, whether anything was caught or not."""
     world.host("client")
     world.host("server")
     messages = Messages(world.network)
-    messages.trap([("client", "server")], ["Fetch"], "drop-response")
+    messages.trap([("client", "server")], Selection(["Fetch"]), "drop-response")
     link = world.network.link("client", "server")
     assert (len(link.taps), len(link.back.taps)) == (1, 1)
     messages.open_all()
