@@ -4,15 +4,20 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from struct import pack
 
 import pytest
 
 from harness.cluster.address import Address
+from harness.cluster.mesh import toxiproxy
 from harness.cluster.mesh.message_frames import REQUEST
 from harness.cluster.mesh.message_interception import Interceptors
 from harness.cluster.mesh.message_proxy import MessageProxy
+from harness.cluster.mesh.toxiproxy import Mesh
 from harness.cluster.ports import HOST
+from harness.cluster.process import Process
+from harness.cluster.registry import Registry
 from model.capabilities.network import Interception, Selection
 
 WAY = ("clients", "broker-1")
@@ -97,12 +102,13 @@ class Lab:
     def __init__(self) -> None:
         self.broker = Broker()
         self.interceptors = Interceptors()
-        self.address = Address(HOST, 0)
+        self.upstream = self.address = Address(HOST, 0)
         self._clients: list[Client] = []
         self._proxies: list[MessageProxy] = []
 
     async def start(self) -> None:
-        self.address = await self.proxy(await self.broker.start())
+        self.upstream = await self.broker.start()
+        self.address = await self.proxy(self.upstream)
 
     async def proxy(self, upstream: Address) -> Address:
         proxy = MessageProxy(WAY, upstream, self.interceptors)
@@ -343,3 +349,70 @@ async def test_a_held_connection_is_not_read(lab: Lab) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await draining
         assert [await client.number(), await client.number()] == [1, 2]
+
+
+@pytest.fixture
+async def meshed(lab: Lab, tmp_path: Path) -> AsyncIterator[Mesh]:
+    """A mesh with the link of the lab, which the lab's clients enter through a message proxy."""
+    server = Process(
+        "toxiproxy",
+        toxiproxy.command(),
+        tmp_path / "toxiproxy",
+        Registry("mesh", tmp_path / "state"),
+        on_exit=lambda _: None,
+        environment=toxiproxy.ENVIRONMENT,
+    )
+    mesh = Mesh()
+    mesh.connect(await toxiproxy.serve(server))
+    broker = lab.upstream
+    link = await mesh.add(*WAY, broker, past=broker, endpoint=None)
+    lab.address = await lab.proxy(link.reached)
+    yield mesh
+    await server.kill()
+
+
+needs_toxiproxy = pytest.mark.usefixtures("toxiproxy_server")
+
+
+@pytest.mark.cluster
+@needs_toxiproxy
+async def test_a_late_request_passes_toxiproxy(lab: Lab, meshed: Mesh) -> None:
+    """Through Toxiproxy, too, a held request arrives after its client has closed."""
+    lab.intercept("hold-request")
+    client = await lab.client()
+    client.send(request(FETCH, 1), request(PRODUCE, 2), request(FETCH, 3))
+    await until(lambda: lab.interceptors[0].is_holding)
+    client.writer.close()
+    other = await lab.client()
+    other.send(request(FETCH, 8))
+    assert await other.number() == 8
+    assert lab.broker.ended == 0
+    lab.interceptors[0].release()
+    await until(lambda: lab.broker.ended == 1)
+    assert sorted(lab.broker.numbers[:2]) == [1, 8]
+    assert lab.broker.numbers[2:] == [2, 3]
+
+
+@pytest.mark.cluster
+@needs_toxiproxy
+async def test_faults_of_the_link_pass_the_message_proxy(lab: Lab, meshed: Mesh) -> None:
+    """A refused link ends the client's connections, and a cut one swallows its requests."""
+    client = await lab.client()
+    client.send(request(FETCH, 1))
+    assert await client.number() == 1
+    await meshed.refuse(*WAY)
+    with contextlib.suppress(ConnectionResetError):
+        assert await client.read() == b""
+    assert await is_reset((await lab.client()).read)
+    await meshed.accept(*WAY)
+    await meshed.cut(*WAY)
+    client = await lab.client()
+    client.send(request(FETCH, 2))
+    await until(lambda: len(lab.broker.connections) == 2)
+    await meshed.heal(*WAY)
+    with contextlib.suppress(ConnectionResetError):
+        assert await client.read() == b""
+    client = await lab.client()
+    client.send(request(FETCH, 3))
+    assert await client.number() == 3
+    assert lab.broker.numbers == [1, 3]
