@@ -243,7 +243,6 @@ def test_all_are_drawn() -> None:
 @given(seed=st.integers(0))
 def test_draws_for_a_target_that_intercepts_only_clients(seed: int) -> None:
     """Without messages of brokers, every drawn fault is on one of clients, and none is alone."""
-    brokers = ("broker-1", "broker-2", "broker-3")
     shape = ClusterShape(with_zookeeper(3), ("x-0",), intercepts_brokers=False)
     fault = messages.draw(random.Random(seed), shape)
     assert (fault.options["from"], fault.alone) == ("clients", False)

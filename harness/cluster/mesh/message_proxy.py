@@ -34,49 +34,6 @@ _AT_ONCE = pack("ii", 1, 0)
 """``SO_LINGER`` with no time: closing the socket resets its connection."""
 
 
-class MessageProxy:
-    """The proxy of one link."""
-
-    def __init__(self, way: Way, upstream: Address, interceptors: Interceptors) -> None:
-        """``upstream`` is the address of the link's Toxiproxy proxy."""
-        self._way = way
-        self._upstream = upstream
-        self._interceptors = interceptors
-        self._server: asyncio.Server | None = None
-        self._connections: dict[asyncio.Task[None], None] = {}
-
-    async def start(self, at: Address | None = None) -> Address:
-        """Listen at an address, or on any free port of this machine; return the address."""
-        host, wanted = at or Address(HOST, 0)
-        self._server = await asyncio.start_server(self._connected, host, wanted)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return Address(host, port)
-
-    async def close(self) -> None:
-        """Stop listening, and end all connections."""
-        if self._server is not None:
-            self._server.close()
-        ending = list(self._connections)
-        for task in ending:
-            task.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None, "a server calls this in a task"
-        self._connections[task] = None
-        client = _End(reader, writer)
-        try:
-            server = _End(*await asyncio.open_connection(*self._upstream))
-        except OSError:
-            client.reset()
-        else:
-            await _Connection(client, server, Conversation(self._way, self._interceptors)).carry()
-        finally:
-            writer.close()
-            del self._connections[task]
-
-
 class _End:
     """One of the two TCP connections that a proxied connection consists of."""
 
@@ -171,3 +128,51 @@ class _Connection:
                 self._client.reset()
                 return False
         return True
+
+
+class MessageProxy:
+    """The proxy of one link."""
+
+    def __init__(self, way: Way, upstream: Address, interceptors: Interceptors) -> None:
+        """``upstream`` is the address of the link's Toxiproxy proxy."""
+        self._way = way
+        self._upstream = upstream
+        self._interceptors = interceptors
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.Task[None], None] = {}
+
+    async def start(self, at: Address | None = None) -> Address:
+        """Listen at an address, or on any free port of this machine; return the address."""
+        host, wanted = at or Address(HOST, 0)
+        self._server = await asyncio.start_server(self._connected, host, wanted)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return Address(host, port)
+
+    async def close(self) -> None:
+        """Stop listening, and end all connections."""
+        if self._server is not None:
+            self._server.close()
+        ending = list(self._connections)
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a server calls this in a task"
+        self._connections[task] = None
+        try:
+            await self._carry(_End(reader, writer))
+        except asyncio.CancelledError:
+            pass  # `close` cancels this task, and asyncio logs a cancelled handler as an error
+        finally:
+            writer.close()
+            del self._connections[task]
+
+    async def _carry(self, client: _End) -> None:
+        try:
+            server = _End(*await asyncio.open_connection(*self._upstream))
+        except OSError:
+            client.reset()
+        else:
+            await _Connection(client, server, Conversation(self._way, self._interceptors)).carry()

@@ -104,7 +104,7 @@ class Lab:
         self.interceptors = Interceptors()
         self.upstream = self.address = Address(HOST, 0)
         self._clients: list[Client] = []
-        self._proxies: list[MessageProxy] = []
+        self.proxies: list[MessageProxy] = []
 
     async def start(self) -> None:
         self.upstream = await self.broker.start()
@@ -112,7 +112,7 @@ class Lab:
 
     async def proxy(self, upstream: Address) -> Address:
         proxy = MessageProxy(WAY, upstream, self.interceptors)
-        self._proxies.append(proxy)
+        self.proxies.append(proxy)
         return await proxy.start()
 
     async def client(self) -> Client:
@@ -126,7 +126,7 @@ class Lab:
     async def close(self) -> None:
         for client in self._clients:
             client.writer.close()
-        for proxy in self._proxies:
+        for proxy in self.proxies:
             await proxy.close()
         self.broker.close()
         await asyncio.sleep(0)
@@ -349,6 +349,22 @@ async def test_a_held_connection_is_not_read(lab: Lab) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await draining
         assert [await client.number(), await client.number()] == [1, 2]
+
+
+async def test_a_closed_proxy_ends_its_connections(lab: Lab) -> None:
+    """Closing a proxy ends its connections and its held messages, without an error in the log."""
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+    lab.intercept("hold-request")
+    idle, held = await lab.client(), await lab.client()
+    idle.send(request(FETCH, 1))
+    held.send(request(PRODUCE, 2))
+    assert await idle.number() == 1
+    await until(lambda: lab.interceptors[0].is_holding)
+    await lab.proxies[0].close()
+    assert [await idle.read(), await held.read()] == [b"", b""]
+    assert not lab.interceptors[0].is_holding
+    assert errors == []
 
 
 @pytest.fixture
