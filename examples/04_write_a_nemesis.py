@@ -1,8 +1,7 @@
 """A fault is a package of functions that draw it, apply it, heal it and prove that it took effect.
 
-It uses only the capabilities of a cluster, so it runs on every target that offers them; here the
-cluster is a set of names. To offer this fault as ``--nemesis stutter``, list it in
-``nemesis/catalogue.py``.
+It uses only the capabilities of a cluster, which is a set of names here, so it runs on every target
+that offers them. To offer it as ``--nemesis stutter``, list it in ``nemesis/catalogue.py``.
 """
 
 import asyncio
@@ -10,6 +9,7 @@ import random
 from typing import Any
 
 from model.capabilities.processes import CanPause
+from model.layout import with_zookeeper
 from model.op import NEMESIS, Op
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
@@ -68,7 +68,7 @@ class OneSet:
 
 
 async def main() -> None:
-    drawn = draw(random.Random(7), ClusterShape(brokers=("broker-1", "broker-2", "broker-3")))
+    drawn = draw(random.Random(7), ClusterShape(with_zookeeper(3)))
     nemesis = Nemesis(OneSet(), [PACKAGE], random.Random(7))
     for phase in ("apply", "heal"):
         value = {"id": 1, "phase": phase, "targets": drawn.targets, "options": drawn.options}

@@ -72,10 +72,10 @@ class TargetRule:
     """The number of different nodes that a list must have."""
     at_most: int | None = None
 
-    @property
-    def allowed(self) -> str:
-        """Which targets the rule allows, in words."""
-        kinds = [("brokers", self.brokers), ("zookeeper or controllers", self.keepers)]
+    def allowed(self, layout: Layout) -> str:
+        """Return which targets the rule allows in a cluster, in words."""
+        keepers = "controllers" if layout.is_kraft else "zookeeper"
+        kinds = [("brokers", self.brokers), (keepers, self.keepers)]
         nodes = " and ".join(kind for kind, may_be in kinds if may_be)
         size = "one of" if self.at_most == 1 else "" if self.at_least == 1 else "several of"
         text = f"a list of {size and f'{size} '}{nodes}"
@@ -96,7 +96,7 @@ class TargetRule:
                     return None
             case _:
                 pass
-        return f"no such target: {brief(targets)} ({self.allowed})"
+        return f"no such target: {brief(targets)} ({self.allowed(layout)})"
 
 
 BROKERS = TargetRule()

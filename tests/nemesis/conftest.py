@@ -98,12 +98,8 @@ class FakeCluster:
     def bootstrap(self, client: str | None = None) -> str:
         return ""
 
-    async def start(self) -> None:
-        self.log.append("start")
-
-    async def stop(self) -> None:
-        self.log.append("stop")
-
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
     async def recover(self, timeout_s: float) -> bool:
         self.log.append("recover")
         return True

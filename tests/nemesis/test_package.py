@@ -10,20 +10,14 @@ from msgspec import inspect
 
 from checkers import fault_intervals
 from harness.app.catalogue import NEMESES
-from model.layout import with_zookeeper
+from model.layout import Layout, with_kraft, with_zookeeper
 from nemesis import options
 from nemesis.draws import ClusterShape
 from nemesis.package import Environment, Fault, Package
 from tests.nemesis.conftest import APIS, POINTS, FakeCluster
 
-LAYOUT = with_zookeeper(3)
-HERE = Environment(LAYOUT, FakeCluster, "simulated")
-SHAPE = ClusterShape(
-    LAYOUT,
-    ("x-0", "x-1"),
-    coordinators=("group-coordinator:g", "transaction-coordinator:t"),
-    asked=tuple(api for api in APIS if api in ("Produce", "Fetch", "Metadata")),
-)
+LAYOUTS = (with_zookeeper(3), with_kraft(3, 3, combined=False))
+HERE = Environment(LAYOUTS[0], FakeCluster, "simulated")
 BY_HAND: dict[str, tuple[Any, dict[str, Any]]] = {
     "at-point": (["broker-1"], {"point": POINTS[0]}),
     "bit-flip": ("leader:x-0", {"key": "x-0"}),
@@ -34,12 +28,28 @@ BY_HAND: dict[str, tuple[Any, dict[str, Any]]] = {
 DRAWS = 400
 
 
+def shape(layout: Layout) -> ClusterShape:
+    """Return the shape of a cluster with these nodes."""
+    return ClusterShape(
+        layout,
+        ("x-0", "x-1"),
+        coordinators=("group-coordinator:g", "transaction-coordinator:t"),
+        asked=tuple(api for api in APIS if api in ("Produce", "Fetch", "Metadata")),
+    )
+
+
+def home(fault: Fault) -> Environment:
+    """Return a cluster that has what the fault affects."""
+    layout = LAYOUTS["controllers" in fault.name]
+    return Environment(layout, FakeCluster, "simulated")
+
+
 def fine(package: Package, fault: Fault) -> list[tuple[Any, dict[str, Any]]]:
     """Return targets and options that the fault accepts."""
     if package.draw is None or fault.name in BY_HAND:
         return [BY_HAND[fault.name]]
     rng = random.Random(1)
-    drawn = [package.draw(rng, SHAPE) for _ in range(DRAWS)]
+    drawn = [package.draw(rng, shape(home(fault).layout)) for _ in range(DRAWS)]
     found = [(each.targets, each.options) for each in drawn if each.fault == fault.name]
     assert found, f"{fault.name} is not drawn"
     return found
@@ -83,7 +93,7 @@ def refused(name: str, changed: dict[str, Any]) -> str | None:
     """Return why the fault refuses fine options after this change."""
     package, fault = FAULTS[name]
     targets, given = fine(package, fault)[0]
-    return fault.refusal(targets, given | changed, HERE)
+    return fault.refusal(targets, given | changed, home(fault))
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -91,7 +101,7 @@ def test_drawn_targets_and_options_are_accepted(name: str) -> None:
     """A fault accepts everything that its package draws."""
     package, fault = FAULTS[name]
     for targets, given in fine(package, fault):
-        assert fault.refusal(targets, given, HERE) is None
+        assert fault.refusal(targets, given, home(fault)) is None
         assert isinstance(package.typed(name, given), fault.options)
 
 
@@ -152,7 +162,7 @@ def test_a_word_that_is_no_choice_is_refused(name: str, option: str) -> None:
 def test_a_target_that_cannot_be_is_refused(name: str, targets: Any) -> None:
     """The refusal of a target lists what targets may be, or the nodes of the cluster."""
     package, fault = FAULTS[name]
-    why = fault.refusal(targets, fine(package, fault)[0][1], HERE)
+    why = fault.refusal(targets, fine(package, fault)[0][1], home(fault))
     assert why is not None
     assert why.startswith(("no such target: ", "no node "))
 
@@ -174,7 +184,7 @@ def test_a_target_that_cannot_be_is_refused(name: str, targets: Any) -> None:
 def test_a_target_that_a_fault_cannot_have_is_refused(name: str, targets: Any) -> None:
     """Some faults affect only ZooKeeper, only brokers, one broker or several."""
     package, fault = FAULTS[name]
-    assert fault.refusal(targets, fine(package, fault)[0][1], HERE) is not None
+    assert fault.refusal(targets, fine(package, fault)[0][1], home(fault)) is not None
 
 
 def test_a_missing_option_is_refused() -> None:

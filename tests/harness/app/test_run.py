@@ -83,7 +83,7 @@ HARMLESS = Package(
 def in_memory(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replace the target ``processes`` by one in memory, and librdkafka by its clients."""
     target = dataclasses.replace(
-        catalogue.TARGETS["processes"], kind=MemoryCluster, make=MemoryCluster
+        catalogue.TARGETS["processes"], kind=MemoryCluster, make=MemoryCluster, any_system=False
     )
     workload = dataclasses.replace(
         catalogue.WORKLOADS["idempotent"],

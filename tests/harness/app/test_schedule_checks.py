@@ -176,7 +176,8 @@ def test_what_a_run_draws_is_accepted(target: Any, monkeypatch: pytest.MonkeyPat
         schedule_checks.check(plan)
         drawn |= {fault.fault for fault in plan.schedule or ()}
     faults = [fault for each in packages if each.draw is not None for fault in each.faults]
-    assert drawn == {fault.name for fault in faults if fault.is_drawn}
+    possible = {fault.name for fault in faults if fault.is_drawn}
+    assert drawn == possible - {"partition-controllers"}, "these clusters have a ZooKeeper"
 
 
 def test_every_plan_of_the_examples_is_accepted(repository: Path) -> None:
