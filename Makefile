@@ -6,6 +6,7 @@ WITH := @$(PYTHON) -m setup
 
 TARGET ?= processes
 MUTANT ?=
+SYSTEM ?= kafka
 COVERAGE ?= 85
 WORKERS ?= 2
 COUNT ?=
@@ -19,8 +20,9 @@ help: ## this list
 setup: ## the locked environment, Java and Toxiproxy, where they are missing
 	$(WITH)
 
-demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes|containers)
-	$(WITH) faultline run examples/plans/demo.toml --target $(TARGET) --results results \
+demo: ## a real cluster under faults, judged by Spark (MUTANT=name TARGET=processes|containers SYSTEM=apache-kafka:3.9.1)
+	$(WITH) faultline run examples/plans/demo.toml --target $(TARGET) --system $(SYSTEM) \
+		--results results \
 		$(addprefix --mutant ,$(MUTANT))
 
 image: ## the images of TARGET=containers and of docker-compose.yml; needs a Docker engine

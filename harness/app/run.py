@@ -32,6 +32,7 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.engine.recorder import Recorder
 from harness.engine.test_run import run_test
+from harness.systems.catalogue import OURS
 from model import cluster_facts
 from model.capabilities.cluster import Cluster, HasData, HasFacts
 from model.plan import Plan
@@ -150,7 +151,7 @@ async def _test(
     await catalogue.system_of(plan).prepare(screen.say)
     cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
     try:
-        await cluster.start()
+        await _start(cluster, plan, screen)
         await _record_facts(cluster, folder, ())
         on_ready()
         course.begin(asyncio.get_running_loop().time)
@@ -179,6 +180,17 @@ async def _test(
         if not is_simulated:  # a simulation reports how each of its nodes ends
             node_signs.record(folder)
     return cluster
+
+
+async def _start(cluster: Cluster, plan: Plan, screen: Screen) -> None:
+    """Start the cluster; report how long the programs of another project took."""
+    clock = asyncio.get_running_loop().time
+    began_s = clock()
+    await cluster.start()
+    if plan.system != OURS:
+        screen.say(
+            f"{plan.system}: {len(cluster.nodes)} nodes, ready after {clock() - began_s:.1f} s"
+        )
 
 
 async def _record_facts(cluster: Cluster, folder: Path, topics: Sequence[str]) -> None:

@@ -69,8 +69,6 @@ class BaseCluster(abc.ABC):
         self._plan = plan
         self._folder = folder
         self._layout = layout or with_zookeeper(plan.brokers)
-        self.say: Callable[[str], None] = lambda line: None
-        """Reports the progress of the start."""
         self._make_view = make_view or (lambda nodes: View(str(nodes[ZOOKEEPER]), rng))
         self._ready = ready
         self._nodes: dict[NodeId, Node] = {}
