@@ -13,7 +13,7 @@ from workloads.client import confluent_admin, outcome
 from workloads.client.base_client import PlainClient
 from workloads.client.common import Settings, split
 from workloads.client.confluent_reader import Reader, watermarks
-from workloads.client.confluent_settings import QUIET, refusal
+from workloads.client.confluent_settings import QUIET, of_outsider, refusal
 from workloads.client.confluent_threads import in_thread
 from workloads.client.confluent_writer import Writer
 
@@ -31,6 +31,7 @@ class ConfluentClient(PlainClient):
         common = {**QUIET, "bootstrap.servers": settings.bootstrap, "client.id": name}
         self._producer_config = {**common, **settings.producer}
         self._consumer_config = {**common, "group.id": name, **settings.consumer}
+        self._reader_config = of_outsider(self._consumer_config)
         self._admin_config = common
         self._writer: Writer | None = None
         self._reader: Reader | None = None
@@ -64,12 +65,12 @@ class ConfluentClient(PlainClient):
         if old is not None:
             old.leave()
         places = {key: places.get(key, -1) for key in keys}
-        self._reader = Reader(self._consumer_config, places, self._form)
+        self._reader = Reader(self._reader_config, places, self._form)
         await self._reader.open()
         return None
 
     async def _places(self, key: str) -> dict[str, int]:
-        return await in_thread(lambda: watermarks(self._consumer_config, key))
+        return await in_thread(lambda: watermarks(self._reader_config, key))
 
     async def _create_topic(
         self, topic: str, partitions: int

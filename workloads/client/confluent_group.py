@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from model.op import MicroOp, Op
-from workloads.client import outcome, payload
+from workloads.client import confluent_settings, outcome, payload
 from workloads.client.common import (
     POLL_RECORDS_MAX,
     POLL_TIMEOUT_S,
@@ -89,7 +89,8 @@ class GroupConfluentClient(GroupClient, ConfluentClient):
         if self._member is not None and self._member.group == group:
             return self._member
         if group not in self._outsiders:
-            self._outsiders[group] = Grouped(self._consumer_config, group)
+            config = confluent_settings.of_outsider(self._consumer_config)
+            self._outsiders[group] = Grouped(config, group)
         return self._outsiders[group]
 
     @asynccontextmanager
@@ -185,11 +186,10 @@ class Member(Grouped):
         mine = {
             "auto.offset.reset": "earliest",
             "enable.auto.commit": how["commit"] == "auto",
-            "partition.assignment.strategy": how["assignor"],
         }
         if how["instance"] is not None:
             mine["group.instance.id"] = how["instance"]
-        super().__init__(config, group, **mine)
+        super().__init__(confluent_settings.of_member(config, how["assignor"]), group, **mine)
         self._commits_when_revoked = how["commit"] == "listener"
         self._feed = Feed(group)
         self._error: str | None = None

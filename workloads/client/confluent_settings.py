@@ -28,6 +28,30 @@ judged by the other.
 """
 
 
+SERVER_SIDE = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+"""What the coordinator decides in the newer protocol of groups; librdkafka rejects these there."""
+ASSIGNORS = {"range": "range"}
+"""The coordinator's assignors (KIP-848) by those of members; ``uniform`` stands for all others."""
+
+
+def of_member(consumer: Mapping[str, Any], assignor: str) -> dict[str, Any]:
+    """Return the settings of a member of a group, in the protocol that ``group.protocol`` names.
+
+    With ``consumer`` (KIP-848) the coordinator assigns, and its own settings limit sessions.
+    """
+    if consumer.get("group.protocol") != "consumer":
+        return {**consumer, "partition.assignment.strategy": assignor}
+    kept = {name: value for name, value in consumer.items() if name not in SERVER_SIDE}
+    return {**kept, "group.remote.assignor": ASSIGNORS.get(assignor, "uniform")}
+
+
+def of_outsider(consumer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a consumer that commits to a group without being a member."""
+    if consumer.get("group.protocol") != "consumer":
+        return dict(consumer)
+    return {name: value for name, value in consumer.items() if name not in SERVER_SIDE}
+
+
 def _misleading(settings: Mapping[str, str]) -> str | None:
     for name in settings:
         for right, alias in ALIASES.items():
@@ -40,7 +64,7 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
     """Return why librdkafka rejects these settings; ``None`` if it accepts them."""
     for kind, make, settings in (
         ("producer", Producer, dict(producer)),
-        ("consumer", Consumer, dict(consumer) | {"group.id": "none"}),
+        ("consumer", Consumer, of_outsider(consumer) | {"group.id": "none"}),
     ):
         if (why := _misleading(settings)) is not None:
             return f"--set {kind}.{why}"

@@ -34,6 +34,11 @@ SCALED: Mapping[str, str] = {
     "num.partitions": "3",
     "offsets.topic.num.partitions": "10",
     "transaction.state.log.num.partitions": "10",
+    # Sessions of the newer protocol of groups (KIP-848), whose members do not choose them.
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "500",
     # A cluster that starts has nothing to recover, and threads cost time.
     "num.network.threads": "2",
     "num.io.threads": "4",
