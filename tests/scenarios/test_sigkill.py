@@ -55,6 +55,10 @@ targets = "leader:topic0-0"
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 
+REAL = "apache-kafka:3.9.1"
+"""A system whose nodes are processes, too, but not of this project."""
+
+
 def targets() -> list[Any]:
     """Every target; one that needs a container engine is marked so."""
     docker = {"containers": [pytest.mark.docker]}
@@ -70,7 +74,8 @@ class Run:
         self.mark = str(results)
         self._target = target
         self._results = results
-        where = ("--target", target, "--results", str(results))
+        place = ("--system", target) if target == REAL else ("--target", target)
+        where = (*place, "--results", str(results))
         self._harness = subprocess.Popen(
             ["faultline", "run", str(plan), "--json", *where, *options],
             env=environment | {MARK: self.mark},
@@ -276,3 +281,16 @@ def test_killed_at_any_moment(
     status = is_judged(run, environment)
     assert status == VALID or phase.name != "judging"
     is_clean([run], start(target), environment)
+
+
+@pytest.mark.prove
+@pytest.mark.real_kafka
+@pytest.mark.parametrize("number", range(10))
+def test_no_jvm_outlives_the_next_start(
+    number: int, start: Start, environment: dict[str, str]
+) -> None:
+    """A run of Apache Kafka can be killed in any phase; the next run ends its JVMs and proxies."""
+    phase = list(PHASES.values())[number % len(PHASES)]
+    killed = killed_in(phase, random.Random(number), start(REAL))
+    is_judged(killed, environment)
+    is_clean([killed], start(REAL), environment)

@@ -50,6 +50,7 @@ that are processes of their own."""
 HOME = "FAULTLINE_KAFKA_HOME"
 """The environment variable with the folder of an unpacked distribution (``--kafka-home``)."""
 _LEAST = {"heap_mb": 128, "zookeeper_servers": 1, "controllers": 1}
+_MOST = {"heap_mb": 65_536, "zookeeper_servers": 9, "controllers": 9}
 
 
 class ApacheKafka(System):
@@ -197,7 +198,8 @@ class ApacheKafka(System):
             return f"options: coordination={mode}: {self.name} has no ZooKeeper mode"
         if mode != "zookeeper" and not self.release.has_kraft:
             return f"options: coordination={mode}: {self.name} has no KRaft mode for production"
-        return options.refusal(plan.options, _LEAST) or self._missing()
+        wanted = {**self.options, **plan.options}
+        return options.refusal(wanted, _LEAST) or _too_many(wanted) or self._missing()
 
     def _missing(self) -> str | None:
         """Return why the programs cannot be had on this machine; ``None`` if they can."""
@@ -228,6 +230,14 @@ class ApacheKafka(System):
     @property
     def versions(self) -> Mapping[str, str]:
         return {"apache-kafka": str(self.release)}
+
+
+def _too_many(wanted: Mapping[str, Any]) -> str | None:
+    """Return which option exceeds what a machine or a quorum can have; ``None`` if none does."""
+    for name, most in _MOST.items():
+        if wanted[name] > most:
+            return f"options: {name}={wanted[name]}: must be at most {most:,}"
+    return None
 
 
 def _unpacked(home: Path, release: Release) -> Sequence[Path]:
