@@ -5,6 +5,14 @@ from dataclasses import dataclass
 from model import roles
 from model.roles import ZOOKEEPER, NodeId
 
+PEER_PORTS = ("QUORUM", "ELECTION")
+"""The ports at which the servers of a ZooKeeper ensemble reach each other."""
+
+
+def peer_port(server: NodeId, name: str) -> NodeId:
+    """Return the end of a link that one of a server's :data:`PEER_PORTS` is."""
+    return f"{server}.{name.lower()}"
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -43,22 +51,23 @@ class Layout:
         """All nodes, the brokers first."""
         return (*self.brokers, *self.zookeepers, *self.separate)
 
-    @property
-    def ends(self) -> tuple[NodeId, ...]:
-        """All nodes, and the controllers that are roles of brokers: what a link may lead to."""
-        return (*self.brokers, *self.zookeepers, *self.controllers)
-
     def node_of(self, end: NodeId) -> NodeId:
         """Return the node that an end of a link belongs to."""
         if self.combined and end in self.controllers:
             return roles.broker(roles.number(end))
-        return end
+        return end.partition(".")[0]
 
     def ends_of(self, node: NodeId) -> tuple[NodeId, ...]:
-        """Return the ends of links that belong to a node: itself, and its controller listener."""
+        """Return the ends of links that belong to a node.
+
+        These are the node itself, the controller that is a role of a broker, and the ports at which
+        the servers of a ZooKeeper ensemble reach each other.
+        """
         if self.combined and node in self.brokers:
             controller = roles.controller(roles.number(node))
             return (node, controller) if controller in self.controllers else (node,)
+        if node in self.zookeepers and len(self.zookeepers) > 1:
+            return (node, *(peer_port(node, name) for name in PEER_PORTS))
         return (node,)
 
 

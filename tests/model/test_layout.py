@@ -12,7 +12,7 @@ def test_one_zookeeper_has_no_number() -> None:
     layout = with_zookeeper(3)
     assert layout.brokers == BROKERS
     assert layout.zookeepers == layout.keepers == ("zookeeper",)
-    assert layout.nodes == layout.ends == (*BROKERS, "zookeeper")
+    assert layout.nodes == (*BROKERS, "zookeeper")
     assert (layout.controllers, layout.separate, layout.is_kraft) == ((), (), False)
 
 
@@ -22,6 +22,8 @@ def test_servers_of_an_ensemble_are_numbered() -> None:
     servers = ("zookeeper-1", "zookeeper-2", "zookeeper-3")
     assert layout.keepers == servers
     assert layout.nodes == ("broker-1", *servers)
+    ports = ("zookeeper-2", "zookeeper-2.quorum", "zookeeper-2.election")
+    assert layout.ends_of("zookeeper-2") == ports, "servers reach each other at two ports"
 
 
 def test_separate_controllers_are_nodes() -> None:
@@ -30,7 +32,7 @@ def test_separate_controllers_are_nodes() -> None:
     controllers = ("controller-1", "controller-2", "controller-3")
     assert layout.is_kraft
     assert layout.controllers == layout.separate == layout.keepers == controllers
-    assert layout.nodes == layout.ends == ("broker-1", "broker-2", *controllers)
+    assert layout.nodes == ("broker-1", "broker-2", *controllers)
     assert layout.node_of("controller-2") == "controller-2"
     assert layout.ends_of("broker-1") == ("broker-1",)
     assert layout.ends_of("controller-1") == ("controller-1",)
@@ -43,8 +45,7 @@ def test_combined_controllers_are_ends_but_not_nodes() -> None:
     assert layout.separate == ()
     assert layout.keepers == ("broker-1", "broker-2"), "broker-3 has no controller"
     assert layout.nodes == BROKERS
-    assert layout.ends == (*BROKERS, "controller-1", "controller-2")
-    assert [layout.node_of(end) for end in layout.ends] == [*BROKERS, "broker-1", "broker-2"]
+    assert [layout.node_of(end) for end in layout.controllers] == ["broker-1", "broker-2"]
     assert layout.ends_of("broker-2") == ("broker-2", "controller-2")
     assert layout.ends_of("broker-3") == ("broker-3",)
 
@@ -62,7 +63,8 @@ def test_combined_controllers_are_ends_but_not_nodes() -> None:
 def test_every_end_belongs_to_one_node(layout: Layout) -> None:
     """The ends of all nodes are the ends of the layout, and each leads back to its node."""
     ends = [end for node in layout.nodes for end in layout.ends_of(node)]
-    assert sorted(ends) == sorted(layout.ends)
+    assert len(set(ends)) == len(ends)
+    assert {*layout.nodes, *layout.controllers} <= set(ends)
     assert all(end in layout.ends_of(layout.node_of(end)) for end in ends)
     assert set(layout.keepers) <= set(layout.nodes)
 

@@ -144,7 +144,7 @@ class ProxiedCluster(BaseCluster):
 
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         verdicts = await asyncio.gather(
-            *(link_proof.is_cut(self.mesh, link) for link in self._between(source, target))
+            *(link_proof.is_cut(self.mesh, link) for link in self._probed(source, target))
         )
         known = [verdict for verdict in verdicts if verdict is not None]
         return all(known) if known else None
@@ -175,7 +175,7 @@ class ProxiedCluster(BaseCluster):
 
     async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
         slowness_s = self.link_faults(source, target).slowness_s
-        return await link_proof.round_trip_s(self._between(source, target), slowness_s)
+        return await link_proof.round_trip_s(self._probed(source, target), slowness_s)
 
     # --- implementation
 
@@ -196,6 +196,11 @@ class ProxiedCluster(BaseCluster):
 
     def _between(self, one: NodeId, other: NodeId) -> list[Link]:
         return [link for pair in self._pairs(one, other) for link in self.mesh.between(*pair)]
+
+    def _probed(self, one: NodeId, other: NodeId) -> list[Link]:
+        """Those of the links whose acceptors answer probes: not those between ZooKeeper servers."""
+        answering = {*self.nodes, *self.layout.controllers}
+        return [link for link in self._between(one, other) if link.acceptor in answering]
 
     async def _answers(self, node: NodeId) -> bool:
         return await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)

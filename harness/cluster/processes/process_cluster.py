@@ -131,7 +131,7 @@ class Processes(InterceptedCluster):
     def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint | None:
         if wanted.by_name and self._subnet is not None:
             node = self.layout.node_of(wanted.acceptor)
-            host = self._subnet.link(self._index(wanted.opener), self._index(wanted.acceptor))
+            host = self._subnet.link(self._index(wanted.opener), self._index(node))
             address = Address(host, self._ports[node][wanted.listener])
         elif wanted.opener == CLIENTS and wanted.acceptor in self.client_ports:
             address = Address(HOST, self.client_ports[wanted.acceptor])
@@ -142,13 +142,16 @@ class Processes(InterceptedCluster):
     def _names_of(self, name: NodeId) -> Mapping[str, str]:
         if self._subnet is None:
             return {}
-        mine = [link for link in self.mesh.links if link.opener == name]
-        own = dict.fromkeys(self.layout.ends_of(name), self._host_of(name))
-        return {**{link.acceptor: self._entrance(link).host for link in mine}, **own}
+        names: dict[str, str] = {}
+        for link in self.mesh.links:
+            if link.opener == name:
+                host = self._entrance(link).host
+                names |= dict.fromkeys((link.acceptor, self.layout.node_of(link.acceptor)), host)
+        return names | dict.fromkeys(self.layout.ends_of(name), self._host_of(name))
 
-    def _index(self, end: NodeId) -> int:
-        """The number of an end of a link in the cluster's subnet."""
-        return 1 + self.layout.ends.index(end)
+    def _index(self, node: NodeId) -> int:
+        """The number of a node in the cluster's subnet."""
+        return 1 + self.nodes.index(node)
 
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(self._host_of(node), self._ports[node][listener])

@@ -8,15 +8,13 @@ from harness.cluster.address import Address
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER
 from harness.cluster.system import Place
 from model import roles
-from model.layout import Layout
+from model.layout import PEER_PORTS, Layout
 from model.plan import Plan
 from model.roles import NodeId
 
 CONTROLLER_LISTENER = "CONTROLLER"
 CONTROLLER_IDS_FROM = 1000
 """``node.id`` of controllers that are nodes of their own is this number and their own number."""
-ENSEMBLE_PORTS = ("QUORUM", "ELECTION")
-"""The ports between the servers of a ZooKeeper ensemble, as listeners of this project."""
 
 SCALED: Mapping[str, str] = {
     "replica.lag.time.max.ms": "3000",
@@ -137,7 +135,7 @@ def of_zookeeper(place: Place, layout: Layout, tick_ms: int) -> str:
     ]
     if len(layout.zookeepers) > 1:
         lines += ["initLimit=20", "syncLimit=8", "quorumListenOnAllIPs=false"]
-        quorum, election = (place.listens[name].port for name in ENSEMBLE_PORTS)
+        quorum, election = (place.listens[name].port for name in PEER_PORTS)
         lines += [
             f"server.{roles.number(node)}={node}:{quorum}:{election}" for node in layout.zookeepers
         ]

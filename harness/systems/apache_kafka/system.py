@@ -33,12 +33,13 @@ from harness.systems.apache_kafka import (
     log4j,
     maven,
 )
-from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER, ENSEMBLE_PORTS
+from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER
 from harness.systems.apache_kafka.releases import Release
-from model import options
+from harness.systems.kafka.system import zookeeper_command
+from model import options, roles
 from model.capabilities.control_plane import CanAdminister
 from model.cluster_facts import ClusterFacts
-from model.layout import Layout, with_kraft, with_zookeeper
+from model.layout import PEER_PORTS, Layout, peer_port, with_kraft, with_zookeeper
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
 from nemesis.package import Package
@@ -49,6 +50,8 @@ COORDINATION = ("zookeeper", "kraft", "kraft-separate")
 that are processes of their own."""
 HOME = "FAULTLINE_KAFKA_HOME"
 """The environment variable with the folder of an unpacked distribution (``--kafka-home``)."""
+RELEASE, OURS = "release", "kafka"
+"""Whose ZooKeeper coordinates the brokers."""
 _LEAST = {"heap_mb": 128, "zookeeper_servers": 1, "controllers": 1}
 _MOST = {"heap_mb": 65_536, "zookeeper_servers": 9, "controllers": 9}
 
@@ -59,6 +62,8 @@ class ApacheKafka(System):
     options: ClassVar[Mapping[str, Any]] = {
         # zookeeper, kraft or kraft-separate; by default ZooKeeper for releases that have it.
         "coordination": "",
+        # Whose ZooKeeper: that of the release, or this project's.
+        "zookeeper": "release",
         "zookeeper_servers": 1,
         "controllers": 3,
         "heap_mb": 512,
@@ -94,7 +99,7 @@ class ApacheKafka(System):
     def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
         layout = self.layout(plan)
         if node in layout.zookeepers:
-            return (ZOOKEEPER, *(ENSEMBLE_PORTS if len(layout.zookeepers) > 1 else ()))
+            return (ZOOKEEPER, *(PEER_PORTS if len(layout.zookeepers) > 1 else ()))
         if node in layout.separate:
             return (CONTROLLER_LISTENER,)
         own = links.listeners(plan.options.get("client_listeners", ()))
@@ -109,6 +114,9 @@ class ApacheKafka(System):
             yield LinkSpec(one, other, PEER_LISTENER, by_name=True)
         for broker, server in itertools.product(layout.brokers, layout.zookeepers):
             yield LinkSpec(broker, server, ZOOKEEPER)
+        for one, other in itertools.permutations(layout.zookeepers, 2):
+            for port in PEER_PORTS:
+                yield LinkSpec(one, peer_port(other, port), port, by_name=True)
         for one, controller in itertools.product(
             (*layout.brokers, *layout.separate), layout.controllers
         ):
@@ -131,9 +139,12 @@ class ApacheKafka(System):
 
     def program(self, place: Place, plan: Plan) -> Program:
         layout = self.layout(plan)
+        if place.node in layout.zookeepers and plan.options.get("zookeeper") == OURS:
+            return Program(zookeeper_command(place))
         if place.node in layout.zookeepers:
             path = place.folder / "zoo.cfg"
             path.write_text(configuration.of_zookeeper(place, layout, TICK_MS))
+            (place.folder / "data" / "myid").write_text(f"{roles.number(place.node)}\n")
             main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
             command = self._java(main, place, plan, str(path))
             return Program(command, stopped_status=jvm.STOPPED_STATUS)
@@ -199,6 +210,10 @@ class ApacheKafka(System):
         if mode != "zookeeper" and not self.release.has_kraft:
             return f"options: coordination={mode}: {self.name} has no KRaft mode for production"
         wanted = {**self.options, **plan.options}
+        if wanted["zookeeper"] not in (RELEASE, OURS):
+            return f"options: zookeeper={wanted['zookeeper']}: must be {RELEASE} or {OURS}"
+        if wanted["zookeeper"] == OURS and wanted["zookeeper_servers"] != 1:
+            return f"options: zookeeper={OURS}: this project's ZooKeeper has one server"
         return options.refusal(wanted, _LEAST) or _too_many(wanted) or self._missing()
 
     def _missing(self) -> str | None:

@@ -38,7 +38,8 @@ class Kafka(System):
 
     def program(self, place: Place, plan: Plan) -> Program:
         if place.node == ZOOKEEPER:
-            return Program(_zookeeper(place))
+            command = zookeeper_command(place)
+            return Program([*command, "--reuse-port"])
         properties = place.folder / "server.properties"
         settings.write(properties, broker_settings(place, plan))
         planted = [word for name in plan.mutants for word in ("--mutant", name)]
@@ -65,8 +66,9 @@ def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
     return settings.of_broker(number, plan.brokers, addresses, place.data, plan.broker)
 
 
-def _zookeeper(place: Place) -> list[str]:
+def zookeeper_command(place: Place) -> list[str]:
+    """Return the command of this project's ZooKeeper at this place."""
     return [
         *(sys.executable, "-m", "broker_impl.zookeeper", "--listen", str(place.listens[ZOOKEEPER])),
-        *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS), "--reuse-port"),
+        *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS)),
     ]

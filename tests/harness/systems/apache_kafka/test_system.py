@@ -63,6 +63,19 @@ def test_links_with_zookeeper() -> None:
     }
 
 
+def test_links_of_an_ensemble() -> None:
+    """Every broker reaches every server, and the servers reach each other at two ports."""
+    found = list(system("2.8.2").links(plan(zookeeper_servers=3)))
+    one = [link for link in found if link.opener == "zookeeper-1"]
+    assert {(link.acceptor, link.listener) for link in one} == {
+        ("zookeeper-2.quorum", "QUORUM"),
+        ("zookeeper-2.election", "ELECTION"),
+        ("zookeeper-3.quorum", "QUORUM"),
+        ("zookeeper-3.election", "ELECTION"),
+    }
+    assert sum(link.listener == ZOOKEEPER for link in found) == 6
+
+
 def test_links_with_kraft() -> None:
     """Every node reaches every controller but the one in its own process."""
     ends = {
@@ -89,6 +102,8 @@ def test_links_with_kraft() -> None:
         ("3.9.1", {"coordination": "raft"}, "must be one of zookeeper, kraft, kraft-separate"),
         ("3.9.1", {"heap_mb": 1}, "heap_mb"),
         ("3.9.1", {"zookeeper_servers": 10}, "zookeeper_servers=10: must be at most 9"),
+        ("3.9.1", {"zookeeper": "any"}, "zookeeper=any: must be release or kafka"),
+        ("3.9.1", {"zookeeper": "kafka", "zookeeper_servers": 3}, "has one server"),
         ("3.9.0", {}, "the jars of Apache Kafka 3.9.0 are not pinned"),
     ],
 )
