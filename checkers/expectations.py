@@ -47,6 +47,15 @@ broker setting here: the brokers of this project implement version 1, and are ju
 2. For other clusters see :func:`checkers.cluster_promises.transaction_version`."""
 
 
+STRICT: Mapping[str, str] = {
+    "producer.acks": "all",
+    "producer.enable.idempotence": "true",
+    "broker.unclean.leader.election.enable": "false",
+    "broker.transaction.version": "2",
+}
+"""The settings that promise most: under them nothing acknowledged may be lost or duplicated."""
+
+
 class BadSetting(ValueError):
     """A setting that cannot be interpreted; the message says which one, and what would be valid."""
 

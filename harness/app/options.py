@@ -103,6 +103,12 @@ def json_output(command: F) -> F:
     )(command)
 
 
+def strict(command: F) -> F:
+    """Add the option that judges by the settings that promise most."""
+    help_text = "judge as if acks=all, idempotence and clean elections were configured"
+    return click.option("--strict", is_flag=True, help=help_text)(command)
+
+
 def judged_by(command: F) -> F:
     """Add the option that chooses between judging in this process and by Spark."""
     help_text = "judge in this process (the default in simulation) or with Spark"

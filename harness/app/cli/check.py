@@ -23,10 +23,12 @@ from harness.app.cli.output import print_json
               help="judge by this setting instead of the plan's")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
+@options.strict
 @options.json_output
 def check(
     paths: tuple[Path, ...],
     inline: bool,
+    strict: bool,
     settings: tuple[str, ...],
     results: Path,
     as_json: bool,
@@ -38,11 +40,13 @@ def check(
     judgement under other settings than the plan's never replaces the verdict of a run: it is stored
     separately.
     """
+    from checkers.expectations import STRICT
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import check_many, plan_resolution
     from harness.app.progress import Screen
 
-    wanted = {
+    wanted = dict(STRICT) if strict else {}
+    wanted |= {
         f"{component}.{key}": value
         for component, key, value in plan_resolution.settings_of(settings)
     }

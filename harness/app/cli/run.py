@@ -47,6 +47,7 @@ from harness.app.cli.output import fail
 )
 @click.option("--seed", type=options.SEED, metavar="N", help="seed of all random choices (0)")
 @options.judged_by
+@options.strict
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
@@ -61,6 +62,7 @@ def run(
     settings: tuple[str, ...],
     mutants: tuple[str, ...],
     inline: bool | None,
+    strict: bool,
     results: Path | None,
     as_json: bool,
     **given: Any,
@@ -70,6 +72,7 @@ def run(
     Options override the plan file, which uses the same names.
     """
     request.pin([given["target"] or request.target_in(plan_file)])
+    from checkers.expectations import STRICT
     from harness.app import plan_resolution, toml_lines
 
     fields: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
@@ -77,6 +80,8 @@ def run(
         fields |= plan_resolution.from_toml(plan_file)
     if nemesis is not None:
         fields["nemesis"] = plan_resolution.names_of(nemesis)
+    if strict:
+        fields["expect"] = {**fields.get("expect", {}), **STRICT}
     with toml_lines.about(plan_file, options.given()):
         plan = plan_resolution.resolve(request.plan_from(fields, settings, mutants, given))
     for line in plan_resolution.missing_faults(plan, fields["nemesis"]):

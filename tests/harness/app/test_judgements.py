@@ -75,6 +75,16 @@ def explode(tables: object, progress: object) -> Any:
     raise MemoryError("no room")
 
 
+def test_strict_holds_against_a_run_what_its_settings_permit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With acks=1 a loss is allowed, with ``--strict`` it is not; ``--set`` wins over both."""
+    folder = run_folder(tmp_path, plan=Plan(producer={"acks": "1"}))
+    assert check(capsys, folder)[0] == 0
+    assert check(capsys, folder, "--strict")[0] == 1
+    assert check(capsys, folder, "--strict", "--set", "producer.acks=1")[0] == 0
+
+
 @pytest.mark.slow
 def test_other_settings_do_not_replace_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -5,7 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from checkers.expectations import STRICT
 from harness.app import exits
+from harness.app.cli import main
 from harness.app.cli.run import run_plan
 from harness.app.run import Failed
 from model.plan import Plan
@@ -32,3 +34,20 @@ def test_a_small_history_does_not_wait_for_spark(
         == exits.FAILED
     )
     assert told == [inline]
+
+
+def test_strict_becomes_the_plan_s_expectation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """``--strict`` is part of the plan, so that a later check judges in the same way."""
+    plans = []
+
+    def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:
+        plans.append(plan)
+        raise Failed("enough")
+
+    monkeypatch.setattr("harness.app.run.run", run)
+    for options in ([], ["--strict"]):
+        with pytest.raises(SystemExit):
+            main(["run", "--nemesis", "none", "--results", str(tmp_path), *options])
+    assert [plan.expect for plan in plans] == [{}, dict(STRICT)]
