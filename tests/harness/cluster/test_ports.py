@@ -93,12 +93,10 @@ def test_a_subnet_s_port_is_free_on_all_its_addresses() -> None:
 
 def test_a_subnet_skips_the_port_of_a_wildcard_listener() -> None:
     """A program that listens on all addresses would also listen on those of the nodes."""
-    with closing(Subnet()) as first:
-        port = first.port()
     with socket.socket() as stranger:
-        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        stranger.bind(("0.0.0.0", port))
+        stranger.bind(("0.0.0.0", 0))
         stranger.listen()
+        port = stranger.getsockname()[1]
         with closing(Subnet(port)) as subnet:
             assert subnet.port() > port
     with closing(Subnet(port)) as subnet:
