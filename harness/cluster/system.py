@@ -110,6 +110,10 @@ class System(abc.ABC):
     def session_timeout_s(self, broker: Mapping[str, str]) -> float:
         """Return after which silence a broker is declared dead, in seconds."""
 
+    def missing(self) -> str | None:
+        """Return why this machine does not have its programs; ``None`` if they can be provided."""
+        return None
+
     async def prepare(self, say: Say) -> None:
         """Provide the programs, which may take minutes; raises :class:`SystemUnavailable`."""
         return

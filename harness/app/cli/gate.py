@@ -15,6 +15,7 @@ from harness.app.cli.output import fail, print_json
     epilog=options.example(
         "faultline gate examples/suites/quick.toml --junit junit.xml",
         "faultline gate examples/suites/quick.toml --mutant ack-on-local-append",
+        "faultline gate examples/suites/quick.toml --system kafka --system apache-kafka:3.9.1",
     ),
 )
 @click.argument("suite_file", type=click.Path(path_type=Path), metavar="SUITE.toml")
@@ -27,9 +28,13 @@ from harness.app.cli.output import fail, print_json
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
               help="plant this bug in every case, to test the gate; may be repeated")  # fmt: skip
+@click.option("--system", "systems", multiple=True, metavar="NAME",
+              help="run the cases with kafka or with apache-kafka:VERSION in place of the suite's"
+                   " systems; may be repeated")  # fmt: skip
 @click.option("--seed", type=options.SEED, metavar="N", help="the first seed of every matrix")
-@click.option("--require", multiple=True, metavar="TARGET",
-              help="require this target, even if the suite does not; may be repeated")  # fmt: skip
+@click.option("--require", multiple=True, metavar="NAME",
+              help="require this target or system, even if the suite does not; may be repeated",
+)  # fmt: skip
 @options.json_output
 def gate(
     suite_file: Path,
@@ -38,6 +43,7 @@ def gate(
     keep: int | None,
     inline: bool,
     mutants: tuple[str, ...],
+    systems: tuple[str, ...],
     seed: int | None,
     require: tuple[str, ...],
     as_json: bool,
@@ -53,7 +59,7 @@ def gate(
     from harness.app.progress import Screen
     from harness.app.run import Failed
 
-    asked = suite_.load(suite_file, seed=seed, mutants=mutants, require=require)
+    asked = suite_.load(suite_file, seed=seed, mutants=mutants, require=require, systems=systems)
     request.pin(case.plan.target for case in asked.cases)
     asked = dataclasses.replace(
         asked,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.app import command_line
+from harness.app.gate import side_by_side
 from harness.app.gate.outcome import Case, Gate, by_urgency
 
 NOTHING = "—"
@@ -46,7 +47,10 @@ def headline(gate: Gate) -> str:
 
 
 def table(gate: Gate, folder: Path) -> str:
-    """Return the verdict and a table of all cases, the most urgent first."""
+    """Return the verdict and a table of all cases, the most urgent first.
+
+    A second table compares the systems if there are several.
+    """
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[gate.valid]
     lines = [f"{word:9}{headline(gate)}", f"{'':9}{folder / 'index.html'}", ""]
     cases = by_urgency(gate.cases)
@@ -58,7 +62,21 @@ def table(gate: Gate, folder: Path) -> str:
         lines.append("  ".join(cells).rstrip())
         if place:
             lines += [f"{'':{widths[0]}}  {detail}" for detail in _below(cases[place - 1], folder)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_systems(gate)])
+
+
+def _systems(gate: Gate) -> list[str]:
+    """Return the table that compares the systems of a gate; empty if there is only one."""
+    comparison = side_by_side.compare(gate)
+    if comparison is None:
+        return []
+    rows = side_by_side.table(comparison)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return ["", *lines]
 
 
 def clock(seconds: float) -> str:

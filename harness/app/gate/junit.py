@@ -12,6 +12,7 @@ from junitparser.junitparser import FinalResult
 
 from harness.app.gate import console
 from harness.app.gate.outcome import Case, Gate
+from harness.systems.catalogue import OURS
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot contain even escaped; a broker's log lines may have them."""
@@ -43,6 +44,7 @@ def _properties(gate: Gate) -> dict[str, str]:
         "commit": gate.commit,
         "seed": "" if gate.seed is None else str(gate.seed),
         "mutants": ", ".join(gate.mutants),
+        "systems": "" if gate.systems == (OURS,) else ", ".join(gate.systems),
         **gate.versions,
     }
     return {name: value for name, value in values.items() if value}
@@ -76,6 +78,8 @@ def _out(case: Case, folder: Path) -> list[str]:
         return list(case.why)
     named = zip(console.COLUMNS, console.figures(case), strict=True)
     lines = [", ".join(f"{name} {value}" for name, value in named)]
+    if case.system != OURS:
+        lines.append(f"system: {case.system}")
     if case.mutants:
         lines.append(f"planted bugs: {', '.join(case.mutants)}")
     if case.folder is not None:

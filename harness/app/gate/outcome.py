@@ -13,6 +13,7 @@ import msgspec
 
 from checkers.verdict import Valid, merge
 from harness.app import files
+from harness.systems.catalogue import OURS
 
 Status = Literal["valid", "invalid", "unknown", "failed", "skipped"]
 
@@ -48,6 +49,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The nemeses as in the suite file: ``("all",)`` stands for all that the target offers."""
     configuration: str
     target: str
+    system: str = OURS
+    """What was tested, as in a plan; files of older versions do not name it."""
     seed: int
     mutants: tuple[str, ...] = ()
     status: Status
@@ -58,8 +61,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     case was skipped.
     """
     excused: bool = False
-    """Skipped on purpose: the machine cannot offer its target, which the suite declares optional.
-    The gate may be valid without it."""
+    """Skipped on purpose, so that the gate may be valid without it.
+
+    The machine cannot offer its target or its system, which the suite declares optional, or the
+    command line names only systems that its target cannot run.
+    """
     anomalies: dict[str, int] = {}
     allowed: dict[str, int] = {}
     evidence: dict[str, int] = {}
@@ -90,6 +96,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def faults_proved(self) -> int:
         return sum(fault.proved for fault in self.faults)
 
+    @property
+    def name_of_any_system(self) -> str:
+        """The name without the system; cases that differ in nothing else have the same."""
+        ending = f" · seed {self.seed}"
+        return self.name.removesuffix(f" · {self.system}{ending}").removesuffix(ending) + ending
+
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``gate.json``."""
@@ -116,6 +128,16 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         return len(self.cases) == self.planned
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems of its cases, in order."""
+        return tuple(dict.fromkeys(case.system for case in self.cases))
+
+    def of_system(self, system: str) -> "Gate":
+        """Return the gate with the cases of one system only."""
+        cases = tuple(case for case in self.cases if case.system == system)
+        return msgspec.structs.replace(self, cases=cases)
 
     def counts(self) -> dict[Status, int]:
         """Return the number of cases by status, without statuses that no case has."""

@@ -10,9 +10,10 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from harness.app import command_line, run_folder
-from harness.app.gate import trends
+from harness.app.gate import side_by_side, trends
 from harness.app.gate.outcome import Case, Gate, Status, by_urgency, read
 from harness.app.report import faults, findings, plots, sheet
+from harness.systems.catalogue import OURS
 
 HERE = Path(__file__).parent
 OPENED = 12
@@ -23,6 +24,9 @@ MARKS: dict[Status, str] = {
     "valid": "✓", "invalid": "✗", "unknown": "?", "failed": "!", "skipped": "/",
 }  # fmt: skip
 """The symbols of statuses, because some readers cannot tell the colours apart."""
+
+INKS = (plots.READ, plots.FAILED, plots.ACKED, "#8a8fd6", plots.UNKNOWN)
+"""The colours of systems."""
 
 
 class NoGate(Exception):
@@ -67,7 +71,11 @@ def render(folder: Path, earlier: Sequence[Gate]) -> Path:
         raise NoGate(f"{folder} has no gate.json that can be read")
     texts = [case_text(folder, case, place) for place, case in enumerate(by_urgency(gate.cases))]
     struck = [fault for one in texts for line in one.headlines for fault in line.blamed]
-    script, drawn = trends.draw([*earlier, gate]) if earlier and gate.cases else ("", [])
+    comparison = side_by_side.compare(gate)
+    system = trends.system_of(gate)
+    alike = [other for other in (one.of_system(system) for one in earlier) if other.cases]
+    series = [*alike, gate.of_system(system)]
+    script, drawn = trends.draw(series) if alike and gate.cases else ("", [])
     tried = [case for case in gate.cases if case.status != "skipped"]
     html = (
         sheet.environment([HERE])
@@ -87,12 +95,18 @@ def render(folder: Path, earlier: Sequence[Gate]) -> Path:
             faults=sum(len(case.faults) for case in tried),
             proved=sum(case.faults_proved for case in tried),
             colours=faults.colours(struck),
+            comparison=comparison,
+            figures=side_by_side.FIGURES,
+            inks=[INKS[place % len(INKS)] for place in range(len(gate.systems))],
+            ratio=side_by_side.ratio,
+            names_systems=gate.systems not in ((), (OURS,)),
+            trends_of=system,
             marks=MARKS,
             written=trends.written,
             looks=LOOKS,
             trends=trends.TRENDS,
-            history=[(row, word(row.gate)) for row in reversed(trends.rows([*earlier, gate]))],
-            left=max(0, len(earlier) + 1 - trends.GATES),
+            history=[(row, word(row.gate)) for row in reversed(trends.rows(series))],
+            left=max(0, len(series) - trends.GATES),
             style=sheet.style("page.css", "gate.css", beside=HERE),
             bokeh=Markup(plots.script()) if script else "",
             plot_script=Markup(script),
@@ -152,7 +166,7 @@ def reasons(gate: Gate) -> list[str]:
     if missed := counts.get("skipped", 0) - excused:
         found.append(f"{cases(missed)} did not run.")
     if excused:
-        found.append(f"The optional target of {cases(excused)} is not available.")
+        found.append(f"{cases(excused)} did not run, as the suite or the command line permits.")
     return found
 
 

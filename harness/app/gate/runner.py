@@ -114,8 +114,8 @@ class _Series:
         self._clock_s = clock_s
         self._ending = ending
         self._began_s = clock_s()
-        self._beside: dict[str, list[float]] = {}
-        """By target: the seconds that its cases took in addition to their time limits."""
+        self._beside: dict[tuple[str, str], list[float]] = {}
+        """The seconds that cases took in addition to their time limits, by target and system."""
 
     def run(self, gate: Gate, cases: Sequence[Ready]) -> Gate:
         kept = _Sample(self._suite.keep, sum(case.left_out is None for case in cases))
@@ -164,12 +164,12 @@ class _Series:
         fields = self._tried(ready.plan, screen)
         seconds = self._now_s() - began_s
         beside_s = max(0.0, seconds - ready.plan.time_limit_s)
-        self._beside.setdefault(ready.plan.target, []).append(beside_s)
+        self._beside.setdefault(_place(ready.plan), []).append(beside_s)
         return _described(ready, began_s=round(began_s, 3), seconds=round(seconds, 3), **fields)
 
     def _needs_s(self, plan: Plan) -> float:
-        """Estimate a case's duration: its time limit, and its target's median overhead so far."""
-        beside_s = self._beside.get(plan.target)
+        """Estimate a case's duration: its time limit, and the median overhead of its place."""
+        beside_s = self._beside.get(_place(plan))
         return plan.time_limit_s + (statistics.median(beside_s) if beside_s else 0.0)
 
     def _skipped(self, ready: Ready, why: str, *, excused: bool = False) -> Case:
@@ -216,6 +216,11 @@ class _Series:
         return folder.relative_to(self._folder).as_posix()
 
 
+def _place(plan: Plan) -> tuple[str, str]:
+    """Return what a case's start and end depend on most: its target and its system."""
+    return plan.target, plan.system
+
+
 def _described(ready: Ready, **fields: Any) -> Case:
     asked = ready.asked
     return Case(
@@ -224,6 +229,7 @@ def _described(ready: Ready, **fields: Any) -> Case:
         nemesis=asked.nemesis,
         configuration=asked.configuration,
         target=asked.plan.target,
+        system=asked.plan.system,
         seed=asked.plan.seed,
         mutants=asked.plan.mutants,
         **fields,

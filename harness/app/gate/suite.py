@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from harness.app import catalogue, names, options, plan_resolution, toml_lines
+from harness.app.gate import systems as systems_
 from harness.app.refused import Refused
+from harness.systems.catalogue import OURS
 from model.plan import Plan
 from model.text import brief
 
@@ -39,6 +41,7 @@ class _Matrix(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     nemesis: list[list[str]] | None = None
     configuration: list[str] | None = None
     target: list[str] | None = None
+    system: list[str] | None = None
     seed: list[int] | None = None
     time_limit: float | None = None
 
@@ -53,6 +56,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
     inline: bool = False
     keep: int = 2
     optional_targets: list[str] = []
+    optional_systems: list[str] = []
     configurations: dict[str, dict[str, Any]] = {}
 
 
@@ -65,6 +69,8 @@ class CaseRequest:
     configuration: str
     plan: Plan
     """The plan, not yet resolved."""
+    left_out: str | None = None
+    """Why the command line excludes the case; ``None`` if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,8 @@ class Suite:
     """How many folders of valid cases are kept."""
     optional: tuple[str, ...]
     """Targets whose cases are skipped on a machine that cannot offer them."""
+    optional_systems: tuple[str, ...]
+    """Systems whose cases are skipped on a machine that does not have their programs."""
     files: tuple[Path, ...]
     """The suite's own file, and its plan files."""
 
@@ -100,16 +108,18 @@ def load(
     seed: int | None = None,
     mutants: Sequence[str] = (),
     require: Sequence[str] = (),
+    systems: Sequence[str] = (),
 ) -> Suite:
     """Return the suite of a TOML file; raises :class:`~harness.app.refused.Refused`.
 
     ``seed`` replaces the first seed of each matrix, the next number the second seed, and so on.
-    ``mutants`` are planted in every case. A target in ``require`` is not optional, whatever the
-    suite says.
+    ``mutants`` are planted in every case. A target or a system in ``require`` is not optional,
+    whatever the suite says. ``systems`` replace those of the suite
+    (:func:`harness.app.gate.systems.selected`), and each of them has the suite's whole budget.
     """
     document = toml_lines.read(path)
-    with toml_lines.about(path, ["--require"]):
-        return suite(document, path, seed=seed, mutants=mutants, require=require)
+    with toml_lines.about(path, ["--require", "--system"]):
+        return suite(document, path, seed=seed, mutants=mutants, require=require, systems=systems)
 
 
 def suite(
@@ -119,12 +129,14 @@ def suite(
     seed: int | None = None,
     mutants: Sequence[str] = (),
     require: Sequence[str] = (),
+    systems: Sequence[str] = (),
 ) -> Suite:
     """Return the suite of a parsed document; plan files are looked up relative to ``path``.
 
     See :func:`load` for the other arguments.
     """
     file = _checked(document, path)
+    systems_.check(systems)
     name = path.stem if file.name is None else file.name
     if not _NAME.fullmatch(name):
         raise Refused(
@@ -144,9 +156,13 @@ def suite(
     cases: list[CaseRequest] = []
     for number, matrix in enumerate(file.matrix, start=1):
         where = f"{path}: matrix {number}"
-        cases += _cases(matrix, file, configurations, where, path.parent, seed, tuple(mutants))
+        cases += _cases(
+            matrix, file, configurations, where, path.parent, seed, tuple(mutants), systems
+        )
     names: set[str] = set()
-    budget_s = None if file.budget_minutes is None else file.budget_minutes * 60
+    budget_s = None
+    if file.budget_minutes is not None:
+        budget_s = file.budget_minutes * 60 * max(1, len(systems))
     for case in cases:
         if case.name in names:
             raise Refused(
@@ -159,18 +175,19 @@ def suite(
                 f" the whole budget of {budget_s / 60:g} min"
             )
     targets = {case.plan.target for case in cases}
-    for target in require:
-        _known("--require", target, catalogue.TARGETS)
-        if target not in targets:
-            raise Refused(f"--require {target}: no case of {path} uses this target")
-    optional = tuple(target for target in file.optional_targets if target not in require)
+    run = {case.plan.system for case in cases}
+    for required in require:
+        _known("--require", required, (*catalogue.TARGETS, *sorted(run)))
+        if required not in targets | run:
+            raise Refused(f"--require {required}: no case of {path} uses this target")
     return Suite(
         name=name,
         cases=tuple(cases),
         budget_s=budget_s,
         inline=file.inline,
         keep=file.keep,
-        optional=optional,
+        optional=tuple(name for name in file.optional_targets if name not in require),
+        optional_systems=tuple(name for name in file.optional_systems if name not in require),
         files=(path, *(path.parent / matrix.plan for matrix in file.matrix if matrix.plan)),
     )
 
@@ -178,15 +195,18 @@ def suite(
 def ready(asked: Suite) -> list[Ready]:
     """Return every case with its resolved plan, in order.
 
-    A case on an optional target that the machine cannot offer is skipped. Raises
+    A case on an optional target or system that the machine cannot offer is skipped. Raises
     :class:`~harness.app.refused.Refused` for any other plan that cannot be resolved.
     """
-    missing = {name: why for name in asked.optional if (why := _missing(name)) is not None}
+    missing = {
+        name: f"the optional target {name} is not available here: {why}"
+        for name in asked.optional
+        if (why := _missing(name)) is not None
+    } | systems_.missing(asked.optional_systems)
     found = []
     for case in asked.cases:
-        target = case.plan.target
-        if target in missing:
-            why = f"the optional target {target} is not available here: {missing[target]}"
+        left_out = (case.left_out, missing.get(case.plan.target), missing.get(case.plan.system))
+        if (why := next(filter(None, left_out), None)) is not None:
             found.append(Ready(case, case.plan, why))
             continue
         try:
@@ -220,6 +240,7 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
         raise Refused(f"{path}: the suite has no [[matrix]], so it has no cases")
     for name in file.optional_targets:
         _known(f"{path}: optional-targets", name, catalogue.TARGETS)
+    systems_.check(file.optional_systems, f"{path}: optional-systems: ")
     if not 0 <= file.keep <= options.KEEP_MAX:
         raise Refused(f"{path}: keep {brief(file.keep)}: must be 0 to {options.KEEP_MAX:,}")
     if file.time_limit is not None:
@@ -255,8 +276,9 @@ def _cases(
     folder: Path,
     seed: int | None,
     mutants: tuple[str, ...],
+    systems: Sequence[str],
 ) -> list[CaseRequest]:
-    for axis in ("workload", "nemesis", "configuration", "target", "seed"):
+    for axis in ("workload", "nemesis", "configuration", "target", "system", "seed"):
         if getattr(matrix, axis) == []:
             raise Refused(f"{where}: {axis} is empty, so the matrix has no cases")
     for together in matrix.nemesis or ():
@@ -274,6 +296,7 @@ def _cases(
         _known(f"{where}: target", name, catalogue.TARGETS)
     for name in matrix.configuration or ():
         _known(f"{where}: configuration", name, configurations)
+    systems_.check(matrix.system or (), f"{where}: system: ")
     base: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
     if file.time_limit is not None:
         base["time_limit_s"] = file.time_limit
@@ -294,13 +317,19 @@ def _cases(
     if matrix.nemesis is not None:
         sets = [tuple(together) for together in matrix.nemesis]
     found = []
-    for workload, nemesis, configuration, target, number in itertools.product(
+    places = [
+        (target, *chosen)
+        for target in matrix.target or [plan.target]
+        for chosen in systems_.selected(target, matrix.system or [plan.system], systems)
+    ]
+    for workload, nemesis, configuration, place, number in itertools.product(
         matrix.workload or [plan.workload],
         sets,
         matrix.configuration or [DEFAULT],
-        matrix.target or [plan.target],
+        places,
         seeds,
     ):
+        target, system, left_out = place
         fields = _over(base, configurations[configuration])
         fields |= {"workload": workload, "seed": number}
         if nemesis is not None:
@@ -308,11 +337,12 @@ def _cases(
         if matrix.time_limit is not None:
             fields["time_limit_s"] = matrix.time_limit
         fields["mutants"] = tuple(dict.fromkeys((*fields.get("mutants", ()), *mutants)))
-        case = msgspec.structs.replace(_plan(fields, where), target=target)
+        case = msgspec.structs.replace(_plan(fields, where), target=target, system=system)
         struck = ",".join(case.nemesis)
         what = struck if stem is None else stem if nemesis is None else f"{stem} with {struck}"
-        name = " · ".join((workload, what, configuration, target, f"seed {number}"))
-        found.append(CaseRequest(name, case.nemesis, configuration, case))
+        where_run = (target,) if system == OURS else (target, system)
+        name = " · ".join((workload, what, configuration, *where_run, f"seed {number}"))
+        found.append(CaseRequest(name, case.nemesis, configuration, case, left_out))
     return found
 
 

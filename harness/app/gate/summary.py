@@ -4,7 +4,7 @@ import html
 import re
 from pathlib import Path
 
-from harness.app.gate import console
+from harness.app.gate import console, side_by_side
 from harness.app.gate.outcome import Case, Gate, by_urgency
 
 _MARKS = {"valid": "✅", "invalid": "❌", "unknown": "❔", "failed": "💥", "skipped": "⏭️"}
@@ -28,9 +28,19 @@ def markdown(gate: Gate, folder: Path) -> str:
         f" | {' | '.join(console.figures(case))} |"
         for case in cases
     ]
+    lines += _systems(gate)
     skipped = sorted({why for case in cases if case.status == "skipped" for why in case.why})
     lines += ["", *(f"Skipped: {_text(why)}" for why in skipped)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _systems(gate: Gate) -> list[str]:
+    """Return the table that compares the systems of a gate; empty if there is only one."""
+    comparison = side_by_side.compare(gate)
+    if comparison is None:
+        return []
+    first, *rows = (f"| {' | '.join(map(_text, row))} |" for row in side_by_side.table(comparison))
+    return ["", first, "|---|" + "---:|" * (len(side_by_side.FIGURES) + 1), *rows]
 
 
 def _case_lines(case: Case, folder: Path) -> list[str]:

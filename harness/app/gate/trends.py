@@ -11,6 +11,7 @@ from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, NumeralTickFo
 from harness.app.gate.outcome import Case, Gate
 from harness.app.report import faults, sheet
 from harness.app.report.plots import ACKED, FAILED, READ, UNKNOWN, Drawn, frame
+from harness.systems.catalogue import OURS
 
 GATES = 40
 """The number of latest gates that are plotted: as many as a narrow screen shows distinctly."""
@@ -82,6 +83,15 @@ def anomalies(gate: Gate) -> dict[str, int]:
     """Return the number of cases that show each anomaly."""
     kinds = sorted({kind for case in gate.cases for kind in case.anomalies})
     return {kind: sum(kind in case.anomalies for case in gate.cases) for kind in kinds}
+
+
+def system_of(gate: Gate) -> str:
+    """Return the system whose cases the trends of a gate's page show: the first one that ran.
+
+    Figures of different systems are not comparable over time.
+    """
+    tried = [case.system for case in gate.cases if case.status != "skipped"]
+    return next(iter((*tried, *gate.systems)), OURS)
 
 
 def measured(gate: Gate, of: Measure) -> list[float]:

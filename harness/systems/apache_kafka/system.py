@@ -214,10 +214,9 @@ class ApacheKafka(System):
             return f"options: zookeeper={wanted['zookeeper']}: must be {RELEASE} or {OURS}"
         if wanted["zookeeper"] == OURS and wanted["zookeeper_servers"] != 1:
             return f"options: zookeeper={OURS}: this project's ZooKeeper has one server"
-        return options.refusal(wanted, _LEAST) or _too_many(wanted) or self._missing()
+        return options.refusal(wanted, _LEAST) or _too_many(wanted) or self.missing()
 
-    def _missing(self) -> str | None:
-        """Return why the programs cannot be had on this machine; ``None`` if they can."""
+    def missing(self) -> str | None:
         if HOME in os.environ:
             return None
         version = str(self.release)

@@ -55,3 +55,18 @@ def test_a_clock() -> None:
         "1:01 min",
         "1:00:00 h",
     ]
+
+
+def test_systems_are_compared_below_the_table(case: Make, gate: Make) -> None:
+    """A second table has the medians of each system; a gate of one system has none."""
+    system = "apache-kafka:3.9.1"
+    ours = case(name="a · seed 1", throughput_hz=200.0)
+    theirs = case(name=f"a · {system} · seed 1", system=system, throughput_hz=50.0)
+    lines = console.table(gate(ours, theirs), Path("g")).splitlines()
+    assert [re.split(r"\s{2,}", line)[:3] for line in lines[-4:]] == [
+        [""],
+        ["system", "valid", "median throughput"],
+        ["kafka", "1 of 1", "200 /s"],
+        [system, "1 of 1", "50 /s (ratio 0.25)"],
+    ]
+    assert "median throughput" not in console.table(gate(ours), Path("g"))

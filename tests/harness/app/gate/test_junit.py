@@ -90,3 +90,15 @@ def test_what_xml_cannot_hold_is_replaced(case: Make, gate: Make, tmp_path: Path
     (told,) = suite
     (result,) = told.result
     assert result.message == "crash 1 · its last line: �[31m<oops> & �� \U0001f4a5"
+
+
+def test_the_system_of_a_case(case: Make, gate: Make) -> None:
+    """A case that tests another system than this project's broker says so."""
+    theirs = case(system="apache-kafka:3.9.1", name="x · apache-kafka:3.9.1 · seed 1")
+    suite = parsed(gate(case(), theirs))[0]
+    properties = {each.attrib["name"]: each.attrib["value"] for each in suite.iter("property")}
+    assert properties == {"systems": "kafka, apache-kafka:3.9.1"}
+    first, second = suite.findall("testcase")
+    assert "system:" not in str(first.findtext("system-out"))
+    assert "system: apache-kafka:3.9.1" in str(second.findtext("system-out")).splitlines()
+    assert second.attrib["name"] == "x · apache-kafka:3.9.1 · seed 1"

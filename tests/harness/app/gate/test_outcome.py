@@ -54,6 +54,40 @@ def test_an_excused_case_takes_nothing_away(case: Make, gate: Make) -> None:
     assert exit_status(gate(left_out)) == 2
 
 
+def test_a_file_of_an_older_version_names_no_system(case: Make, gate: Make, tmp_path: Path) -> None:
+    """Its cases were run with this project's broker."""
+    write(tmp_path, gate(case()))
+    path = tmp_path / FILE
+    assert '"system": "kafka"' in path.read_text()
+    path.write_text(path.read_text().replace('"system": "kafka",', ""))
+    there = read(tmp_path)
+    assert there is not None
+    assert [each.system for each in there.cases] == ["kafka"]
+
+
+def test_the_systems_of_a_gate(case: Make, gate: Make) -> None:
+    """A gate has its systems in the order of its cases, and the cases of each of them."""
+    ours, theirs = case(seed=1), case(seed=2, system="apache-kafka:3.9.1")
+    there = gate(theirs, ours, theirs)
+    assert there.systems == ("apache-kafka:3.9.1", "kafka")
+    assert there.of_system("kafka").cases == (ours,)
+    assert there.of_system("x").cases == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "system"),
+    [
+        ("idempotent · kill · default · processes · seed 1", "kafka"),
+        ("idempotent · kill · default · processes · apache-kafka:3.9.1 · seed 1",
+         "apache-kafka:3.9.1"),
+    ],
+)  # fmt: skip
+def test_the_name_without_the_system(name: str, system: str, case: Make) -> None:
+    """Only the system's own part of a name is removed."""
+    there = case(name=name, system=system, seed=1)
+    assert there.name_of_any_system == "idempotent · kill · default · processes · seed 1"
+
+
 def test_a_gate_that_did_not_reach_its_end_is_not_valid(case: Make, gate: Make) -> None:
     """A gate with fewer cases than planned is unknown, or failed (70) if it was interrupted."""
     assert gate(case("valid"), planned=2).valid == "unknown"

@@ -149,7 +149,8 @@ def rendered(folder: Path) -> Rendered:
         ({"status": "unknown"}, "UNKNOWN", "unknown", "1 case had too little evidence"),
         ({"status": "failed"}, "UNKNOWN", "unknown", "Faultline itself failed in 1 case"),
         ({"status": "skipped"}, "UNKNOWN", "unknown", "1 case did not run"),
-        ({"status": "skipped", "excused": True}, "VALID", "valid", "The optional target of 1 case"),
+        ({"status": "skipped", "excused": True}, "VALID", "valid",
+         "1 case did not run, as the suite or the command line permits."),
     ],
 )  # fmt: skip
 def test_the_word_is_the_headline(
@@ -224,14 +225,15 @@ def test_nothing_from_a_run_becomes_markup(folder: Path, rendered: Rendered) -> 
     )
     hostile = case(
         1, name=HOSTILE, workload=HOSTILE, nemesis=(HOSTILE,), configuration=HOSTILE,
-        target=HOSTILE, mutants=(HOSTILE,), status="invalid", why=(HOSTILE,),
+        target=HOSTILE, system=HOSTILE, mutants=(HOSTILE,), status="invalid", why=(HOSTILE,),
         anomalies={HOSTILE: 1}, folder=run_of(folder, "b", [evil]),
         faults=(FaultProof(HOSTILE, False),),
     )  # fmt: skip
     broken = msgspec.structs.replace(hostile, folder=None, status="skipped")
+    other = msgspec.structs.replace(hostile, folder=None, system="kafka")
     before = [gate([hostile], commit=HOSTILE, suite=HOSTILE, began=HOSTILE)]
     attacked = rendered(
-        gate([hostile, broken], suite=HOSTILE, commit=HOSTILE, versions={HOSTILE: HOSTILE},
+        gate([hostile, broken, other], suite=HOSTILE, commit=HOSTILE, versions={HOSTILE: HOSTILE},
              mutants=(HOSTILE,), began=HOSTILE), before,
     )  # fmt: skip
     assert attacked.tags.count("script") == plain.tags.count("script") == 2
@@ -254,6 +256,49 @@ def test_secrets_are_masked_in_plots(folder: Path, rendered: Rendered) -> None:
     told = case(0, configuration="ssl.key.password=hunter2")
     rendered(gate([told]), [gate([told])])
     assert "hunter2" not in (folder / "index.html").read_text()
+
+
+APACHE = "apache-kafka:3.9.1"
+
+
+def test_systems_side_by_side(rendered: Rendered) -> None:
+    """Cases that differ in the system only are compared, with medians and ratios."""
+    ours = case(1, name="a · seed 1", throughput_hz=800.0, unavailable_s=2.0, recovery_s=1.0)
+    theirs = case(
+        1, name=f"a · {APACHE} · seed 1", system=APACHE, throughput_hz=200.0, unavailable_s=4.0,
+        recovery_s=None, status="unknown",
+    )  # fmt: skip
+    parsed = rendered(gate([ours, case(2), theirs]))
+    section = parsed.text.split("Systems side by side")[1].split("All cases")[0]
+    assert "a · seed 1 ✓ valid ? unknown 800 /s 200 /s 2.0 s 4.0 s 1.0 s — 2/2 2/2" in section
+    assert "Median 1 of 1 valid 0 of 1 valid 800 /s 200 /s 2.0 s 4.0 s — —" in section
+    assert "Ratio to kafka 1 case 0.25 1 case 2.00 0 cases —" in section
+    widths = [value.split(";")[0] for value in parsed.values("style") if "width" in value]
+    assert widths == ["width: 100.0%", "width: 25.0%", "width: 50.0%", "width: 100.0%",
+                      "width: 100.0%"]  # fmt: skip
+    assert f"systems kafka, {APACHE}" in parsed.text
+
+
+def test_one_system_has_no_comparison(rendered: Rendered) -> None:
+    """The page of a gate that tests one system has neither the section nor its words."""
+    text = rendered(gate([case(), case(1)])).text
+    assert "side by side" not in text
+    assert "systems kafka" not in text
+
+
+def test_trends_are_those_of_one_system(rendered: Rendered) -> None:
+    """Trends count the cases of the first system only, in this gate and in earlier ones."""
+    theirs = case(
+        1, system=APACHE, name=f"a · {APACHE} · seed 1", throughput_hz=9.0,
+        anomalies={"torn-transaction": 1},
+    )  # fmt: skip
+    before = [gate([theirs]), gate([case(3, throughput_hz=100.0), theirs])]
+    text = rendered(gate([case(1, throughput_hz=300.0), theirs]), before).text
+    assert "This gate: 300 /s; median of earlier gates: 100 /s (+200%)." in text
+    assert "Only cases of kafka are counted." in text
+    text = rendered(gate([theirs]), before).text
+    assert "This gate: 9.0 /s; median of earlier gates: 9.0 /s" in text
+    assert f"Only cases of {APACHE} are counted." in text
 
 
 def test_the_first_gate_has_no_trends(rendered: Rendered) -> None:

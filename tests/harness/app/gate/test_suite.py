@@ -13,6 +13,7 @@ from checkers.expectations import Contract
 from harness.app import catalogue
 from harness.app.gate.suite import Suite, load, ready, suite
 from harness.app.refused import Refused
+from harness.systems.apache_kafka.system import ApacheKafka
 
 SUITE = Path("somewhere/here.toml")
 
@@ -133,6 +134,97 @@ def test_a_plan_file_is_the_ground_of_a_matrix(tmp_path: Path) -> None:
     assert [case.left_out for case in ready(asked)] == [None] * 3
 
 
+APACHE = "apache-kafka:3.9.1"
+
+SYSTEMS = f"""
+budget-minutes = 2
+[[matrix]]
+time-limit = 20
+nemesis = [["kill"]]
+system = ["kafka", "{APACHE}"]
+seed = [1, 2]
+"""
+
+
+@pytest.fixture
+def has_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every release of Apache Kafka be available."""
+    monkeypatch.setattr(ApacheKafka, "missing", lambda self: None)
+
+
+@pytest.mark.usefixtures("has_every_system")
+def test_the_axis_of_systems() -> None:
+    """The name contains a system only if it is not this project's broker."""
+    asked = of(SYSTEMS)
+    assert [case.name for case in asked.cases] == [
+        "idempotent · kill · default · processes · seed 1",
+        "idempotent · kill · default · processes · seed 2",
+        f"idempotent · kill · default · processes · {APACHE} · seed 1",
+        f"idempotent · kill · default · processes · {APACHE} · seed 2",
+    ]
+    assert [case.plan.system for case in asked.cases] == ["kafka", "kafka", APACHE, APACHE]
+    assert [case.plan.system for case in ready(asked)] == ["kafka", "kafka", APACHE, APACHE]
+
+
+def test_the_system_of_a_plan_file_is_the_default(tmp_path: Path) -> None:
+    """An axis overrides the system of a plan file, and the command line overrides both."""
+    (tmp_path / "old.toml").write_text('system = "apache-kafka:2.8.2"\n')
+    path = tmp_path / "suite.toml"
+    path.write_text('[[matrix]]\nplan = "old.toml"\n[[matrix]]\nplan = "old.toml"\nsystem = '
+                    f'["{APACHE}"]\n')  # fmt: skip
+    assert [case.plan.system for case in load(path).cases] == ["apache-kafka:2.8.2", APACHE]
+    path.write_text('[[matrix]]\nplan = "old.toml"\n')
+    named = load(path, systems=["kafka", APACHE])
+    assert [case.plan.system for case in named.cases] == ["kafka", APACHE]
+
+
+@pytest.mark.usefixtures("has_every_system")
+def test_the_command_line_names_systems() -> None:
+    """Each named system runs every case of a target that runs any system, next to the others.
+
+    A target of this project's broker runs its cases once, or not at all. The budget is that of the
+    suite for each system.
+    """
+    text = """budget-minutes = 2
+    [[matrix]]
+    target = ["processes", "simulated"]
+    seed = [1]
+    """
+    both = of(text, systems=["kafka", APACHE])
+    assert [case.name for case in both.cases] == [
+        "idempotent · all · default · processes · seed 1",
+        f"idempotent · all · default · processes · {APACHE} · seed 1",
+        "idempotent · all · default · simulated · seed 1",
+    ]
+    assert [case.left_out for case in ready(both)] == [None] * 3
+    assert (both.budget_s, of(text).budget_s) == (240.0, 120.0)
+    first, second = ready(of(text, systems=[APACHE]))
+    assert (first.plan.system, first.left_out) == (APACHE, None)
+    assert second.left_out == "the target simulated runs kafka only, which --system does not name"
+    assert [case.plan.system for case in of(SYSTEMS, systems=["kafka"]).cases] == ["kafka"] * 2
+
+
+def test_a_system_that_the_machine_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before anything starts, unless the suite declares it optional."""
+    monkeypatch.setattr(ApacheKafka, "missing", lambda self: f"--system {self.name}: no Maven")
+    with pytest.raises(Refused, match=rf"seed 1: --system {APACHE}: no Maven$"):
+        ready(of(SYSTEMS))
+    optional = f'optional-systems = ["{APACHE}"]\n{SYSTEMS}'
+    why = f"the optional system {APACHE} is not available here: --system {APACHE}: no Maven"
+    assert [case.left_out for case in ready(of(optional))] == [None, None, why, why]
+    with pytest.raises(Refused, match="no Maven"):
+        ready(of(optional, require=[APACHE]))
+    with pytest.raises(Refused, match=r"--require: there is no apache-kafka:2\.8\.2"):
+        of(optional, require=["apache-kafka:2.8.2"])
+
+
+@pytest.mark.usefixtures("has_every_system")
+def test_a_system_without_bugs_to_plant_is_refused() -> None:
+    """A mutant exists only in this project's broker."""
+    with pytest.raises(Refused, match=f"seed 1: --mutant: no bug can be planted in {APACHE}"):
+        ready(of(SYSTEMS, mutants=["ack-on-local-append"]))
+
+
 AXES = {
     "nemesis": st.lists(st.sampled_from([["kill"], ["pause"], ["kill", "pause"], ["all"]]),
                         unique_by=tuple),
@@ -212,6 +304,19 @@ def test_no_combination_is_forgotten_or_doubled(axes: dict[str, list[Any]]) -> N
         (
             "[[matrix]]\ntarget = ['external']\n",
             "matrix 1: target: there is no external; available: proce",
+        ),
+        (
+            "[[matrix]]\nsystem = ['kafkaa']\n",
+            "matrix 1: system: kafkaa: must be kafka (this project's broker) or apache-kafka:VER",
+        ),
+        ("[[matrix]]\nsystem = []\n", "matrix 1: system is empty, so the matrix has no cases"),
+        (
+            "[[matrix]]\nsystem = ['kafka', 'kafka']\n",
+            "matrix 1: system: kafka: this system is named more than once",
+        ),
+        (
+            "optional-systems = ['moon']\n[[matrix]]\n",
+            "optional-systems: moon: must be kafka (this project's broker) or apache-kafka:VER",
         ),
         ('[[matrix]]\n[configurations."a\\u001b"]\n', "configuration 'a\\x1b': its name must"),
         ('[[matrix]]\n[configurations."a\\nb"]\n', "configuration 'a\\nb': its name must"),
@@ -334,6 +439,18 @@ def test_the_quick_suite_keeps_what_it_promises(repository: Path) -> None:
     needed_s = sum(case.plan.time_limit_s + beside_s[case.plan.target] for case in cases)
     assert asked.budget_s is not None
     assert needed_s < asked.budget_s
+
+
+@pytest.mark.usefixtures("has_every_system")
+def test_the_quick_suite_suits_a_release(repository: Path) -> None:
+    """All cases on processes of the quick suite can be run on a release, each with a fault."""
+    path = repository / "examples" / "suites" / "quick.toml"
+    cases = ready(load(path, systems=["kafka", APACHE]))
+    theirs = [case for case in cases if case.plan.system == APACHE]
+    ours = [case for case in cases if case.plan.target == "processes"]
+    assert len(theirs) == len(ours) - len(theirs) >= 12
+    assert all(case.plan.schedule for case in theirs)
+    assert {case.plan.workload for case in theirs} == set(catalogue.WORKLOADS)
 
 
 def test_the_suites_are_all_there_are(repository: Path) -> None:

@@ -59,3 +59,18 @@ def test_an_empty_gate_has_a_summary(gate: Make) -> None:
     """A gate that was interrupted before its first case ended has a summary."""
     text = markdown(gate(planned=3, interrupted=True, seconds=2.0), FOLDER)
     assert "quick: none of 3 cases, interrupted after 0:02 min: ❔ unknown" in text
+
+
+def test_systems_have_a_table_of_their_own(case: Make, gate: Make) -> None:
+    """The medians of several systems follow the table of the cases."""
+    system = "apache-kafka:3.9.1"
+    ours = case(name="a · seed 1", throughput_hz=200.0)
+    theirs = case(name=f"a · {system} · seed 1", system=system, throughput_hz=50.0)
+    text = markdown(gate(ours, theirs), Path("g"))
+    assert text.endswith(
+        "| system | valid | median throughput | median longest wait | median recovery |\n"
+        "|---|---:|---:|---:|---:|\n"
+        "| kafka | 1 of 1 | 200 /s | — | — |\n"
+        f"| {system} | 1 of 1 | 50 /s (ratio 0.25) | — | — |\n"
+    )
+    assert "median throughput" not in markdown(gate(ours), Path("g"))
