@@ -317,19 +317,18 @@ def _cases(
     if matrix.nemesis is not None:
         sets = [tuple(together) for together in matrix.nemesis]
     found = []
-    places = [
-        (target, *chosen)
-        for target in matrix.target or [plan.target]
-        for chosen in systems_.selected(target, matrix.system or [plan.system], systems)
-    ]
-    for workload, nemesis, configuration, place, number in itertools.product(
+    combinations = itertools.product(
         matrix.workload or [plan.workload],
         sets,
         matrix.configuration or [DEFAULT],
-        places,
+        matrix.target or [plan.target],
         seeds,
+    )
+    for (workload, nemesis, configuration, target, number), (system, left_out) in (
+        (combination, chosen)
+        for combination in combinations
+        for chosen in systems_.selected(combination[3], matrix.system or [plan.system], systems)
     ):
-        target, system, left_out = place
         fields = _over(base, configurations[configuration])
         fields |= {"workload": workload, "seed": number}
         if nemesis is not None:
@@ -340,8 +339,8 @@ def _cases(
         case = msgspec.structs.replace(_plan(fields, where), target=target, system=system)
         struck = ",".join(case.nemesis)
         what = struck if stem is None else stem if nemesis is None else f"{stem} with {struck}"
-        where_run = (target,) if system == OURS else (target, system)
-        name = " · ".join((workload, what, configuration, *where_run, f"seed {number}"))
+        place = (target,) if system == OURS else (target, system)
+        name = " · ".join((workload, what, configuration, *place, f"seed {number}"))
         found.append(CaseRequest(name, case.nemesis, configuration, case, left_out))
     return found
 

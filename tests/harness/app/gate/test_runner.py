@@ -11,7 +11,9 @@ from junitparser import JUnitXml
 from harness.app import catalogue
 from harness.app.gate import outcome
 from harness.app.gate.outcome import exit_status
-from harness.app.run import Failed
+from harness.app.run import Done, Failed
+from harness.systems.apache_kafka.system import ApacheKafka
+from model.plan import Plan
 from tests.harness.app.gate.fake_runs import (
     LOST,
     UNKNOWN,
@@ -99,6 +101,27 @@ def test_what_no_longer_fits_is_not_begun(tmp_path: Path) -> None:
     wanted = asked(4, budget_minutes=17.9 / 60)
     gate, _, _ = carried_out(tmp_path / "less", run, wanted)
     assert len(run.plans) == 2
+
+
+def test_each_system_has_an_overhead_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system that starts slowly does not keep the cases of another one from being begun."""
+    monkeypatch.setattr(ApacheKafka, "missing", lambda self: None)
+
+    class Slow(FakeRun):
+        """A run that takes 4 s with this project's broker, and 10 s with another system."""
+
+        def __call__(self, plan: Plan, *args: Any, **options: Any) -> Done:
+            self.took_s = 4.0 if plan.system == "kafka" else 10.0
+            return super().__call__(plan, *args, **options)
+
+    matrix = {"nemesis": [["none"]], "system": ["kafka", "apache-kafka:3.9.1"], "seed": [1, 2]}
+    wanted = asked(budget_minutes=0.3, matrix=[matrix])
+    gate, _, _ = carried_out(tmp_path, Slow(), wanted)
+    assert [case.system for case in gate.cases] == ["kafka", "apache-kafka:3.9.1"] * 2
+    assert statuses(gate) == ["valid", "valid", "valid", "skipped"]
+    assert gate.seconds == 18.0
 
 
 def test_a_shorter_case_may_still_fit(tmp_path: Path) -> None:
