@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -319,9 +319,15 @@ def _not_done(tables: Tables, run: Plan | None) -> list[str]:
 
 
 def _late_ms(tables: Tables, run: Plan) -> int:
-    """Return by how many milliseconds the latest fault was applied later than planned. A fault that
-    waits for a moment of the workload is late on purpose, and does not count."""
-    planned = {fault.id: fault for fault in run.schedule or () if "when" not in fault.options}
+    """Return by how many milliseconds the latest fault was applied later than planned.
+
+    A fault that waits for a moment of the workload is late on purpose, and does not count. Once a
+    fault waits for a state of the cluster, the clock of the schedule stands still: that fault and
+    those after it do not count either.
+    """
+    ordered = sorted(run.schedule or (), key=lambda fault: (fault.at_s, fault.id))
+    timed = takewhile(lambda fault: "once" not in fault.options, ordered)
+    planned = {fault.id: fault for fault in timed if "when" not in fault.options}
     late_ns = [
         fault.from_ns - round(planned[fault.id].at_s * 1e9)
         for fault in tables.faults

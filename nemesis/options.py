@@ -12,20 +12,43 @@ from msgspec import Meta, inspect
 
 from model.text import brief
 
+Key = Annotated[str, Meta(pattern=r"^.+-[0-9]+$", description="a partition (TOPIC-PARTITION)")]
+Seconds = Annotated[float, Meta(ge=0, le=3600, description="seconds")]
+SomeSeconds = Annotated[float, Meta(gt=0, le=3600, description="seconds")]
+Broker = Annotated[str, Meta(pattern=r"^broker-[1-9][0-9]*$", description="the id of a broker")]
+
+
+class Once(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A state of a partition; every field that is given must hold."""
+
+    key: Key
+    leader: Broker | None = None
+    """The broker that leads the partition."""
+    in_sync: list[Broker] = []
+    """Brokers that are in the ISR."""
+    out_of_sync: list[Broker] = []
+    """Brokers that are not in the ISR."""
+    lasting_s: Seconds = 0.0
+    """How long the state must have lasted."""
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The brokers that it names."""
+        return (*([self.leader] if self.leader else []), *self.in_sync, *self.out_of_sync)
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options that every fault has."""
 
     when: str | None = None
     """The operation of a client in the middle of which the fault is applied."""
+    once: Once | None = None
+    """The state of the cluster that must be reached before the fault is applied."""
 
 
 Kind = TypeVar("Kind", bound=Options)
 
-Key = Annotated[str, Meta(pattern=r"^.+-[0-9]+$", description="a partition (TOPIC-PARTITION)")]
 Share = Annotated[float, Meta(gt=0, le=1)]
-Seconds = Annotated[float, Meta(ge=0, le=3600, description="seconds")]
-SomeSeconds = Annotated[float, Meta(gt=0, le=3600, description="seconds")]
 
 
 def read(kind: type[Kind], table: Mapping[str, Any]) -> Kind:
@@ -67,6 +90,9 @@ def described(type_: inspect.Type, unit: str = "") -> str:
         case inspect.ListType(item_type=of, min_length=least):
             some = "a list of one or more" if least else "a list"
             return f"{some}, each {described(of)}"
+        case inspect.StructType(fields=fields):
+            parts = "; ".join(f"{each.encode_name}, {described(each.type)}" for each in fields)
+            return f"a table of {parts}"
         case inspect.IntType() | inspect.FloatType():
             number = "a whole number" if isinstance(type_, inspect.IntType) else "a number"
             return f"{number}{unit and f' of {unit}'}{_bounds(type_)}"

@@ -110,7 +110,20 @@ class Fault:
         """Return why a schedule may not say this of the fault; ``None`` if it may."""
         why = self.targets.refusal(targets, environment.layout)
         why = why or options_of.refusal(self.options, options)
-        return why or self.refuse(options_of.read(self.options, options), targets, environment)
+        if why is not None:
+            return why
+        read = options_of.read(self.options, options)
+        why = _unknown_broker(read, environment)
+        return why or self.refuse(read, targets, environment)
+
+
+def _unknown_broker(options: Options, environment: Environment) -> str | None:
+    """Refuse to wait for a state of a broker that the cluster does not have."""
+    named = options.once.brokers if options.once is not None else ()
+    strange = [broker for broker in named if broker not in environment.brokers]
+    if not strange:
+        return None
+    return f"once: no node {strange[0]} ({', '.join(environment.brokers)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +12,8 @@ import msgspec
 from model.capabilities.cluster import Cluster
 from model.op import Op
 from model.roles import NodeId
+from nemesis import conditions
+from nemesis.options import Once
 from nemesis.package import DOWN, Applied, Effect, Fault, Package
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,10 @@ class Nemesis:
             fault.name: (package, fault) for package in packages for fault in package.faults
         }
         self._active: dict[int, _Active] = {}
+
+    async def is_reached(self, once: Mapping[str, Any]) -> bool:
+        """Is the state of the cluster reached that a fault's option ``once`` describes?"""
+        return await conditions.holds(self._cluster, msgspec.convert(dict(once), Once))
 
     async def invoke(self, op: Op, acted: Callable[[], None] = _unheard) -> Op:
         """Apply, measure or heal a fault; return its resolved targets and its measured effect.

@@ -38,6 +38,8 @@ RATE_HZ_MAX = 20.0
 A simulated write costs far more CPU time than a real one, and real runs ask for hundreds per
 second.
 """
+WAITS = ("when", "once")
+"""Options by which a fault waits; a schedule with recorded times needs none of them."""
 LATE_NS = 250_000_000
 """A schedule whose faults all came within this time of the plan is tried only as planned."""
 
@@ -166,7 +168,7 @@ def as_recorded(schedule: Sequence[ScheduledFault], folder: Path) -> tuple[Sched
             duration_s = (row.healed_ns - row.applied_ns) / 1e9
         is_late |= abs(at_s - fault.at_s) * 1e9 > LATE_NS
         is_late |= abs(duration_s - fault.duration_s) * 1e9 > LATE_NS
-        options = {name: value for name, value in fault.options.items() if name != "when"}
+        options = {name: value for name, value in fault.options.items() if name not in WAITS}
         moved.append(
             msgspec.structs.replace(
                 fault, at_s=round(at_s, 3), duration_s=round(duration_s, 3), options=options

@@ -11,12 +11,15 @@ A step that cannot be proved may have been disturbed by another fault. If the ef
 not proved while heals of other faults are overdue, the fault is healed and applied again after
 those heals. A heal that is not proved is tried again after the next heal of another fault. An
 effect that was not proved is measured again before its fault is healed.
+
+The schedule has a clock of its own. It stands still while a fault waits for the state of the
+cluster in its option ``once``: all later steps keep their distance from that fault.
 """
 
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +41,10 @@ AGAIN_S = 5.0
 """How long a repeated measurement of an unproved effect may delay the heal of its fault."""
 MOMENT_S = 2.0
 """How long a fault waits for the operation in its option ``when`` before it is applied anyway."""
+ONCE_S = 30.0
+"""How long the schedule waits for a state of the cluster; without it the fault is not applied."""
+ONCE_EVERY_S = 0.1
+"""How often the state is read meanwhile."""
 OVERTIME_MAX_S = 30.0
 """How long the clients continue for a late schedule: a fault on an idle cluster proves little."""
 
@@ -54,6 +61,10 @@ class Nemesis(Protocol):
 
         The nemesis need not call ``acted`` if the operation ends first.
         """
+        ...
+
+    async def is_reached(self, once: Mapping[str, Any]) -> bool:
+        """Is the state of the cluster reached that a fault's option ``once`` describes?"""
         ...
 
     async def heal_all(self) -> None: ...
@@ -75,6 +86,9 @@ class _Applied:
     applied_ns: int | None
     targets: Any
     effect: dict[str, Any]
+    late_ns: int
+    held_s: float
+    """How long the clock of the schedule had stood still by then."""
     healed_before: int = 0
     """How many heals had been proved when the effect was measured."""
 
@@ -115,6 +129,8 @@ class Faults:
         """Attempts by fault and phase."""
         self._healed = 0
         """How many heals were proved."""
+        self._held_s = 0.0
+        """How long the clock of the schedule has stood still."""
         self._steps: list[_Step] = []
         """A heap of the pending steps."""
         self._acting = asyncio.Lock()
@@ -246,6 +262,8 @@ class Faults:
         """
         if self._ending.is_set():
             return None
+        if not await self._reaches(fault):
+            return None
         await self._until_its_moment(fault)
         await self._apply(fault)
         tries = self._tries[fault.id, "apply"]
@@ -289,7 +307,11 @@ class Faults:
         self._lines.close()
 
     def _now_s(self) -> float:
-        return self._recorder.now_ns() / 1e9
+        """The time on the clock of the schedule."""
+        return self._recorder.now_ns() / 1e9 - self._held_s
+
+    def _late_ns(self, fault: ScheduledFault, asked_ns: int) -> int:
+        return asked_ns - round(fault.at_s * 1e9) - round(self._held_s * 1e9)
 
     async def _sleep_until(self, at_s: float, event: asyncio.Event) -> None:
         delay_s = at_s - self._now_s()
@@ -298,6 +320,45 @@ class Faults:
                 await asyncio.wait_for(event.wait(), delay_s)
             except TimeoutError:
                 return
+
+    async def _reaches(self, fault: ScheduledFault) -> bool:
+        """Wait for the state in the fault's option ``once``; return whether it may be applied.
+
+        If the state is not reached in time, the reason is stored in place of the fault's effect.
+        """
+        once = fault.options.get("once")
+        if once is None or self._tries[fault.id, "apply"]:
+            return True
+        asked_ns = self._recorder.now_ns()
+        reached = await self._wait_until_reached(once)
+        self._held_s += (self._recorder.now_ns() - asked_ns) / 1e9
+        if not reached:
+            how = f"not applied: the state {once} was not reached"
+            effect = {"proved": False, "how": how}
+            self._applied[fault.id] = _Applied(
+                asked_ns, None, fault.targets, effect, late_ns=0, held_s=self._held_s
+            )
+            self._write(fault, healed_ns=None)
+            del self._planned_s[fault.id]
+        return reached and not self._ending.is_set()
+
+    async def _wait_until_reached(self, once: Mapping[str, Any]) -> bool:
+        """Wait until the state is reached and has lasted; False when the time is up."""
+        loop = asyncio.get_running_loop()
+        lasting_s = float(once.get("lasting_s", 0.0))
+        until_s = loop.time() + ONCE_S + lasting_s
+        since_s: float | None = None
+        while not self._ending.is_set():
+            if await self._nemesis.is_reached(once):
+                since_s = loop.time() if since_s is None else since_s
+                if loop.time() - since_s >= lasting_s:
+                    return True
+            else:
+                since_s = None
+            if loop.time() >= until_s:
+                return False
+            await asyncio.sleep(ONCE_EVERY_S)
+        return False
 
     async def _until_its_moment(self, fault: ScheduledFault) -> None:
         if "when" in fault.options:
@@ -308,11 +369,14 @@ class Faults:
     async def _apply(self, fault: ScheduledFault) -> None:
         self._tries[fault.id, "apply"] += 1
         # Stored before the attempt: an interrupted one must get its line in the schedule, too.
+        asked_ns = self._recorder.now_ns()
         self._applied[fault.id] = _Applied(
-            asked_ns=self._recorder.now_ns(),
+            asked_ns=asked_ns,
             applied_ns=None,
             targets=fault.targets,
             effect={"proved": False, "how": "interrupted"},
+            late_ns=self._late_ns(fault, asked_ns),
+            held_s=self._held_s,
         )
         asked, done = await self._ask(fault, "apply", fault.targets)
         value = done.value if isinstance(done.value, dict) else {}
@@ -321,6 +385,8 @@ class Faults:
             applied_ns=done.time_ns if done.error is None else None,
             targets=value.get("targets", fault.targets),
             effect=value.get("effect") or {"proved": False, "how": done.error or "not measured"},
+            late_ns=self._late_ns(fault, asked.time_ns),
+            held_s=self._held_s,
             healed_before=self._healed,
         )
 
@@ -350,7 +416,8 @@ class Faults:
         applied = self._applied.pop(fault.id)
         overran_ns = None
         if applied.applied_ns is not None and healed_ns is not None:
-            overran_ns = healed_ns - applied.applied_ns - round(fault.duration_s * 1e9)
+            held_s = self._held_s - applied.held_s
+            overran_ns = healed_ns - applied.applied_ns - round((fault.duration_s + held_s) * 1e9)
         row = FaultRow(
             id=fault.id,
             fault=fault.fault,
@@ -359,7 +426,7 @@ class Faults:
             applied_ns=applied.applied_ns,
             healed_ns=healed_ns,
             effect=applied.effect,
-            late_ns=applied.asked_ns - round(fault.at_s * 1e9),
+            late_ns=applied.late_ns,
             overran_ns=overran_ns,
         )
         self._lines.append(encode_row(row))

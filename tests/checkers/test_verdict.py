@@ -306,6 +306,7 @@ def test_a_fault_that_is_not_healed_makes_a_run_unknown(histories: Any, proved: 
         (0.0, {}, 5000, ": the schedule of faults ran up to 5.0 s late"),
         (4.5, {}, 500, ""),
         (0.0, {"when": "commit"}, 0, ""),
+        (0.0, {"once": {"key": "x-0"}}, 0, ""),
         (9.0, {}, 0, ""),
     ],
 )
@@ -314,7 +315,7 @@ def test_a_schedule_that_ran_late_says_by_how_much(
 ) -> None:
     """The largest delay of a fault behind its plan is evidence, and a reason for missing faults.
 
-    A fault that waits for a moment of the workload is late on purpose.
+    A fault that waits for a moment of the workload or a state of the cluster is late on purpose.
     """
     applied = [
         msgspec.structs.replace(op, time_ns=5_000_000_000) for op in fault_ops(6, proved=True)

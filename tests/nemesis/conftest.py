@@ -455,7 +455,7 @@ class FakeCluster:
         return self.leaders.get(key)
 
     async def isr(self, key: str) -> tuple[NodeId, ...]:
-        return self.brokers
+        return self.isrs.get(key, ())
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from msgspec import Meta, inspect
 
 from nemesis import options
-from nemesis.options import Key, Options, Seconds, Share, SomeSeconds
+from nemesis.options import Key, Once, Options, Seconds, Share, SomeSeconds
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,9 @@ def test_a_table_is_read_by_the_names_in_plans() -> None:
     assert options.read(Two, {"share": 1, "from": ["x"], "when": "txn"}) == Two(
         share=1.0, parties=["x"], when="txn"
     )
-    with pytest.raises(ValueError, match="no option is called parties; there is from, share, when"):
+    with pytest.raises(
+        ValueError, match="no option is called parties; there is from, once, share, when"
+    ):
         options.read(Two, {"share": 1, "parties": ["x"]})
 
 
@@ -50,3 +52,14 @@ def test_a_long_value_is_cut_off() -> None:
         why = options.refusal(Two, table)
         assert why is not None
         assert len(why) < 200
+
+
+def test_a_state_in_words() -> None:
+    """A state knows the brokers that it names, and a refused table is described by its fields."""
+    once = Once(key="x-0", leader="broker-2", in_sync=["broker-3"], out_of_sync=["broker-1"])
+    assert once.brokers == ("broker-2", "broker-3", "broker-1")
+    why = options.refusal(Two, {"share": 1, "once": {"leader": "broker-2"}})
+    assert why is not None
+    assert (
+        "must be a table of key, a partition (TOPIC-PARTITION); leader, the id of a broker" in why
+    )

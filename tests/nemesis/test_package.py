@@ -196,11 +196,21 @@ def test_a_missing_option_is_refused() -> None:
         options.read(fault.options, {})
 
 
+def test_a_state_of_an_unknown_broker_is_refused() -> None:
+    """A fault cannot wait for a broker that the cluster does not have."""
+    once = {"key": "x-0", "leader": "broker-1", "out_of_sync": ["broker-9"]}
+    _, fault = FAULTS["kill"]
+    why = fault.refusal(["broker-1"], {"once": once}, HERE)
+    assert why == "once: no node broker-9 (broker-1, broker-2, broker-3)"
+    del once["out_of_sync"]
+    assert fault.refusal(["broker-1"], {"once": once}, HERE) is None
+
+
 def test_the_page_of_faults_lists_every_option(repository: Path) -> None:
     """``docs/faults.md`` lists the options of each fault with what is allowed."""
     lines = (repository / "docs" / "faults.md").read_text().splitlines()
     for (name, option), type_ in FIELDS.items():
-        if option != "when":
+        if option not in ("when", "once"):
             text = f"`{option}`: {options.described(type_)}"
             assert any(f"`{name}`" in line and text in line for line in lines), (name, option)
 

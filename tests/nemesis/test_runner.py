@@ -54,6 +54,13 @@ async def test_apply_and_heal(nemesis: Nemesis, cluster: FakeCluster) -> None:
     assert cluster.down == set()
 
 
+async def test_a_state_is_read_from_the_cluster(nemesis: Nemesis, cluster: FakeCluster) -> None:
+    """The table of a fault's option ``once`` is compared with the cluster's current state."""
+    assert await nemesis.is_reached({"key": "x-0", "leader": "broker-3"})
+    cluster.leaders["x-0"] = "broker-1"
+    assert not await nemesis.is_reached({"key": "x-0", "leader": "broker-3"})
+
+
 async def test_options_reach_the_fault(nemesis: Nemesis, cluster: FakeCluster) -> None:
     """The options of the schedule reach the fault."""
     await nemesis.invoke(

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from harness.engine.faults import HEAL_TRIES, MOMENT_S, PATIENCE_S, Faults
+from harness.engine.faults import HEAL_TRIES, MOMENT_S, ONCE_EVERY_S, ONCE_S, PATIENCE_S, Faults
 from harness.engine.recorder import Recorder
 from model import history
 from model.op import Op
@@ -31,6 +31,11 @@ class FakeNemesis:
         effect = {"proved": True, "how": "seen"}
         value = op.value | {"targets": ["broker-2"], "effect": effect}
         return msgspec.structs.replace(op, type="info", value=value)
+
+    async def is_reached(self, once: Mapping[str, Any]) -> bool:
+        """``{"from_s": …, "to_s": …}``: the state is reached between these times."""
+        now_s = asyncio.get_running_loop().time()
+        return bool(once["from_s"] <= now_s < once.get("to_s", 1e9))
 
     async def heal_all(self) -> None: ...
 
@@ -103,6 +108,73 @@ def test_a_fault_strikes_in_its_moment(virtually: Any, recorder: Recorder, tmp_p
     run(virtually, recorder, tmp_path, nemesis, schedule, beginning=begins)
     applied = [at_s for at_s, _, phase in nemesis.calls if phase == "apply"]
     assert applied == pytest.approx([1.7, 3.0 + MOMENT_S])
+
+
+def once(which: ScheduledFault, **state: float) -> ScheduledFault:
+    return msgspec.structs.replace(which, options={"once": state})
+
+
+def test_the_clock_of_the_schedule_stands_still_until_a_state_is_reached(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Heals and faults after a fault with ``once`` keep their distance from it."""
+    nemesis = FakeNemesis(seconds=0.0)
+    schedule = [
+        fault(1, 1, 4, "slow"),
+        once(fault(2, 3, 3, "kill"), from_s=10.0),
+        fault(3, 4, 0.5),
+    ]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert nemesis.calls == [
+        (pytest.approx(1.0), "slow", "apply"),
+        (pytest.approx(10.0, abs=ONCE_EVERY_S), "kill", "apply"),
+        (pytest.approx(11.0, abs=ONCE_EVERY_S), "pause", "apply"),
+        (pytest.approx(11.5, abs=ONCE_EVERY_S), "pause", "heal"),
+        (pytest.approx(12.0, abs=ONCE_EVERY_S), "slow", "heal"),
+        (pytest.approx(13.0, abs=ONCE_EVERY_S), "kill", "heal"),
+    ]
+    assert all(row["late_ns"] == pytest.approx(0, abs=1e6) for row in rows)
+    assert all(row["overran_ns"] == pytest.approx(0, abs=1e6) for row in rows)
+
+
+def test_a_state_must_last(virtually: Any, recorder: Recorder, tmp_path: Path) -> None:
+    """With ``lasting_s`` the state must have held for so long without a break."""
+
+    class Flapping(FakeNemesis):
+        async def is_reached(self, once: Mapping[str, Any]) -> bool:
+            now_s = asyncio.get_running_loop().time()
+            return 4.0 <= now_s < 5.0 or now_s >= 6.0
+
+    nemesis = Flapping(seconds=0.0)
+    run(virtually, recorder, tmp_path, nemesis, [once(fault(1, 3, 1), lasting_s=2.0)])
+    assert [at_s for at_s, *_ in nemesis.calls] == pytest.approx([8.0, 9.0], abs=3 * ONCE_EVERY_S)
+
+
+def test_a_state_that_is_not_reached_leaves_the_fault_out(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """The fault is recorded as not applied, with the reason, and the schedule continues."""
+    nemesis = FakeNemesis(seconds=0.0)
+    schedule = [once(fault(1, 3, 3, "kill"), from_s=1e6), fault(2, 5, 1)]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert [at_s for at_s, *_ in nemesis.calls] == pytest.approx(
+        [5.0 + ONCE_S, 6.0 + ONCE_S], abs=2 * ONCE_EVERY_S
+    )
+    left_out, _ = rows
+    assert (left_out["id"], left_out["applied_ns"], left_out["healed_ns"]) == (1, None, None)
+    assert left_out["effect"]["proved"] is False
+    assert "was not reached" in left_out["effect"]["how"]
+
+
+def test_no_state_is_awaited_after_the_main_phase(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """The end of the main phase ends the wait, and the fault is not applied."""
+    nemesis = FakeNemesis(seconds=0.0)
+    schedule = [once(fault(1, 3, 3, "kill"), from_s=20.0)]
+    _, ended_s = run(virtually, recorder, tmp_path, nemesis, schedule, ending_s=10.0)
+    assert nemesis.calls == []
+    assert ended_s == pytest.approx(10.0, abs=2 * ONCE_EVERY_S)
 
 
 def test_a_late_mend_keeps_its_place_before_the_next_fault(
