@@ -38,6 +38,10 @@ COORDINATION: Mapping[Coordinated, str] = {
 """The internal topics whose partition leaders are the coordinators."""
 
 
+CONTROLLER_FIRST = "controller_first"
+"""The option of a plan that starts the first broker alone, so that it becomes the controller."""
+
+
 class BaseCluster(abc.ABC):
     """Brokers and a ZooKeeper that can be started, stopped, frozen and inspected."""
 
@@ -295,14 +299,32 @@ class BaseCluster(abc.ABC):
             await self._nodes[name].start()
         for name in self.layout.zookeepers:
             await self._answering(name, self.START_TIMEOUT_S)
-        await self._start_brokers()
-        self._view = self._make_view({name: self.direct(name) for name in self.nodes})
         names = (*self.layout.separate, *self.brokers)
+        if self._plan.options.get(CONTROLLER_FIRST):
+            first, *rest = names
+            await self._start_controller(first)
+            await self._start_brokers(rest)
+        else:
+            await self._start_brokers(names)
+            self._open_view()
         await asyncio.gather(*(self._answering(name, self.START_TIMEOUT_S) for name in names))
 
-    async def _start_brokers(self) -> None:
-        names = (*self.layout.separate, *self.brokers)
+    async def _start_brokers(self, names: Sequence[NodeId]) -> None:
         await asyncio.gather(*(self._nodes[name].start() for name in names))
+
+    async def _start_controller(self, first: NodeId) -> None:
+        """Start one broker, and wait until it is the controller; the caller limits the time."""
+        await self._nodes[first].start()
+        await self._answering(first, self.START_TIMEOUT_S)
+        self._open_view()
+
+        async def controls() -> bool:
+            return await self.controller() == first
+
+        await until(controls, self.LOOK_EVERY_S)
+
+    def _open_view(self) -> None:
+        self._view = self._make_view({name: self.direct(name) for name in self.nodes})
 
     async def _answering(self, name: NodeId, patience_s: float) -> None:
         node = self._nodes[name]

@@ -343,9 +343,9 @@ class Simulated(HostFaultsCluster):
             self._make(name, simulated_node.broker(broker_settings, on_life))
             settings.write(self._folder_of(name) / "server.properties", broker_settings)
 
-    async def _start_brokers(self) -> None:
+    async def _start_brokers(self, names: Sequence[NodeId]) -> None:
         gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000
-        for broker in self.brokers:
+        for broker in names:
             await self._nodes[broker].start()
             await asyncio.sleep(gap_s)
 

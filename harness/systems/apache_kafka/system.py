@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from harness.cluster import links, settings
 from harness.cluster.address import Address
+from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe import cluster_config
 from harness.cluster.observe.kafka_metadata import KafkaView
@@ -209,6 +210,8 @@ class ApacheKafka(System):
             return f"options: coordination={mode}: {self.name} has no ZooKeeper mode"
         if mode != "zookeeper" and not self.release.has_kraft:
             return f"options: coordination={mode}: {self.name} has no KRaft mode for production"
+        if mode != "zookeeper" and plan.options.get(CONTROLLER_FIRST):
+            return f"options: {CONTROLLER_FIRST}=True: KRaft's controllers elect one of themselves"
         wanted = {**self.options, **plan.options}
         if wanted["zookeeper"] not in (RELEASE, OURS):
             return f"options: zookeeper={wanted['zookeeper']}: must be {RELEASE} or {OURS}"

@@ -14,6 +14,7 @@ import pytest
 
 from harness.cluster import links
 from harness.cluster.address import Address
+from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.links import LinkSpec
 from harness.cluster.mesh.toxiproxy import MeshError
 from harness.cluster.node import ClusterError, NodeError
@@ -447,3 +448,23 @@ async def test_a_first_command_that_hangs_is_killed(tmp_path: Path, fake_view: F
     with pytest.raises(ClusterError, match="not ready after"):
         await cluster_of(tmp_path, fake_view, system=system).start()
     assert list((tmp_path / "state").iterdir()) == []
+
+
+async def test_the_first_broker_can_be_the_controller(tmp_path: Path, fake_view: FakeView) -> None:
+    """With ``controller_first`` no other broker is started before the first is the controller."""
+    cluster = cluster_of(tmp_path, fake_view, options={CONTROLLER_FIRST: True})
+    seen: list[tuple[bool, bool]] = []
+
+    class ElectingView(FakeView):
+        async def controller(self) -> NodeId | None:
+            seen.append((await cluster.is_running(A), await cluster.is_running(B)))
+            return A if len(seen) >= 3 else None
+
+    electing = ElectingView()
+    cluster._make_view = lambda _: electing
+    await cluster.start()
+    try:
+        assert seen == [(True, False)] * 3
+        assert await cluster.is_running(B)
+    finally:
+        await cluster.stop()

@@ -105,6 +105,11 @@ def test_links_with_kraft() -> None:
         ("3.9.1", {"zookeeper": "any"}, "zookeeper=any: must be release or kafka"),
         ("3.9.1", {"zookeeper": "kafka", "zookeeper_servers": 3}, "has one server"),
         ("3.9.0", {}, "the jars of Apache Kafka 3.9.0 are not pinned"),
+        (
+            "4.1.0",
+            {"controller_first": True},
+            "controller_first=True: KRaft's controllers elect one of themselves",
+        ),
     ],
 )
 def test_refusals(version: str, options: dict[str, object], why: str) -> None:
