@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench verdicts hostile same clean
+.PHONY: help setup demo image test prove bench historic verdicts hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -41,6 +41,9 @@ prove: ## planted bugs are found; a killed harness loses nothing; exit statuses 
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench
+
+historic: ## historic bugs on the releases that had them; takes hours (RUNS=n seeds of each)
+	$(WITH) python -m bench.historic --runs $(or $(RUNS),5)
 
 verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n)
 	$(WITH) python -m bench.verdicts --count $(or $(COUNT),5000)

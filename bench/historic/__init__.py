@@ -1,0 +1,1 @@
+"""Historic bugs of Apache Kafka, shown on the releases that had them, and absent without them."""
