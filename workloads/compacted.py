@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from model import options, record_keys
+from model.connection import Connection
 from model.generator import (
     PENDING,
     Answer,
@@ -252,7 +253,7 @@ def main(plan: Plan) -> Generator:
     return Until(plan.time_limit_s, Reserve(((writers, writing), (readers, reading))))
 
 
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
+def client(plan: Plan, connection: Connection, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make = transactional.CLIENTS[plan.options["client"]]
     topic = topic_settings(plan) | {
@@ -262,7 +263,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
         "min.cleanable.dirty.ratio": str(plan.options["dirty_ratio"]),
         "delete.retention.ms": str(plan.options["delete_retention_ms"]),
     }
-    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
+    return make(Settings.of(plan, connection, process, topic))
 
 
 def refuse(plan: Plan) -> str | None:

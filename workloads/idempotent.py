@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from model import options
+from model.connection import Connection
 from model.generator import (
     PENDING,
     Answer,
@@ -133,10 +134,10 @@ def final(plan: Plan, keys: tuple[str, ...], until_s: float) -> Generator:
     return Until(until_s, Reserve(((writers, nobody), (readers, reading))))
 
 
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
+def client(plan: Plan, connection: Connection, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make, _ = CLIENTS[plan.options["client"]]
-    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic_settings(plan)))
+    return make(Settings.of(plan, connection, process, topic_settings(plan)))
 
 
 def refuse(plan: Plan) -> str | None:

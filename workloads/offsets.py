@@ -19,6 +19,7 @@ from zlib import crc32
 import msgspec
 
 from model import options
+from model.connection import Connection
 from model.generator import (
     PENDING,
     Answer,
@@ -263,14 +264,12 @@ def refuse_settling(plan: Plan) -> str | None:
     return f"options: settle_s={settle_s}: must be less than final_time_limit_s={limit_s}"
 
 
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
+def client(plan: Plan, connection: Connection, process: int) -> Client:
     """Return a process with the client that the plan names."""
     if not plan.options["txn_p"]:
-        return group_members.client(plan, bootstrap, process)
+        return group_members.client(plan, connection, process)
     topic = topic_settings(plan)
-    return raw_group.RawGroupClient(
-        Settings(bootstrap, process, plan.producer, plan.consumer, topic)
-    )
+    return raw_group.RawGroupClient(Settings.of(plan, connection, process, topic))
 
 
 def op_timeout_s(plan: Plan) -> float:

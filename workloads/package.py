@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from model.connection import Connection
 from model.generator import Generator
 from model.plan import Plan
 from model.roles import Client
@@ -36,8 +37,8 @@ class Workload:
 
     They end when they are done, or at that time of the run (in seconds).
     """
-    client: Callable[[Plan, str, int], Client]
-    """The client of one process, for these bootstrap servers; not yet open."""
+    client: Callable[[Plan, Connection, int], Client]
+    """The client of one process, which reaches the cluster this way; not yet open."""
     op_timeout_s: Callable[[Plan], float]
     """The time after which an operation is given up as ``info``."""
     topics: Callable[[Plan], tuple[str, ...]]

@@ -17,9 +17,12 @@ from harness.engine.faults import Faults, Nemesis
 from harness.engine.interpreter import Interpreter
 from harness.engine.progress import Tally
 from harness.engine.recorder import Recorder
-from model.capabilities.cluster import Cluster
+from model.capabilities.cluster import Cluster, HasConnection
+from model.connection import Connection
 from model.op import NEMESIS, RECOVER
 from model.plan import Plan
+from model.roles import Client
+from workloads.client.prefixed import Prefixed
 from workloads.package import Workload
 
 RECOVERY_TIMEOUT_S = 60.0
@@ -51,7 +54,7 @@ async def run_test(
     faults = Faults(recorder, nemesis, schedule, schedule_path, beginning=tally.beginning)
     interpreter = Interpreter(
         recorder,
-        lambda process: workload.client(plan, cluster.bootstrap(), process),
+        lambda process: _client(plan, workload, cluster, process),
         concurrency=plan.concurrency,
         rng=random.Random(f"{plan.seed}:generator"),
         op_timeout_s=workload.op_timeout_s(plan),
@@ -77,6 +80,15 @@ async def run_test(
     finally:
         faults.close()  # first: a second interruption would not wait for the clients
         await interpreter.close()
+
+
+def _client(plan: Plan, workload: Workload, cluster: Cluster, process: int) -> Client:
+    """Return the client of a process; it uses the history's names, whatever those on brokers."""
+    if not isinstance(cluster, HasConnection):
+        return workload.client(plan, Connection(cluster.bootstrap()), process)
+    connection = cluster.connection()
+    client = workload.client(plan, connection, process)
+    return Prefixed(client, connection.prefix) if connection.prefix else client
 
 
 async def _recover(cluster: Cluster, recorder: Recorder) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from model.cluster_facts import ClusterFacts
+from model.connection import Connection
 from model.layout import Layout
 from model.roles import NodeId
 
@@ -69,6 +70,13 @@ class HasFacts(Protocol):
         Returns ``None`` if its configuration is completely that of the plan.
         """
         ...
+
+
+@runtime_checkable
+class HasConnection(Protocol):
+    """A cluster that its clients reach with settings or names of its own."""
+
+    def connection(self) -> Connection: ...
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from model import record_keys
+from model.connection import Connection
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
@@ -58,7 +59,7 @@ def test_topics_are_asked_for_as_compacted() -> None:
         [["create-compacted", "topic0", 2]],
         [["create-compacted", "topic1", 2]],
     ]
-    made: Any = client(with_options(client="aiokafka"), "localhost:1", 0)
+    made: Any = client(with_options(client="aiokafka"), Connection("localhost:1"), 0)
     assert made._topic_config == {
         "cleanup.policy": "compact",
         "segment.bytes": "4096",

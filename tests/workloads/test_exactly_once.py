@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from model.connection import Connection
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
@@ -143,7 +144,7 @@ def test_an_input_that_nobody_works_off_ends_with_the_time() -> None:
 async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
     """Both clients are supported and accept the default settings."""
     assert refuse(plan(client=name)) is None
-    made = client(plan(client=name), "127.0.0.1:9", 3)
+    made = client(plan(client=name), Connection("127.0.0.1:9"), 3)
     assert isinstance(made, kind)
     await made.close()
 

@@ -5,6 +5,7 @@ import itertools
 import msgspec
 import pytest
 
+from model.connection import Connection
 from model.op import Op
 from tests.workloads.conftest import PLAN, sends, simulate, yes
 from workloads.client.aio import AioClient
@@ -111,6 +112,6 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
     """The client's own module decides which settings it rejects."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"client": name})
     assert WORKLOAD.refuse(plan) is None
-    assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
+    assert isinstance(WORKLOAD.client(plan, Connection("127.0.0.1:9"), 3), made)
     grouped = msgspec.structs.replace(plan, consumer={**plan.consumer, "debug": "broker"})
     assert (WORKLOAD.refuse(grouped) is None) is (name == "librdkafka")

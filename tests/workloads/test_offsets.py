@@ -5,6 +5,7 @@ import itertools
 import msgspec
 import pytest
 
+from model.connection import Connection
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
@@ -140,7 +141,7 @@ async def test_the_plan_names_the_client(name: str, made: type) -> None:
     """Both clients are supported and accept the settings of members."""
     plan = msgspec.structs.replace(PLAN, options=PLAN.options | {"client": name})
     assert WORKLOAD.refuse(plan) is None
-    assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), made)
+    assert isinstance(WORKLOAD.client(plan, Connection("127.0.0.1:9"), 3), made)
 
 
 async def test_who_commits_in_transactions_does_so_plainly_too() -> None:
@@ -149,7 +150,7 @@ async def test_who_commits_in_transactions_does_so_plainly_too() -> None:
         PLAN, options=PLAN.options | {"client": "aiokafka", "txn_p": 0.1}
     )
     assert WORKLOAD.refuse(plan) is None
-    assert isinstance(WORKLOAD.client(plan, "127.0.0.1:9", 3), RawGroupClient)
+    assert isinstance(WORKLOAD.client(plan, Connection("127.0.0.1:9"), 3), RawGroupClient)
     both = {"group-coordinator:group0", "transaction-coordinator:thread-0"}
     assert both <= set(WORKLOAD.coordinators(plan))
 

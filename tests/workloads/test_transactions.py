@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from model.connection import Connection
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
@@ -176,10 +177,10 @@ def test_the_end_is_read_by_everybody() -> None:
 )
 async def test_the_client_is_the_one_that_the_plan_names(name: str, kind: type) -> None:
     """All clients are supported."""
-    made = client(plan(client=name, doubt_ends=False), "127.0.0.1:9", 3)
+    made = client(plan(client=name, doubt_ends=False), Connection("127.0.0.1:9"), 3)
     assert isinstance(made, kind)
     await made.close()
-    member = client(plan(client="librdkafka", subscribe=True), "127.0.0.1:9", 3)
+    member = client(plan(client="librdkafka", subscribe=True), Connection("127.0.0.1:9"), 3)
     assert isinstance(member, SubscribedConfluentClient)
     await member.close()
 

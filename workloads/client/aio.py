@@ -13,6 +13,7 @@ from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError
 
 from workloads.client import aio_admin, outcome
+from workloads.client.aio_connection import connection_arguments
 from workloads.client.aio_errors import name_of
 from workloads.client.aio_reader import Reader
 from workloads.client.aio_settings import (
@@ -38,8 +39,11 @@ class AioClient(PlainClient):
     def __init__(self, settings: Settings) -> None:
         """Raises :class:`~workloads.client.aio_settings.BadSetting`."""
         super().__init__(settings.topic)
-        name = f"process-{settings.process}"
-        self._common = {"bootstrap_servers": settings.bootstrap, "client_id": name}
+        self._common = {
+            "bootstrap_servers": settings.bootstrap,
+            "client_id": settings.name,
+            **connection_arguments(settings.properties),
+        }
         self._producer_arguments = producer_arguments(settings.producer)
         self._delivery_timeout_s = self._producer_arguments.pop(DELIVERY_TIMEOUT) / 1000
         self._consumer_arguments = consumer_arguments(settings.consumer)

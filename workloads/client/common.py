@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from model import topic_incarnation
+from model.connection import Connection
 from model.op import Op
+from model.plan import Plan
 from workloads.client.outcome import Outcome
 
 POLL_RECORDS_MAX = 1000
@@ -30,6 +32,21 @@ class Settings(NamedTuple):
     consumer: Mapping[str, str]
     topic: Mapping[str, str]
     """The settings of the topics that it creates."""
+    properties: Mapping[str, str] = {}
+    """The settings of its producers, consumers and admin clients alike."""
+    prefix: str = ""
+    """The beginning of its ``client.id``, and of the name of its own group."""
+
+    @classmethod
+    def of(cls, plan: Plan, connection: Connection, process: int, topic: Mapping[str, str]) -> Self:
+        """Return the settings of a process of a plan."""
+        bootstrap, properties, prefix = connection
+        return cls(bootstrap, process, plan.producer, plan.consumer, topic, properties, prefix)
+
+    @property
+    def name(self) -> str:
+        """The process's ``client.id``."""
+        return f"{self.prefix}process-{self.process}"
 
 
 Place = int | list[int]

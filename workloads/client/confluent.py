@@ -27,8 +27,13 @@ class ConfluentClient(PlainClient):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.topic)
-        name = f"process-{settings.process}"
-        common = {**QUIET, "bootstrap.servers": settings.bootstrap, "client.id": name}
+        name = settings.name
+        common = {
+            **QUIET,
+            "bootstrap.servers": settings.bootstrap,
+            "client.id": name,
+            **settings.properties,
+        }
         self._producer_config = {**common, **settings.producer}
         self._consumer_config = {**common, "group.id": name, **settings.consumer}
         self._reader_config = of_outsider(self._consumer_config)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from model.connection import Connection
 from model.plan import Plan
 from model.roles import Client
 from workloads.client import aio_group, confluent_group
@@ -43,11 +44,11 @@ CLIENTS: Mapping[str, Make] = {
 """The clients, by the value of the option ``client``."""
 
 
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
+def client(plan: Plan, connection: Connection, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     topic = topic_settings(plan)
-    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic))
+    return make(Settings.of(plan, connection, process, topic))
 
 
 def refuse(plan: Plan) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from model.connection import Connection
 from model.generator import Context
 from model.op import MicroOp
 from model.plan import Plan
@@ -52,7 +53,7 @@ CLIENTS: Mapping[str, Make] = {
 """The clients, by the value of the option ``client``."""
 
 
-def client(plan: Plan, bootstrap: str, process: int) -> Client:
+def client(plan: Plan, connection: Connection, process: int) -> Client:
     """Return a process with the client that the plan names."""
     make = CLIENTS[plan.options["client"]]
     if plan.options.get("subscribe") is True:
@@ -62,7 +63,7 @@ def client(plan: Plan, bootstrap: str, process: int) -> Client:
         first = plan.options["first_sequence"]
         make = functools.partial(raw_txn.RawClient, first_sequence=first)
     again = asks_again(plan)
-    return make(Settings(bootstrap, process, plan.producer, plan.consumer, topic), asks_again=again)
+    return make(Settings.of(plan, connection, process, topic), asks_again=again)
 
 
 def asks_again(plan: Plan) -> bool:
