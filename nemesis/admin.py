@@ -21,7 +21,7 @@ from msgspec import Meta
 from model import roles
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import CanAdminister, HasRoles, Partition
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.processes import HasProcesses
 from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
@@ -83,7 +83,7 @@ class ElectOptions(PartitionOptions, frozen=True, kw_only=True):
     """The time between two elections."""
 
 
-class Administered(Cluster, CanAdminister, CanKill, CanPause, HasRoles, Protocol):
+class Administered(Cluster, CanAdminister, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -103,7 +103,7 @@ def room(shape: ClusterShape) -> bool:
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw some partitions: half of the time, where there are any, those of coordinators."""
     options: dict[str, Any] = {"keys": rng.sample(shape.keys, rng.randint(1, len(shape.keys)))}
-    if shape.coordinators and rng.random() < 0.5:
+    if shape.coordinators and shape.internal_topics and rng.random() < 0.5:
         options = {"internal": True}
     one = aim.draw_one(rng, shape)
     low, high = GAP_S
@@ -357,7 +357,7 @@ PACKAGE = Package(
         Fault("reassign", ReassignOptions, aim.BROKERS, _unknown_replica),
         Fault("elect-leaders", ElectOptions, aim.BROKERS),
     ),
-    needs=(CanAdminister, CanKill, CanPause, HasRoles),
+    needs=(CanAdminister, HasProcesses, HasRoles),
     color="#bcbd22",
     lane="admin",
     draw=draw,

@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
-from model.capabilities.network import CanCut, CanDisconnect
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.network import CanDisconnect, HasLinks
+from model.capabilities.processes import HasProcesses
 from model.roles import ZOOKEEPER, NodeId
 from nemesis import targets as aim
 from nemesis import verification
@@ -36,7 +36,7 @@ class DisconnectOptions(Options, frozen=True, kw_only=True):
     """How the duration relates to a session: a note for readers of the schedule."""
 
 
-class Disconnectable(Cluster, CanDisconnect, CanCut, CanKill, CanPause, HasRoles, Protocol):
+class Disconnectable(Cluster, CanDisconnect, HasLinks, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -50,7 +50,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     longer = rng.random() < 0.5
     sessions = rng.uniform(1.2, 2.5) if longer else rng.uniform(0.1, 0.4)
     options = {"session": "longer" if longer else "shorter"}
-    zookeeper = rng.random() < ZOOKEEPERS
+    zookeeper = rng.random() < ZOOKEEPERS and ZOOKEEPER in shape.layout.zookeepers
     return Drawn(
         "disconnect",
         sessions * shape.session_timeout_s,
@@ -117,7 +117,7 @@ async def heal(cluster: Disconnectable, applied: Applied) -> Effect:
 PACKAGE = Package(
     name="disconnect",
     faults=(Fault("disconnect", DisconnectOptions, state="disconnected"),),
-    needs=(CanDisconnect, CanCut, CanKill, CanPause, HasRoles),
+    needs=(CanDisconnect, HasLinks, HasProcesses, HasRoles),
     color="#17becf",
     lane="network",
     draw=draw,

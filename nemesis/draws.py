@@ -32,6 +32,10 @@ class ClusterShape:
     """How long the programs of a node take to start, beyond what faults allow for by themselves."""
     intercepts_brokers: bool = True
     """May faults on messages of brokers be drawn, in addition to those on messages of clients?"""
+    refuses_links: bool = True
+    """May a link be closed, or only be cut?"""
+    internal_topics: bool = True
+    """May operators' requests move the partitions of coordinators?"""
 
     @property
     def brokers(self) -> tuple[NodeId, ...]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import CanAdminister, HasRoles
 from model.capabilities.network import CanCut, CanRefuse
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.processes import HasProcesses
 from nemesis import admin, partition
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
@@ -31,7 +31,7 @@ followers are gone.
 OVERHEAD_S = 4.0
 
 
-class Parted(Cluster, CanAdminister, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol):
+class Parted(Cluster, CanAdminister, CanCut, CanRefuse, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -85,7 +85,7 @@ async def apply(
 PACKAGE = Package(
     name="apart",
     faults=(Fault("elect-apart", admin.ElectOptions, aim.BROKERS),),
-    needs=(CanAdminister, CanCut, CanRefuse, CanKill, CanPause, HasRoles),
+    needs=(CanAdminister, CanCut, HasProcesses, HasRoles),
     color="#e7969c",
     lane="network",
     draw=draw,

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.processes import CanKill, HasProcesses
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
 from nemesis.package import DOWN, Applied, Effect, Fault, Package
 
 
-class Killable(Cluster, CanKill, CanPause, HasRoles, Protocol):
+class Killable(Cluster, CanKill, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -59,7 +59,7 @@ async def heal(cluster: Killable, applied: Applied) -> Effect:
 PACKAGE = Package(
     name="kill",
     faults=(Fault("kill", state=DOWN),),
-    needs=(CanKill, CanPause, HasRoles),
+    needs=(CanKill, HasProcesses, HasRoles),
     color="#d62728",
     lane="process",
     draw=draw,

@@ -20,7 +20,7 @@ from msgspec import Meta
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.network import CanCut, CanRefuse
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.processes import HasProcesses
 from model.layout import Layout
 from model.roles import CLIENTS, NodeId
 from nemesis import overlap, verification
@@ -89,7 +89,7 @@ class OneWayOptions(PartiesOptions, frozen=True, kw_only=True):
     """Is what the targets send lost, or what they receive?"""
 
 
-class Cuttable(Cluster, CanCut, CanRefuse, CanKill, CanPause, HasRoles, Protocol):
+class Cuttable(Cluster, CanCut, CanRefuse, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -98,11 +98,14 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     several = len(shape.brokers) > 1
     keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
     fault = rng.choice(FAULTS if several else ("partition-zookeeper", "partition-clients"))
+    if not shape.layout.ends[len(shape.brokers) :]:
+        return _without_keepers(rng, shape, fault)
     duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
     if fault == "partition-leader" and not shape.keys:
         fault = "partition-one"
     one = aim.draw_one(rng, shape)
     way = rng.choice(["cut", "cut", "cut", "down"])
+    way = way if shape.refuses_links else "cut"
     match fault:
         case "partition-one":
             three = ["brokers", keepers, "clients"]
@@ -127,6 +130,27 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
             return Drawn(f"partition-{keepers}", duration_s, one, {"way": way})
         case _:
             return Drawn(fault, duration_s, one, {"way": way})
+
+
+def _without_keepers(rng: random.Random, shape: ClusterShape, fault: str) -> Drawn:
+    """Draw a partition of a cluster in which no link leads to a keeper of the metadata."""
+    duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
+    way = rng.choice(["cut", "cut", "cut", "down"]) if shape.refuses_links else "cut"
+    one = aim.draw_one(rng, shape)
+    match fault:
+        case "partition-one" | "partition-leader":
+            parties = rng.choice([["brokers"], ["brokers", "clients"]])
+            return Drawn("partition-one", duration_s, one, {"from": parties, "way": way})
+        case "partition-halves":
+            half = sorted(rng.sample(shape.brokers, len(shape.brokers) // 2))
+            return Drawn(fault, duration_s, half, {"way": way})
+        case "partition-majorities-ring":
+            return Drawn(fault, duration_s, rng.sample(shape.brokers, len(shape.brokers)))
+        case "partition-one-way":
+            options = {"from": ["brokers"], "direction": rng.choice(["out", "in"])}
+            return Drawn(fault, duration_s, one, options)
+        case _:
+            return Drawn("partition-clients", duration_s, one, {"way": way})
 
 
 def cuts(fault: str, nodes: Sequence[NodeId], options: LinkOptions, layout: Layout) -> list[Cut]:
@@ -219,11 +243,25 @@ def _ends(
     return [(nodes, members.get(party, [party] if party in rest else []))]
 
 
+def not_down(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse to close links of a target that can only cut them."""
+    if options.way == "cut" or issubclass(environment.kind, CanRefuse):
+        return None
+    return f"way = {options.way}: the target {environment.target} can only cut links"
+
+
+def not_from(options: PartiesOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse a party that the cluster does not have, and links that cannot be closed."""
+    strange = unknown_party(options, targets, environment)
+    return strange or not_down(options, targets, environment)
+
+
 def unknown_party(options: PartiesOptions, targets: Any, environment: Environment) -> str | None:
     """Refuse a party in ``from`` that the cluster does not have."""
     layout = environment.layout
-    missing = "zookeeper" if layout.is_kraft else "controllers"
-    known = [party for party in (*PARTIES, *environment.brokers) if party != missing]
+    missing = [] if layout.zookeepers else ["zookeeper"]
+    missing += [] if layout.controllers else ["controllers"]
+    known = [party for party in (*PARTIES, *environment.brokers) if party not in missing]
     strange = [party for party in options.parties if party not in known]
     if not strange:
         return None
@@ -233,14 +271,14 @@ def unknown_party(options: PartiesOptions, targets: Any, environment: Environmen
 def no_zookeeper(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
     """Refuse to separate brokers from a ZooKeeper that the cluster does not have."""
     if not environment.layout.is_kraft:
-        return None
+        return not_down(options, targets, environment)
     return "the cluster has no ZooKeeper; use partition-controllers"
 
 
 def no_controllers(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
     """Refuse to separate brokers from a controller quorum that the cluster does not have."""
     if environment.layout.is_kraft:
-        return None
+        return not_down(options, targets, environment)
     return "the cluster has no controller quorum; use partition-zookeeper"
 
 
@@ -355,16 +393,16 @@ LINKS = Cleanup("the cut links", cluster=lambda cluster: cluster.heal_all())
 PACKAGE = Package(
     name="partition",
     faults=(
-        Fault("partition-one", PartiesOptions, aim.BROKERS, unknown_party),
-        Fault("partition-leader", PartiesOptions, aim.BROKERS, unknown_party),
+        Fault("partition-one", PartiesOptions, aim.BROKERS, not_from),
+        Fault("partition-leader", PartiesOptions, aim.BROKERS, not_from),
         Fault("partition-zookeeper", LinkOptions, aim.BROKERS, no_zookeeper),
         Fault("partition-controllers", LinkOptions, refuse=no_controllers),
-        Fault("partition-clients", LinkOptions, aim.BROKERS),
-        Fault("partition-halves", HalvesOptions, aim.BROKERS),
-        Fault("partition-majorities-ring", LinkOptions, aim.SEVERAL_BROKERS),
-        Fault("partition-one-way", OneWayOptions, refuse=unknown_party),
+        Fault("partition-clients", LinkOptions, aim.BROKERS, not_down),
+        Fault("partition-halves", HalvesOptions, aim.BROKERS, not_down),
+        Fault("partition-majorities-ring", LinkOptions, aim.SEVERAL_BROKERS, not_down),
+        Fault("partition-one-way", OneWayOptions, refuse=not_from),
     ),
-    needs=(CanCut, CanRefuse, CanKill, CanPause, HasRoles),
+    needs=(CanCut, HasProcesses, HasRoles),
     color="#ff7f0e",
     lane="network",
     draw=draw,

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.processes import CanPause, HasProcesses
 from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
@@ -29,7 +29,7 @@ class PauseOptions(Options, frozen=True, kw_only=True):
     """How the duration relates to a session: a note for readers of the schedule."""
 
 
-class Pausable(Cluster, CanPause, CanKill, HasRoles, Protocol):
+class Pausable(Cluster, CanPause, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -85,7 +85,7 @@ THAW = Cleanup("the pause", node=_thaw)
 PACKAGE = Package(
     name="pause",
     faults=(Fault("pause", PauseOptions, state=FROZEN),),
-    needs=(CanPause, CanKill, HasRoles),
+    needs=(CanPause, HasProcesses, HasRoles),
     color="#9467bd",
     lane="process",
     draw=draw,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
-from model.capabilities.processes import CanPause, CanRestart
+from model.capabilities.processes import CanRestart, HasProcesses
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
@@ -23,7 +23,7 @@ ROLLING_S = 3.0
 """How long one broker of a rolling restart usually takes."""
 
 
-class Restartable(Cluster, CanRestart, CanPause, HasRoles, Protocol):
+class Restartable(Cluster, CanRestart, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
@@ -66,7 +66,7 @@ async def heal(cluster: Restartable, applied: Applied) -> Effect:
 PACKAGE = Package(
     name="restart",
     faults=(Fault("restart", state=DOWN), Fault("restart-rolling", state=DOWN)),
-    needs=(CanRestart, CanPause, HasRoles),
+    needs=(CanRestart, HasProcesses, HasRoles),
     color="#1f77b4",
     lane="process",
     draw=draw,

@@ -16,7 +16,7 @@ import msgspec
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.network import CanCut, CanSlow
-from model.capabilities.processes import CanKill, CanPause
+from model.capabilities.processes import HasProcesses
 from model.link_faults import LinkFaults
 from model.roles import NodeId
 from nemesis import overlap, partition, verification
@@ -38,17 +38,19 @@ class SlowOptions(Options, frozen=True, kw_only=True, rename={"parties": "from"}
     """The receivers."""
 
 
-class Slowable(Cluster, CanSlow, CanCut, CanKill, CanPause, HasRoles, Protocol):
+class Slowable(Cluster, CanSlow, CanCut, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker whose messages to its peers, to ZooKeeper, or to both are slow."""
     keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
-    parties = [["brokers"], ["brokers", keepers]] if len(shape.brokers) > 1 else []
+    several = len(shape.brokers) > 1
+    parties = [["brokers"], ["brokers", keepers]] if several else []
+    has_keepers = bool(shape.layout.ends[len(shape.brokers) :])
     options = {
         "latency_s": round(rng.uniform(*LATENCY_S), 3),
-        "from": rng.choice([*parties, [keepers]]),
+        "from": rng.choice([*parties, [keepers]] if has_keepers else [["brokers"]]),
     }
     duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
     return Drawn("slow", duration_s, aim.draw_one(rng, shape), options)
@@ -162,7 +164,7 @@ def _answers(cluster: Slowable, link: partition.Cut) -> NodeId:
 PACKAGE = Package(
     name="slow",
     faults=(Fault("slow", SlowOptions, refuse=partition.unknown_party),),
-    needs=(CanSlow, CanCut, CanKill, CanPause, HasRoles),
+    needs=(CanSlow, CanCut, HasProcesses, HasRoles),
     color="#e6c229",
     lane="network",
     draw=draw,

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 
 from harness.cluster.containers import target as containers
+from harness.cluster.external import target as external
 from harness.cluster.processes import target as processes
 from harness.cluster.simulated import target as simulated
 from harness.cluster.system import System
@@ -31,23 +32,27 @@ SIMULATED = simulated.TARGET
 """The target of searches, which finds and shrinks what another target has shown."""
 
 TARGETS: dict[str, Target] = {
-    target.name: target for target in (processes.TARGET, containers.TARGET, SIMULATED)
+    target.name: target
+    for target in (processes.TARGET, containers.TARGET, SIMULATED, external.TARGET)
 }
 
 NEMESES: dict[str, Package] = catalogue.NEMESES
 
 
 def system_of(plan: Plan) -> System:
-    """Return the system that a plan names; raises :class:`UnknownSystem`."""
+    """Return the system of a plan's cluster; raises :class:`UnknownSystem`."""
+    target = TARGETS.get(plan.target)
+    if target is not None and target.system is not None:
+        return target.system(plan)
     return systems.system(plan.system)
 
 
 def maker_of(plan: Plan) -> Callable[..., Cluster]:
     """Return what creates the cluster of a plan, in a folder and with a random generator."""
     target = TARGETS[plan.target]
-    return (
-        functools.partial(target.make, system=system_of(plan)) if target.any_system else target.make
-    )
+    if not target.any_system:
+        return target.make
+    return functools.partial(target.make, system=system_of(plan))
 
 
 WORKLOADS: dict[str, Workload] = {

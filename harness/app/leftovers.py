@@ -22,12 +22,14 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     engine: tuple[str, ...] = ()
     """Containers, networks and volumes."""
     folders: tuple[str, ...] = ()
+    healed: tuple[str, ...] = ()
+    """What was undone in clusters of the user."""
     left: tuple[str, ...] = ()
     """A sentence for each thing that could not be removed."""
 
     @property
     def is_any(self) -> bool:
-        return bool(self.processes or self.engine or self.folders)
+        return bool(self.processes or self.engine or self.folders or self.healed)
 
 
 def remove(*, asks_engine: bool = False) -> Removed:
@@ -37,8 +39,10 @@ def remove(*, asks_engine: bool = False) -> Removed:
     ``asks_engine``.
     """
     from harness.cluster import registry
+    from harness.cluster.external import undo_record
 
     ended = registry.reap()
+    undone = undo_record.undo_left()
     entries = registry.left_with_engine()
     engine: list[str] = []
     left: list[str] = []
@@ -50,7 +54,8 @@ def remove(*, asks_engine: bool = False) -> Removed:
     return Removed(
         processes=tuple(f"{stray.pid} {stray.what}".strip() for stray in ended),
         engine=tuple(engine),
-        left=tuple(left),
+        healed=undone.done,
+        left=(*left, *undone.left),
     )
 
 
@@ -76,6 +81,7 @@ def sentences(removed: Removed) -> list[str]:
         ("ended processes of a killed command", removed.processes),
         ("removed from the container engine", removed.engine),
         ("removed folders", removed.folders),
+        ("undone in your cluster", removed.healed),
     )
     lines = [f"{what}: {', '.join(names)}" for what, names in kinds if names]
     return [*lines, *(f"not removed: {each}" for each in removed.left)]
@@ -83,9 +89,11 @@ def sentences(removed: Removed) -> list[str]:
 
 def _registered() -> list[str]:
     """Return the registry entries without checking their processes: usually there are none."""
-    with contextlib.suppress(OSError, RuntimeError):  # no folder yet, or no home
-        return [path.name for path in state_folder().iterdir()]
-    return []
+    found: list[str] = []
+    for folder in (state_folder(), state_folder().parent / "external"):
+        with contextlib.suppress(OSError, RuntimeError):  # no folder yet, or no home
+            found += [path.name for path in folder.iterdir()]
+    return found
 
 
 def _reap_engine(removed: Callable[[str], object], *, is_needed: bool) -> list[str]:

@@ -115,12 +115,22 @@ def judged_by(command: F) -> F:
     return click.option("--inline/--spark", default=None, help=help_text)(command)
 
 
+def cluster_file(command: F) -> F:
+    """Add the options of the target ``external``."""
+    yes = click.option("--yes-break-it", is_flag=True,
+                       help="confirm that faults may break this cluster")  # fmt: skip
+    named = click.option("--cluster", type=click.Path(path_type=Path), metavar="FILE",
+                         help="file that describes your cluster, for --target external")  # fmt: skip
+    return named(yes(command))
+
+
 def plan_options(command: F) -> F:
     """Add the options that ``run`` and ``cluster up`` have in common."""
     for option in reversed(
         (
             click.option("--target", metavar="NAME",
-                         help="where the cluster runs: processes (default), containers, simulated"),
+                         help="where the cluster runs: processes (default), containers, simulated,"
+                         " external"),
             click.option("--system", metavar="NAME",
                          help="what is tested: kafka (default) or apache-kafka:VERSION"),
             click.option("--kafka-home", type=click.Path(path_type=Path), metavar="DIR",

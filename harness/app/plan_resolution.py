@@ -26,6 +26,7 @@ from harness.cluster.target import Target
 from harness.systems.catalogue import OURS
 from model import masking, plan_settings
 from model.capabilities.control_plane import CanExpire
+from model.capabilities.network import CanRefuse
 from model.plan import Plan, ScheduledFault
 from model.text import brief
 from nemesis import schedule
@@ -151,16 +152,22 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
     then only be UNKNOWN. With ``may_be_quiet`` such a plan is accepted.
     """
     _only_data(plan)
-    target, system = _target(plan), _system(plan)
+    target = _target(plan)
     known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
     _check_numbers(plan)
+    try:
+        plan = target.complete(plan, workload)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    system = _system(plan)
+    defaults = {**system.broker, **target.broker, **workload.broker} if target.owns_cluster else {}
     for name in plan.options:
         known("options", name, {**workload.options, **target.options, **system.options})
     resolved = msgspec.structs.replace(
         plan,
         rate_hz=plan.rate_hz or workload.rate_hz * target.pace,
-        broker={**system.broker, **target.broker, **workload.broker, **plan.broker},
+        broker={**defaults, **plan.broker},
         producer={**workload.producer, **plan.producer},
         consumer={**workload.consumer, **target.consumer, **plan.consumer},
         options={**workload.options, **target.options, **system.options, **plan.options},
@@ -249,6 +256,8 @@ def standalone(plan: Plan) -> Plan:
     target, system = _target(plan), _system(plan)
     if target.is_virtual:
         raise Refused(f"--target {target.name}: its clusters exist only within a run")
+    if not target.owns_cluster:
+        raise Refused(f"--target {target.name}: you start and stop its clusters yourself")
     for component in ("producer", "consumer"):
         for name in getattr(plan, component):
             raise Refused(f"--set {component}.{name}: a cluster has no clients of its own")
@@ -287,7 +296,8 @@ def _system(plan: Plan) -> System:
         system = catalogue.system_of(plan)
     except catalogue.UnknownSystem as error:
         raise Refused(str(error)) from None
-    if not catalogue.TARGETS[plan.target].any_system and plan.system != OURS:
+    target = catalogue.TARGETS[plan.target]
+    if not target.any_system and target.system is None and plan.system != OURS:
         raise Refused(
             f"--target {plan.target}: it runs this project's broker only, not {plan.system};"
             " use --target processes"
@@ -316,7 +326,7 @@ def offered(plan: Plan) -> tuple[str, ...]:
     return tuple(
         name
         for name, package in catalogue.NEMESES.items()
-        if target.offers(package) and system.offers(package) and package.suits(layout)
+        if target.offers(package, plan) and system.offers(package) and package.suits(layout)
     )
 
 
@@ -366,6 +376,10 @@ def _nemeses(plan: Plan) -> tuple[str, ...]:
     if tuple(names) == (NONE,):
         return ()
     for name in names:
+        if name in catalogue.NEMESES and name not in possible:
+            lacks = catalogue.TARGETS[plan.target].lacks(catalogue.NEMESES[name], plan)
+            if lacks is not None:
+                raise Refused(f"--nemesis {name}: {lacks}")
         known("--nemesis", name, (*possible, NONE, ALL))
         if name in (NONE, ALL):
             raise Refused(f"--nemesis: {name} cannot be combined with other names")
@@ -374,6 +388,8 @@ def _nemeses(plan: Plan) -> tuple[str, ...]:
 
 def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]:
     workload, system = catalogue.WORKLOADS[plan.workload], catalogue.system_of(plan)
+    target = catalogue.TARGETS[plan.target]
+    kind = target.cluster_kind(plan)
     return schedule.draw(
         [catalogue.NEMESES[name] for name in plan.nemesis],
         layout=system.layout(plan),
@@ -384,7 +400,9 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         replicas=int(plan.options["replication_factor"]),
         asked=workload.asked(plan),
         # A target that can end no session gives a controller no reason for requests.
-        intercepts_brokers=issubclass(catalogue.TARGETS[plan.target].kind, CanExpire),
+        intercepts_brokers=issubclass(kind, CanExpire),
+        refuses_links=issubclass(kind, CanRefuse),
+        internal_topics=target.owns_cluster,
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
         session_timeout_s=system.session_timeout_s(plan.broker),

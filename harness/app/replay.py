@@ -63,6 +63,8 @@ def retarget(plan: Plan, name: str) -> Plan:
     """
     plan_resolution.known("--target", name, catalogue.TARGETS)
     target, workload = catalogue.TARGETS[name], catalogue.WORKLOADS[plan.workload]
+    if not target.owns_cluster and (refusal := target.refusal()) is not None:
+        raise Refused(f"--target {name}: {refusal}")
     able = plan_resolution.offered(msgspec.structs.replace(plan, target=name))
     needed: dict[str, None] = {}
     for fault in plan.schedule or ():

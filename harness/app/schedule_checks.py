@@ -31,7 +31,7 @@ def check(plan: Plan) -> None:
     }
     environment = Environment(
         catalogue.system_of(plan).layout(plan),
-        catalogue.TARGETS[plan.target].kind,
+        catalogue.TARGETS[plan.target].cluster_kind(plan),
         plan.target,
     )
     schedule = plan.schedule or ()

@@ -1,4 +1,4 @@
-"""The base of all targets: what a cluster of nodes can do, however they run and are linked.
+"""The base of the targets that start their nodes, however these run and are linked.
 
 A target adds how its nodes are created and linked, and how everything is removed.
 """
@@ -8,41 +8,26 @@ import asyncio
 import contextlib
 import random
 import shutil
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
-from broker_impl.coordinator.partitioner import partition_of
-from harness.cluster import admin
-from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, Exit, Node, NodeError
-from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.zookeeper_metadata import View
+from harness.cluster.observed_cluster import ObservedCluster
 from harness.cluster.polling import EVERY_S, until
 from harness.cluster.system import MakeView, Ready
-from model import roles
-from model.capabilities.control_plane import Partition
 from model.layout import Layout, with_zookeeper
 from model.plan import Plan
-from model.roles import ZOOKEEPER, Coordinated, NodeId
-
-Result = TypeVar("Result")
-Answers = Mapping[str, str]
-"""Names of errors, by partition."""
-
-COORDINATION: Mapping[Coordinated, str] = {
-    "group": "__consumer_offsets",
-    "transaction": "__transaction_state",
-}
-"""The internal topics whose partition leaders are the coordinators."""
+from model.roles import ZOOKEEPER, NodeId
 
 
 CONTROLLER_FIRST = "controller_first"
 """The option of a plan that starts the first broker alone, so that it becomes the controller."""
 
 
-class BaseCluster(abc.ABC):
+class BaseCluster(ObservedCluster):
     """Brokers and a ZooKeeper that can be started, stopped, frozen and inspected."""
 
     START_TIMEOUT_S: float = 0.0
@@ -70,13 +55,12 @@ class BaseCluster(abc.ABC):
         nodes: by default the plan's brokers and one ZooKeeper. The view of the metadata and the
         criterion of readiness are those of the system.
         """
+        super().__init__(layout or with_zookeeper(plan.brokers))
         self._plan = plan
         self._folder = folder
-        self._layout = layout or with_zookeeper(plan.brokers)
         self._make_view = make_view or (lambda nodes: View(str(nodes[ZOOKEEPER]), rng))
         self._ready = ready
         self._nodes: dict[NodeId, Node] = {}
-        self._view: MetadataView | None = None
         self.unexpected_exits: list[Exit] = []
         """Nodes that exited unexpectedly."""
 
@@ -95,10 +79,6 @@ class BaseCluster(abc.ABC):
         """Stop and remove everything that has been created so far."""
 
     @abc.abstractmethod
-    def direct(self, node: NodeId) -> Address:
-        """The address of a broker's client listener, or of ZooKeeper, that bypasses all faults."""
-
-    @abc.abstractmethod
     def bootstrap(self, client: str | None = None) -> str:
         """Return ``host:port,…`` for clients; ``client`` selects that client's own listeners."""
 
@@ -107,23 +87,6 @@ class BaseCluster(abc.ABC):
         """Return whether the node answers a probe that bypasses all faults."""
 
     # --- Cluster
-
-    @property
-    def layout(self) -> Layout:
-        return self._layout
-
-    @property
-    def nodes(self) -> tuple[NodeId, ...]:
-        return self.layout.nodes
-
-    @property
-    def brokers(self) -> tuple[NodeId, ...]:
-        return self.layout.brokers
-
-    @property
-    def view(self) -> MetadataView:
-        assert self._view is not None, "the cluster has been started"
-        return self._view
 
     async def start(self) -> None:
         """Return once the cluster is ready; on failure, stop it and raise :class:`ClusterError`."""
@@ -201,93 +164,6 @@ class BaseCluster(abc.ABC):
     async def answers(self, node: NodeId) -> bool:
         return await self._answers(node)
 
-    # --- HasRoles
-
-    async def controller(self) -> NodeId | None:
-        try:
-            return await self.view.controller()
-        except ViewUnavailable:
-            return None
-
-    async def leader(self, key: str) -> NodeId | None:
-        partition = await self._partition(key)
-        return partition.leader if partition is not None else None
-
-    async def isr(self, key: str) -> tuple[NodeId, ...]:
-        partition = await self._partition(key)
-        return partition.isr if partition is not None else ()
-
-    async def coordinator(self, of: Coordinated, name: str) -> NodeId | None:
-        topic = COORDINATION[of]
-        try:
-            partitions = [each for each in await self.view.partitions() if each.topic == topic]
-        except ViewUnavailable:
-            return None
-        if not partitions:
-            return None  # no client has asked for a coordinator yet
-        number = partition_of(name, len(partitions))
-        return {each.key: each.leader for each in partitions}.get(f"{topic}-{number}")
-
-    # --- CanAdminister
-
-    async def partitions(self) -> Sequence[Partition]:
-        try:
-            return await self.view.partitions()
-        except ViewUnavailable:
-            return ()
-
-    async def reassign(self, wanted: Mapping[str, Sequence[NodeId] | None]) -> Answers:
-        numbers = {
-            key: None if nodes is None else [roles.number(node) for node in nodes]
-            for key, nodes in wanted.items()
-        }
-        return await self._ask_controller(lambda at: admin.reassign(at, numbers))
-
-    async def elect_preferred(self, keys: Sequence[str]) -> Answers:
-        return await self._ask_controller(lambda at: admin.elect_preferred(at, keys))
-
-    async def _ask_controller(
-        self, ask: Callable[[Address], Coroutine[Any, Any, Answers]]
-    ) -> Answers:
-        controller = await self.controller()
-        if controller is None:
-            return {}
-        return await self._past_faults(lambda: ask(self.direct(controller)), "operator")
-
-    async def _past_faults(
-        self, work: Callable[[], Coroutine[Any, Any, Result]], name: str
-    ) -> Result:
-        """Do ``work`` where no fault can touch it; some targets run it in another process."""
-        return await work()
-
-    # --- HasHealth
-
-    async def is_whole(self) -> bool:
-        try:
-            if sorted(await self.view.live()) != sorted(self.brokers):
-                return False
-            if await self.view.controller() is None:
-                return False
-            return all(partition.is_whole for partition in await self.view.partitions())
-        except ViewUnavailable:
-            return False
-
-    async def registration(self, node: NodeId) -> int | None:
-        if node not in self.brokers:
-            return None
-        try:
-            found = await self.view.registration(node)
-        except ViewUnavailable:
-            return None
-        return None if found is None else found.epoch
-
-    async def in_sync_min(self, node: NodeId) -> int:
-        try:
-            partitions = await self.view.partitions()
-        except ViewUnavailable:
-            return 1
-        return min((len(one.isr) for one in partitions if node in one.isr), default=0)
-
     # --- implementation
 
     def _folder_of(self, name: NodeId) -> Path:
@@ -337,12 +213,6 @@ class BaseCluster(abc.ABC):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await until(answers, self.LOOK_EVERY_S)
-
-    async def _partition(self, key: str) -> Partition | None:
-        try:
-            return await self.view.partition(key)
-        except ViewUnavailable:
-            return None
 
     def _what_failed(self) -> str:
         return "; ".join(

@@ -4,9 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.cluster.system import System
 from model.capabilities.cluster import Cluster
 from model.plan import Plan
 from nemesis.package import Package
+from workloads.package import Workload
 
 
 async def _nothing_to_prepare(say: Callable[[str], None]) -> None:
@@ -25,11 +27,19 @@ class Target:
 
     For a virtual target it also receives the simulation as ``stage``.
     """
+    kind_of: Callable[[Plan], type] | None = None
+    """The class of a plan's cluster, a subclass of ``kind``, where it depends on the cluster."""
     any_system: bool = False
     """Does it run any system? ``make`` then receives the system, ``system=``.
 
     Otherwise it runs this project's broker only.
     """
+    system: Callable[[Plan], System] | None = None
+    """The system of its clusters, where a plan cannot choose one."""
+    owns_cluster: bool = True
+    """Does a run configure and change the whole cluster? Otherwise the cluster has other users."""
+    complete: Callable[[Plan, Workload], Plan] = lambda plan, workload: plan
+    """Completes a plan with what the cluster reports; raises ``ValueError`` for a wrong request."""
     broker: Mapping[str, str] = field(default_factory=dict)
     """Default broker settings in addition to those of the system.
 
@@ -46,6 +56,8 @@ class Target:
     """
     refuse: Callable[[Plan], str | None] = lambda plan: None
     """Returns why the target cannot run a plan; ``None`` if it can."""
+    lacks: Callable[[Package, Plan], str | None] = lambda package, plan: None
+    """Returns what a plan's cluster lacks for a fault package, where users can provide it."""
     is_virtual: bool = False
     """True if the target's time is simulated."""
     pace: float = 1.0
@@ -53,6 +65,10 @@ class Target:
     prepare: Callable[[Callable[[str], None]], Awaitable[None]] = _nothing_to_prepare
     """Does what may take minutes before a cluster starts, and reports its progress."""
 
-    def offers(self, package: Package) -> bool:
-        """Do its clusters have every capability that a fault package needs?"""
-        return all(issubclass(self.kind, need) for need in package.needs)
+    def cluster_kind(self, plan: Plan) -> type:
+        """Return the class of a plan's cluster."""
+        return self.kind if self.kind_of is None else self.kind_of(plan)
+
+    def offers(self, package: Package, plan: Plan) -> bool:
+        """Does a plan's cluster have every capability that a fault package needs?"""
+        return all(issubclass(self.cluster_kind(plan), need) for need in package.needs)

@@ -33,22 +33,8 @@ class Selection(NamedTuple):
 
 
 @runtime_checkable
-class CanCut(Protocol):
-    """A target whose links can be cut.
-
-    Links are directed: cutting ``a → b`` drops the bytes that a sends to b, regardless of which of
-    them opened the connection.
-    """
-
-    async def cut(self, source: NodeId, target: NodeId) -> None: ...
-    async def heal(self, source: NodeId, target: NodeId) -> None:
-        """Undo one cut; the link stays cut while another fault cuts it."""
-        ...
-
-    async def heal_all(self) -> None: ...
-    def has_link(self, one: NodeId, other: NodeId) -> bool:
-        """Return whether connections lead from one node to the other, or back."""
-        ...
+class HasLinks(Protocol):
+    """A target that knows the faults of its links, and can measure whether a node is reached."""
 
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
         """Return the recorded effect of the active faults on the links between two nodes."""
@@ -65,6 +51,25 @@ class CanCut(Protocol):
         probe that bypasses them. This cannot be decided if the node is down, or if another fault
         makes the links too slow to wait for.
         """
+        ...
+
+
+@runtime_checkable
+class CanCut(HasLinks, Protocol):
+    """A target whose links can be cut.
+
+    Links are directed: cutting ``a → b`` drops the bytes that a sends to b, regardless of which of
+    them opened the connection.
+    """
+
+    async def cut(self, source: NodeId, target: NodeId) -> None: ...
+    async def heal(self, source: NodeId, target: NodeId) -> None:
+        """Undo one cut; the link stays cut while another fault cuts it."""
+        ...
+
+    async def heal_all(self) -> None: ...
+    def has_link(self, one: NodeId, other: NodeId) -> bool:
+        """Return whether connections lead from one node to the other, or back."""
         ...
 
 

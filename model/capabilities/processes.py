@@ -8,6 +8,14 @@ from model.roles import NodeId
 
 
 @runtime_checkable
+class HasProcesses(Protocol):
+    """A target that can measure which nodes run and which are frozen, whatever froze them."""
+
+    async def is_running(self, node: NodeId) -> bool: ...
+    async def is_paused(self, node: NodeId) -> bool: ...
+
+
+@runtime_checkable
 class CanKill(Protocol):
     async def kill(self, node: NodeId) -> None: ...
     async def start_node(self, node: NodeId) -> None: ...

@@ -75,3 +75,17 @@ def refusal(producer: Mapping[str, str], consumer: Mapping[str, str]) -> str | N
         except (TypeError, ValueError) as error:
             return f"--set {kind}.…: {error}"
     return None
+
+
+def connection_refusal(properties: Mapping[str, str]) -> str | None:
+    """Return why librdkafka rejects settings of every client; ``None`` if it accepts them."""
+    if (why := _misleading(properties)) is not None:
+        return why
+    try:
+        Producer({**QUIET, **properties})
+    except KafkaException as error:
+        text: str = error.args[0].str()
+        return text
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None

@@ -28,6 +28,7 @@ from harness.app.refused import Refused
 @options.judged_by
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="the new run's folder is created in DIR (results)")  # fmt: skip
+@options.cluster_file
 @options.json_output
 def replay(
     folder: Path,
@@ -36,6 +37,8 @@ def replay(
     jobs: int | None,
     inline: bool | None,
     results: Path,
+    cluster: Path | None,
+    yes_break_it: bool,
     as_json: bool,
 ) -> int:
     """Run the plan of a run's folder again: same seed, same faults in the same order.
@@ -43,7 +46,9 @@ def replay(
     With --target simulated a red run on another target is simulated, with more seeds until the same
     anomaly shows: exit status 1 if an anomaly shows, 0 if none does, 2 if that is unknown.
     """
-    request.pin([target or request.target_in(folder / "plan.json")])
+    where = target or request.target_in(folder / "plan.json")
+    request.pin([where])
+    request.select_cluster(cluster, where, confirmed=yes_break_it)
     from harness.app import plan_resolution, reproduce
     from harness.app import replay as replay_
 

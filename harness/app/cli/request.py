@@ -32,6 +32,20 @@ def pin(targets: Iterable[object]) -> None:
             raise Refused(f"--target simulated: {error}") from None
 
 
+def select_cluster(path: Path | None, target: object, *, confirmed: bool) -> None:
+    """Use the cluster file of the command line, which only the target ``external`` needs."""
+    from harness.cluster.external import cluster_file
+
+    if path is None:
+        return
+    if target != "external":
+        raise Refused("--cluster: only --target external uses a cluster file")
+    try:
+        cluster_file.select(path, confirmed=confirmed)
+    except cluster_file.BadClusterFile as error:
+        raise Refused(str(error)) from None
+
+
 def target_in(path: Path | None) -> object:
     """Return the target in a plan file or a run's plan; ``None`` if it cannot be read."""
     try:

@@ -55,6 +55,7 @@ from harness.app.cli.output import fail
     help="the run's folder is created in DIR (results)",
 )
 @options.plan_options
+@options.cluster_file
 @options.json_output
 def run(
     plan_file: Path | None,
@@ -64,6 +65,8 @@ def run(
     inline: bool | None,
     strict: bool,
     results: Path | None,
+    cluster: Path | None,
+    yes_break_it: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -71,7 +74,9 @@ def run(
 
     Options override the plan file, which uses the same names.
     """
-    request.pin([given["target"] or request.target_in(plan_file)])
+    target = given["target"] or request.target_in(plan_file)
+    request.pin([target])
+    request.select_cluster(cluster, target, confirmed=yes_break_it)
     from checkers.expectations import STRICT
     from harness.app import plan_resolution, toml_lines
 

@@ -4,8 +4,6 @@ A target adds how its nodes are created, where they listen, and how everything i
 """
 
 import abc
-import asyncio
-import itertools
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -14,21 +12,20 @@ from harness.cluster import settings
 from harness.cluster.address import Address
 from harness.cluster.base_cluster import BaseCluster
 from harness.cluster.links import LinkSpec
-from harness.cluster.mesh import link_proof
 from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
-from harness.cluster.mesh.toxiproxy import Link, Mesh, MeshError, ProxyEndpoint
+from harness.cluster.mesh.mesh_faults import MeshFaults
+from harness.cluster.mesh.toxiproxy import Link, Mesh, ProxyEndpoint
 from harness.cluster.node import Node
 from harness.cluster.observe import probe
 from harness.cluster.observe.probe import protocol_of
 from harness.cluster.system import MakeView, Place, Ready, System
 from model import roles
 from model.cluster_facts import ClusterFacts
-from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, NodeId
 
 
-class ProxiedCluster(BaseCluster):
+class ProxiedCluster(MeshFaults, BaseCluster):
     """A cluster whose nodes and clients reach each other only through proxies."""
 
     def __init__(
@@ -117,66 +114,6 @@ class ProxiedCluster(BaseCluster):
     async def facts(self, topics: Sequence[str]) -> ClusterFacts | None:
         return await self._system.facts({name: self.direct(name) for name in self.brokers}, topics)
 
-    # --- CanCut, CanRefuse
-
-    async def cut(self, source: NodeId, target: NodeId) -> None:
-        for pair in self._pairs(source, target):
-            await self.mesh.cut(*pair)
-
-    async def heal(self, source: NodeId, target: NodeId) -> None:
-        for pair in self._pairs(source, target):
-            await self.mesh.heal(*pair)
-
-    async def heal_all(self) -> None:
-        await self.mesh.heal_all()
-
-    def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
-        found = [self.mesh.faults(*pair) for pair in self._pairs(one, other)]
-        return LinkFaults(
-            cut=any(faults.cut for faults in found),
-            refused=any(faults.refused for faults in found),
-            slowness_s=max(faults.slowness_s for faults in found),
-        )
-
-    def has_link(self, one: NodeId, other: NodeId) -> bool:
-        ends = itertools.product(self.layout.ends_of(one), self.layout.ends_of(other))
-        return any(self.mesh.has_link(*pair) for pair in ends)
-
-    async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
-        verdicts = await asyncio.gather(
-            *(link_proof.is_cut(self.mesh, link) for link in self._probed(source, target))
-        )
-        known = [verdict for verdict in verdicts if verdict is not None]
-        return all(known) if known else None
-
-    async def refuse(self, one: NodeId, other: NodeId) -> None:
-        for pair in self._pairs(one, other):
-            await self.mesh.refuse(*pair)
-
-    async def accept(self, one: NodeId, other: NodeId) -> None:
-        for pair in self._pairs(one, other):
-            await self.mesh.accept(*pair)
-
-    async def is_refused(self, one: NodeId, other: NodeId) -> bool:
-        refused = await asyncio.gather(
-            *(link_proof.is_refused(self.mesh, link) for link in self._between(one, other))
-        )
-        return all(refused)
-
-    # --- CanSlow
-
-    async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        for pair in self._pairs(source, target):
-            await self.mesh.slow(*pair, latency_s)
-
-    async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
-        for pair in self._pairs(source, target):
-            await self.mesh.quicken(*pair, latency_s)
-
-    async def round_trip_s(self, source: NodeId, target: NodeId) -> float | None:
-        slowness_s = self.link_faults(source, target).slowness_s
-        return await link_proof.round_trip_s(self._probed(source, target), slowness_s)
-
     # --- implementation
 
     async def _make_nodes(self) -> None:
@@ -185,22 +122,6 @@ class ProxiedCluster(BaseCluster):
             await self._add_link(wanted)
         for name in self.nodes:
             self._nodes[name] = await self._make_node(self._place_of(name))
-
-    def _pairs(self, one: NodeId, other: NodeId) -> list[tuple[NodeId, NodeId]]:
-        """The pairs of ends between which links lead from one node to the other, or back."""
-        ends = itertools.product(self.layout.ends_of(one), self.layout.ends_of(other))
-        found = [pair for pair in ends if self.mesh.has_link(*pair)]
-        if not found:
-            raise MeshError(f"there is no link between {one} and {other}")
-        return found
-
-    def _between(self, one: NodeId, other: NodeId) -> list[Link]:
-        return [link for pair in self._pairs(one, other) for link in self.mesh.between(*pair)]
-
-    def _probed(self, one: NodeId, other: NodeId) -> list[Link]:
-        """Those of the links whose acceptors answer probes: not those between ZooKeeper servers."""
-        answering = {*self.nodes, *self.layout.controllers}
-        return [link for link in self._between(one, other) if link.acceptor in answering]
 
     async def _answers(self, node: NodeId) -> bool:
         return await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)

@@ -184,6 +184,23 @@ class Mesh:
         self._links[opener, acceptor] = link
         return link
 
+    async def attach(self, opener: NodeId, acceptor: NodeId, past: Address) -> bool:
+        """Use the existing proxy ``opener.acceptor`` as a link; return whether there is one.
+
+        This machine and the opener must reach the proxy at the address that it listens on.
+        """
+        proxy = await self._call(lambda: self._client.get_proxy(f"{opener}.{acceptor}"))
+        if proxy is None:
+            return False
+        listens, upstream = Address.of(proxy.listen), Address.of(proxy.upstream)
+        reached = Address(listens.host.strip("[]") or HOST, listens.port)
+        if reached.host in ("::", "0.0.0.0"):
+            assert self._api is not None, "toxiproxy-server answers"
+            reached = Address(self._api.host, listens.port)
+        self._proxies[opener, acceptor] = proxy
+        self._links[opener, acceptor] = Link(opener, acceptor, reached, upstream, reached, past)
+        return True
+
     async def counters(self) -> Counters:
         """The bytes that each link has received and sent, over connections that have ended."""
         api = self._api

@@ -4,6 +4,7 @@ Both are tried with the project's own wire code, past the mesh, so that the work
 neither warmed up nor put into a back-off.
 """
 
+import functools
 import struct
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,36 +48,41 @@ async def until_writable(view: MetadataView, brokers: Mapping[NodeId, Address]) 
     async def send(broker: Address, api: tuple[int, int], make: Callable[[int], Any]) -> Any | None:
         return await ask(broker, api, make(api[1]))
 
-    await _until_writable(view, brokers, send)
+    await _until_writable(view, brokers, send, TOPIC)
 
 
 async def until_writable_on_any_release(
-    view: MetadataView, brokers: Mapping[NodeId, Address]
+    view: MetadataView, brokers: Mapping[NodeId, Address], topic: str = TOPIC
 ) -> None:
-    """Wait as :func:`until_writable`, for a Kafka of any release from 0.10 on."""
+    """Wait as :func:`until_writable`, for a Kafka of any release from 0.10 on.
+
+    ``topic`` is the topic that is created.
+    """
     negotiator = Negotiator()
 
     async def send(broker: Address, api: tuple[int, int], make: Callable[[int], Any]) -> Any | None:
         return await negotiator.ask(broker, api[0], make)
 
-    await _until_writable(view, brokers, send)
+    await _until_writable(view, brokers, send, topic)
 
 
 async def _until_writable(
-    view: MetadataView, brokers: Mapping[NodeId, Address], send: Send
+    view: MetadataView, brokers: Mapping[NodeId, Address], send: Send, topic: str
 ) -> None:
-    await until(lambda: _created(view, brokers, send))
-    await until(lambda: _written(view, brokers, send))
+    await until(lambda: _created(view, brokers, send, topic))
+    await until(lambda: _written(view, brokers, send, topic))
 
 
-async def _created(view: MetadataView, brokers: Mapping[NodeId, Address], send: Send) -> bool:
+async def _created(
+    view: MetadataView, brokers: Mapping[NodeId, Address], send: Send, name: str
+) -> bool:
     try:
         controller = await view.controller()
         if controller is None or len(await view.live()) < len(brokers):
             return False
     except ViewUnavailable:
         return False
-    topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=min(3, len(brokers)))
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=min(3, len(brokers)))
     request = CreateTopicsRequest(topics=[topic], timeout_ms=2000)
     # A controller that is no broker is KRaft's, to which any broker forwards the request.
     at = brokers.get(controller) or next(iter(brokers.values()))
@@ -85,21 +91,24 @@ async def _created(view: MetadataView, brokers: Mapping[NodeId, Address], send: 
     return answer is not None and answer.topics[0].error_code in made
 
 
-async def _written(view: MetadataView, brokers: Mapping[NodeId, Address], send: Send) -> bool:
+async def _written(
+    view: MetadataView, brokers: Mapping[NodeId, Address], send: Send, topic: str
+) -> bool:
     try:
-        partition = await view.partition(f"{TOPIC}-0")
+        partition = await view.partition(f"{topic}-0")
     except ViewUnavailable:
         return False
     if partition is None or partition.leader is None or not partition.is_whole:
         return False
-    answer = await send(brokers[partition.leader], _PRODUCE, _produce_request)
+    request = functools.partial(_produce_request, topic)
+    answer = await send(brokers[partition.leader], _PRODUCE, request)
     if answer is None:
         return False
     error: int = answer.responses[0].partition_responses[0].error_code
     return error == ErrorCode.NONE
 
 
-def _produce_request(version: int) -> ProduceRequest:
+def _produce_request(topic: str, version: int) -> ProduceRequest:
     value = b"ready"
     records = (
         encode_batch([Record(value=value)]) if version >= _BATCHES_FROM else message_set(value)
@@ -109,7 +118,7 @@ def _produce_request(version: int) -> ProduceRequest:
         timeout_ms=2000,
         topic_data=[
             TopicProduceData(
-                name=TOPIC, partition_data=[PartitionProduceData(index=0, records=records)]
+                name=topic, partition_data=[PartitionProduceData(index=0, records=records)]
             )
         ],
     )

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.app import catalogue
+from model.plan import Plan
 from nemesis import kill, messages, resource_limits
 from nemesis.package import Package
 
@@ -17,4 +18,6 @@ from nemesis.package import Package
 )
 def test_offers(package: Package, targets: set[str]) -> None:
     """Kills work everywhere, limits in containers only, single messages not in containers."""
-    assert {name for name, each in catalogue.TARGETS.items() if each.offers(package)} == targets
+    assert {
+        name for name, each in catalogue.TARGETS.items() if each.offers(package, Plan())
+    } == targets

@@ -1,0 +1,1 @@
+"""The target ``external``: a cluster that the user runs."""
