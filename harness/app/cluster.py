@@ -28,6 +28,7 @@ from harness.app.refused import Refused
 from harness.cluster.mesh.proxied_cluster import ProxiedCluster
 from harness.cluster.node import ClusterError
 from harness.cluster.ports import HOST
+from harness.cluster.processes.process_cluster import Processes
 from harness.cluster.registry import Known, known, state_folder
 from model.plan import Plan
 from model.roles import broker
@@ -48,6 +49,10 @@ class Up(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: str
     folder: str
     """The folder with the nodes' logs and data."""
+    nodes: dict[str, str] = {}
+    """The address of each node past the proxies."""
+    toxiproxy: str | None = None
+    """The URL of the Toxiproxy whose proxies carry the links."""
     keeper: Known
 
 
@@ -223,7 +228,20 @@ def _end_keepers() -> bool:
             keeper.kill()
     psutil.wait_procs(slow)
     leftovers.remove()
+    _end_restarted()
     return bool(keepers)
+
+
+def _end_restarted() -> None:
+    """End the nodes that a ``start.sh`` has started, which no keeper owns."""
+    left = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            is_ours = process.uids().real == os.getuid() and process.pid != os.getpid()
+            if is_ours and process.environ().get(MARK) == str(folder()):
+                process.kill()
+                left.append(process)
+    psutil.wait_procs(left, STOP_TIMEOUT_S)
 
 
 def _within(seconds: float, done: Callable[[], bool]) -> bool:
@@ -261,7 +279,15 @@ async def _keep(home: Path, port: int | None) -> None:
         await cluster.start()
         keeper = known(os.getpid(), "keeper")
         assert keeper is not None, "the running process exists"
-        there = Up(bootstrap=cluster.bootstrap(), folder=str(home), keeper=keeper)
+        if isinstance(cluster, Processes):
+            cluster.write_scripts({MARK: str(home)})
+        there = Up(
+            bootstrap=cluster.bootstrap(),
+            folder=str(home),
+            nodes={node: str(cluster.direct(node)) for node in cluster.nodes},
+            toxiproxy=f"http://{cluster.mesh.api}",
+            keeper=keeper,
+        )
         files.replace(home / "up.json", msgspec.json.encode(there))
         await asyncio.Event().wait()
     finally:

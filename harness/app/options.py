@@ -120,7 +120,7 @@ def cluster_file(command: F) -> F:
     yes = click.option("--yes-break-it", is_flag=True,
                        help="confirm that faults may break this cluster")  # fmt: skip
     named = click.option("--cluster", type=click.Path(path_type=Path), metavar="FILE",
-                         help="file that describes your cluster, for --target external")  # fmt: skip
+                         help="file that describes your cluster (--target external)")  # fmt: skip
     return named(yes(command))
 
 

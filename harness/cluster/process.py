@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,26 @@ class Process:
             )
             self._registry.add(self._process.pid, self.name)
         self._watcher = asyncio.create_task(self._watch(self._process), name=f"watch {self.name}")
+
+    def write_script(self, marks: Mapping[str, str]) -> None:
+        """Write ``start.sh``, which starts the process again, and its id into ``pid``.
+
+        ``marks`` are variables by which the process is found and ended later. The script runs the
+        process in the background, and does nothing if it runs.
+        """
+        variables = {**UTC, **self._environment, **marks}
+        words = shlex.join(["env", *(f"{name}={text}" for name, text in variables.items())])
+        folder = shlex.quote(str(self.folder.resolve()))
+        script = self.folder / "start.sh"
+        script.write_text(
+            "#!/bin/sh\n"
+            f"cd {shlex.quote(str(Path.cwd()))} || exit 1\n"
+            f"kill -0 $(cat {folder}/pid) 2>/dev/null && exit 0\n"
+            f"{words} setsid {shlex.join(self.argv)} </dev/null >>{folder}/log.txt 2>&1 &\n"
+            f"echo $! >{folder}/pid\n"
+        )
+        script.chmod(0o700)
+        (self.folder / "pid").write_text(f"{self.pid}\n")
 
     def expects_end(self) -> None:
         """Do not report the end of the process that starts next: it is no server."""

@@ -136,10 +136,15 @@ class Registry:
         self._starting += 1
         self._write()
         try:
-            yield {MARK: self._mark}
+            yield self.environment
         finally:
             self._starting -= 1
             self._write()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variable that identifies the processes of this cluster."""
+        return {MARK: self._mark}
 
     def uses_engine(self, uses: bool) -> None:
         """Record whether the container engine may hold objects of this cluster."""

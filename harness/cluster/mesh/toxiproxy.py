@@ -137,6 +137,11 @@ class Mesh:
     def links(self) -> tuple[Link, ...]:
         return tuple(self._links.values())
 
+    @property
+    def api(self) -> Address | None:
+        """The address of the server's API; ``None`` before :meth:`connect`."""
+        return self._api
+
     def between(self, one: NodeId, other: NodeId) -> list[Link]:
         """The links between two nodes, in either direction; ``MeshError`` if there is none."""
         pairs = ((one, other), (other, one))

@@ -49,6 +49,13 @@ class Processes(InterceptedCluster):
         """Measure whether the node's process runs, or its port accepts connections."""
         return await super().is_running(node) or await probe.accepts(self.direct(node))
 
+    def write_scripts(self, marks: Mapping[str, str]) -> None:
+        """Write for each node how to start it again; see :meth:`Process.write_script`."""
+        assert self._registry is not None, "the cluster has been started"
+        for node in self._nodes.values():
+            assert isinstance(node, Process), "every node is a process"
+            node.write_script({**self._registry.environment, **marks})
+
     # --- implementation
 
     async def _prepare(self) -> None:
