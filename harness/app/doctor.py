@@ -5,12 +5,16 @@ It uses Kafka's protocol without encryption and authentication.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
 from harness.app import catalogue
 from harness.app.refused import Refused
 from harness.cluster.address import Address
+from harness.cluster.external import cluster_file, kinds
+from harness.cluster.external.survey import Survey, Unreachable
+from harness.cluster.external.survey import survey as survey_of
 from harness.cluster.observe import cluster_config
 from model.cluster_facts import ClusterFacts
 from model.plan import Plan
@@ -33,7 +37,7 @@ class Possibility(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     is_possible: bool
     missing: tuple[str, ...] = ()
-    """The features that the release lacks, each with its KIP and API version."""
+    """What is missing: a feature with its KIP and API version, or a hook of the cluster file."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts
     workloads: tuple[Possibility, ...]
     features: tuple[Possibility, ...]
+    faults: tuple[Possibility, ...] = ()
+    """The nemeses of the target ``external``, if there is a cluster file."""
     warnings: tuple[str, ...]
     """Settings with which the cluster may lose acknowledged records, in sentences."""
 
@@ -61,6 +67,30 @@ def examine(bootstrap: Sequence[Address], timeout_s: float = 5.0) -> Diagnosis |
     """Return what is known about the cluster; ``None`` if no broker answers."""
     cluster = asyncio.run(cluster_config.read(bootstrap, timeout_s=timeout_s))
     return diagnosis(cluster) if cluster.brokers else None
+
+
+def examine_file(path: Path) -> Diagnosis | None:
+    """Return what is known about the cluster of a cluster file; ``None`` if no broker answers.
+
+    Raises :class:`~harness.app.refused.Refused`.
+    """
+    try:
+        survey = survey_of(cluster_file.load(path))
+    except Unreachable:
+        return None
+    except cluster_file.BadClusterFile as error:
+        raise Refused(str(error)) from None
+    return msgspec.structs.replace(diagnosis(survey.facts), faults=_faults(survey))
+
+
+def _faults(survey: Survey) -> tuple[Possibility, ...]:
+    found = []
+    for name, package in catalogue.NEMESES.items():
+        why = kinds.lacking(survey, package)
+        found.append(
+            Possibility(name=name, is_possible=why is None, missing=() if why is None else (why,))
+        )
+    return tuple(found)
 
 
 def diagnosis(cluster: ClusterFacts) -> Diagnosis:
@@ -139,6 +169,7 @@ def lines(diagnosed: Diagnosis) -> list[str]:
         *_topic_lines(cluster),
         *_table("workloads with their defaults", _possible_rows(diagnosed.workloads)),
         *_table("features of options", _possible_rows(diagnosed.features)),
+        *_table("faults", _possible_rows(diagnosed.faults, "")),
         *_table("warnings", [(warning,) for warning in diagnosed.warnings]),
         *_table("not readable", [(reason,) for reason in cluster.unread]),
     ]
@@ -173,9 +204,9 @@ def _topic_lines(cluster: ClusterFacts) -> list[str]:
     return _table("internal topics", rows)
 
 
-def _possible_rows(possible: Iterable[Possibility]) -> list[tuple[str, ...]]:
+def _possible_rows(possible: Iterable[Possibility], needs: str = "needs ") -> list[tuple[str, ...]]:
     return [
-        (one.name, "yes" if one.is_possible else f"no: needs {'; '.join(one.missing)}")
+        (one.name, "yes" if one.is_possible else f"no: {needs}{'; '.join(one.missing)}")
         for one in possible
     ]
 

@@ -15,6 +15,7 @@ from harness.cluster.external.external_cluster import (
 )
 from harness.cluster.external.mesh import Proxied
 from harness.cluster.external.survey import Survey
+from harness.cluster.external.system import ExternalSystem
 from model.capabilities.network import CanCut, CanDisconnect, CanRefuse, CanSlow
 from model.capabilities.processes import CanKill, CanPause, CanRestart
 from nemesis.package import Package
@@ -55,8 +56,17 @@ def _combined(bases: tuple[type[ExternalCluster], ...]) -> type[ExternalCluster]
     return type("External", (*bases, ExternalCluster), {}) if bases else ExternalCluster
 
 
-def missing(survey: Survey, package: Package) -> str | None:
+def lacking(survey: Survey, package: Package) -> str | None:
     """Return what the cluster lacks for a fault package; ``None`` if it lacks nothing."""
+    if not package.suits(survey.layout):
+        return "the cluster file has no such nodes"
+    why = _missing(survey, package)
+    if why is None and not ExternalSystem(survey).offers(package):
+        return "the cluster's release does not have the requests of operators (KIP-455)"
+    return why
+
+
+def _missing(survey: Survey, package: Package) -> str | None:
     kind = kind_of(survey)
     absent = [need for need in package.needs if not issubclass(kind, need)]
     impossible = [need for need in absent if need not in BY_HOOKS and need not in BY_TOXIPROXY]

@@ -54,11 +54,7 @@ def _kind(plan: Plan) -> type[ExternalCluster]:
 
 
 def _lacks(package: Package, plan: Plan) -> str | None:
-    found = _survey()
-    why = kinds.missing(found, package)
-    if why is None and not ExternalSystem(found).offers(package):
-        return "the cluster's release does not have the requests that it needs"
-    return why
+    return kinds.lacking(_survey(), package)
 
 
 def _complete(plan: Plan, workload: Workload) -> Plan:

@@ -21,6 +21,8 @@ from harness.cluster.registry import Known, known, place
 from harness.cluster.state_folder import state_folder
 
 LOG = "hooks.log"
+_NAMES_S = 10.0
+"""How long a later command tries to remove the names of a run."""
 
 
 def folder() -> Path:
@@ -139,15 +141,15 @@ def undo_left() -> Undone:
             left.append(f"{path}: {error}")
             continue
         if record.is_stray:
-            failed = asyncio.run(_undo(record, done.append))
-            left += failed
-            if not failed:
+            failed, names = asyncio.run(_undo(record, done.append))
+            left += [*failed, *names]
+            if not failed:  # a cluster that is gone has no names, either
                 path.unlink(missing_ok=True)
     return Undone(done=tuple(done), left=tuple(left))
 
 
-async def _undo(record: Record, say: Callable[[str], object]) -> list[str]:
-    """Undo the changes of a record; return a sentence for each that could not be undone."""
+async def _undo(record: Record, say: Callable[[str], object]) -> tuple[list[str], list[str]]:
+    """Undo the changes of a record; return what failed, and which names could not be removed."""
     for hook in record.hooks:
         if hook.alive():
             with contextlib.suppress(ProcessLookupError):
@@ -159,10 +161,10 @@ async def _undo(record: Record, say: Callable[[str], object]) -> list[str]:
     for call in reversed(record.undo):
         failed += await _tried(runner, call, say)
     addresses = tuple(Address(host, port) for host, port in record.observed)
-    removed = await remove_names(addresses, record.prefix)
+    removed = await remove_names(addresses, record.prefix, _NAMES_S)
     if removed.is_any:
         say(f"removed {removed.described}")
-    return [*failed, *removed.left]
+    return failed, [*removed.left]
 
 
 async def _tried(runner: Runner, call: Call, say: Callable[[str], object]) -> list[str]:
