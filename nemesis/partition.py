@@ -98,7 +98,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     several = len(shape.brokers) > 1
     keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
     fault = rng.choice(FAULTS if several else ("partition-zookeeper", "partition-clients"))
-    if not shape.layout.ends[len(shape.brokers) :]:
+    if not shape.layout.keepers:
         return _without_keepers(rng, shape, fault)
     duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
     if fault == "partition-leader" and not shape.keys:

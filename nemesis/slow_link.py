@@ -47,7 +47,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
     several = len(shape.brokers) > 1
     parties = [["brokers"], ["brokers", keepers]] if several else []
-    has_keepers = bool(shape.layout.ends[len(shape.brokers) :])
+    has_keepers = bool(shape.layout.keepers)
     options = {
         "latency_s": round(rng.uniform(*LATENCY_S), 3),
         "from": rng.choice([*parties, [keepers]] if has_keepers else [["brokers"]]),

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
