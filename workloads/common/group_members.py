@@ -56,7 +56,7 @@ def refuse(plan: Plan) -> str | None:
     if (misfit := refuse_cluster(plan)) is not None:
         return misfit
     name = "offsets.topic.replication.factor"
-    factor = plan.broker[name]
+    factor = plan.broker.get(name, "")  # unknown if the brokers are not the run's own
     if factor.isdecimal() and int(factor) > plan.brokers:
         return (
             f"--set broker.{name}={factor}: must be at most {plan.brokers}, the number of brokers"

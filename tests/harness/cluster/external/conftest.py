@@ -28,16 +28,7 @@ from harness.cluster.external.survey import Survey
 from model.cluster_facts import BrokerFacts, ClusterFacts
 from tests.harness.cluster.observe.fake_broker import FakeBroker
 
-APIS = {
-    0: (0, 9),
-    1: (0, 12),
-    3: (0, 9),
-    19: (0, 7),
-    20: (0, 6),
-    22: (0, 4),
-    43: (0, 2),
-    45: (0, 0),
-}
+APIS = dict.fromkeys((0, 1, 3, 11, 19, 20, 22, 24, 28, 33, 43, 44, 45, 47), (0, 9))
 
 
 class FakeCluster:
