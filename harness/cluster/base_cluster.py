@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import random
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +21,6 @@ from harness.cluster.system import MakeView, Ready
 from model.layout import Layout, with_zookeeper
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
-
 
 CONTROLLER_FIRST = "controller_first"
 """The option of a plan that starts the first broker alone, so that it becomes the controller."""

@@ -12,6 +12,7 @@ from harness.cluster.external import survey as survey_
 from harness.cluster.external.hooks import HookError
 from harness.cluster.external.own_names import Removal
 from harness.cluster.external.undo_record import UndoRecord, folder
+from harness.cluster.observe import cluster_config, probe
 from harness.cluster.observe.probe import Sign
 from harness.cluster.observed_cluster import ObservedCluster
 from model.capabilities.control_plane import Partition
@@ -72,8 +73,8 @@ async def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     async def remove(observed: Any, prefix: str) -> Removal:
         return Removal()
 
-    monkeypatch.setattr(external_cluster.probe, "sign", sign)
-    monkeypatch.setattr(external_cluster.probe, "answers", answers)
+    monkeypatch.setattr(probe, "sign", sign)
+    monkeypatch.setattr(probe, "answers", answers)
     monkeypatch.setattr(external_cluster, "remove_names", remove)
     monkeypatch.setattr(external_cluster, "GONE_S", 0.2)
 
@@ -270,7 +271,7 @@ async def test_facts_have_the_names_of_the_history(
             unread=(f"topic {topics[1]}: it does not exist",),
         )
 
-    monkeypatch.setattr(external_cluster.cluster_config, "read", read)
+    monkeypatch.setattr(cluster_config, "read", read)
     facts = await cluster.facts(["topic0", "topic1"])
     assert facts is not None
     assert set(facts.topics) == {"topic0", "__consumer_offsets"}
