@@ -48,7 +48,7 @@ GONE_S = 10.0
 """How long a killed or stopped node may take to end after its hook."""
 FILE = "external.json"
 DOWN, PAUSED, CUT, OFF = "down", "paused", "cut", "disconnected"
-"""What hooks do to nodes and links, in the record of what is to be undone."""
+"""What hooks do to nodes and links, as the record of pending changes names it."""
 _NOT_RUNNING = (1, 3)
 """The exit statuses of ``status`` for a node that does not run (3 as in LSB's init scripts)."""
 

@@ -22,7 +22,7 @@ from model.plan import Plan
 from model.roles import NodeId
 
 PROXY, TOXIC = "proxy", "toxic"
-"""What faults of links do to Toxiproxy, in the record of what is to be undone."""
+"""What faults of links do to Toxiproxy, as the record of pending changes names it."""
 _STREAMS = ("upstream", "downstream")
 
 
