@@ -301,12 +301,12 @@ def test_no_combination_is_forgotten_or_doubled(axes: dict[str, list[Any]]) -> N
             "optional-targets: there is no moon; available: proce",
         ),
         (
-            "optional-targets = ['external']\n[[matrix]]\n",
-            "optional-targets: there is no external; available: ",
+            "optional-targets = ['elsewhere']\n[[matrix]]\n",
+            "optional-targets: there is no elsewhere; available: ",
         ),
         (
-            "[[matrix]]\ntarget = ['external']\n",
-            "matrix 1: target: there is no external; available: proce",
+            "[[matrix]]\ntarget = ['elsewhere']\n",
+            "matrix 1: target: there is no elsewhere; available: proce",
         ),
         (
             "[[matrix]]\nsystem = ['kafkaa']\n",
