@@ -1,7 +1,7 @@
 """The faults of a run: their targets and times, and how their effect was proved."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 
 from model.roles import CLIENTS, ZOOKEEPER, broker
 
+_KEEPER = re.compile(rf"{ZOOKEEPER}(?:-\d+)?|controller-\d+")
 NODE = re.compile(rf"broker-\d+|{ZOOKEEPER}(?:-\d+)?|controller-\d+|{CLIENTS}")
 PALETTE = (
     "#4c78c9", "#e0752d", "#8a5cc2", "#c94f6d", "#2a9d8f",
@@ -111,7 +112,13 @@ def colours(faults: list[Fault]) -> dict[str, str]:
     return {kind: PALETTE[place % len(PALETTE)] for place, kind in enumerate(kinds)}
 
 
-def lanes(faults: list[Fault], brokers: int) -> list[str]:
-    """Return the lanes of the plot: all brokers, ZooKeeper, clients, other affected nodes."""
+def lanes(faults: list[Fault], brokers: int, others: Sequence[str] = (ZOOKEEPER,)) -> list[str]:
+    """Return the lanes of the plot: all brokers, the ``others``, clients, other affected nodes."""
     known = [broker(number) for number in range(1, brokers + 1)]
-    return list(dict.fromkeys([*known, ZOOKEEPER, CLIENTS, *(n for f in faults for n in nodes(f))]))
+    return list(dict.fromkeys([*known, *others, CLIENTS, *(n for f in faults for n in nodes(f))]))
+
+
+def keepers(folder: Path) -> Sequence[str]:
+    """Return the nodes of a run that keep the metadata; ZooKeeper if the folder does not say."""
+    kept = sorted(path.name for path in folder.glob("nodes/*") if _KEEPER.fullmatch(path.name))
+    return tuple(kept) if any(folder.glob("nodes/broker-*")) else (ZOOKEEPER,)

@@ -99,3 +99,14 @@ def test_a_fault_that_left_its_plan(late_ns: int | None, overran_ns: int | None,
     """The page says how late a fault was or how much too long, from half a second on."""
     fault = faults.Fault(1, "kill", late_ns=late_ns, overran_ns=overran_ns)
     assert fault.unpunctual() == text
+
+
+def test_lanes_of_the_nodes_that_keep_metadata(tmp_path: Path) -> None:
+    """The folder says which nodes there were; without their folders, ZooKeeper is shown."""
+    assert faults.keepers(tmp_path) == ("zookeeper",)
+    for name in ("broker-1", "controller-2", "controller-1", "toxiproxy"):
+        (tmp_path / "nodes" / name).mkdir(parents=True)
+    assert faults.keepers(tmp_path) == ("controller-1", "controller-2")
+    assert faults.lanes([], 1, faults.keepers(tmp_path)) == [
+        "broker-1", "controller-1", "controller-2", "clients",
+    ]  # fmt: skip
