@@ -175,7 +175,12 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         commit=commit(),
     )
     try:
-        refusal = target.refuse(resolved) or workload.refuse(resolved) or system.refusal(resolved)
+        refusal = (
+            target.refuse(resolved)
+            or workload.refuse(resolved)
+            or _lacking(resolved, system)
+            or system.refusal(resolved)
+        )
     except (TypeError, ValueError) as error:
         raise Refused(f"options: {error}") from None
     if refusal is not None:

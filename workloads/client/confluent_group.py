@@ -42,6 +42,8 @@ ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 
 COMMIT_TIMEOUT_S = 10.0
 """How long to wait for the result of an asynchronous commit."""
+REVOKED_S = 3.0
+"""How long a member that leaves may take to give up its partitions."""
 FIRST_ATTEMPT_S = 0.05
 """No second attempt begins before this time (``retry.backoff.ms`` is 100)."""
 
@@ -250,7 +252,20 @@ class Member(Grouped):
         self._feed.gone("revoked", None, keys)
 
     def _close(self) -> None:
+        """Give up the partitions and leave the group, then close.
+
+        A rebalance that librdkafka reports only while it closes may wait without limit, and holds
+        the lock of Python's interpreter meanwhile, so that every thread waits (librdkafka #4884). A
+        member that does not get rid of its partitions in time is dropped: its session expires.
+        """
         self._commits_when_revoked = False
+        self._consumer.pause(self._consumer.assignment())  # read nothing more, commit nothing more
+        self._consumer.unsubscribe()
+        until_s = self._loop.time() + REVOKED_S
+        while self._consumer.poll(POLL_TIMEOUT_S) is not None or self._consumer.assignment():
+            if self._loop.time() > until_s:
+                del self._consumer
+                return
         super()._close()
 
 

@@ -234,6 +234,24 @@ def test_only_processes_run_other_systems(target: str, monkeypatch: pytest.Monke
     assert system_refusal(system="apache-kafka:3.9.1", target=target).startswith(line)
 
 
+@pytest.mark.parametrize(
+    ("version", "workload", "lacks"),
+    [
+        ("0.10.2.2", "idempotent", "idempotent producers (KIP-98"),
+        ("0.10.2.2", "transactions", "idempotent producers (KIP-98"),
+        ("2.4.1", "exactly-once", "fenced group members in transactions (KIP-447"),
+    ],
+)
+def test_a_workload_that_a_release_lacks_features_for(
+    version: str, workload: str, lacks: str
+) -> None:
+    """The line names the feature, its proposal and the release."""
+    system = f"apache-kafka:{version}"
+    line = system_refusal(system=system, workload=workload)
+    assert line.startswith(f"--workload {workload}: it needs {lacks}")
+    assert line.endswith(f"which {system} does not have")
+
+
 def test_no_bug_can_be_planted_in_a_release() -> None:
     """Mutants are of this project's broker."""
     line = "--mutant: no bug can be planted in apache-kafka:3.9.1"
