@@ -1,5 +1,7 @@
 """The diagnosis follows from what a cluster reports."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -7,6 +9,7 @@ from harness.app import catalogue, doctor
 from harness.app.refused import Refused
 from harness.cluster.address import Address
 from model.cluster_facts import BrokerFacts, ClusterFacts, TopicFacts
+from tests.harness.cluster.external.conftest import surveyed
 from workloads import needs
 
 BROKERS = tuple(BrokerFacts(id=number, host="a", port=9090 + number) for number in (1, 2))
@@ -112,3 +115,28 @@ def test_text() -> None:
 def test_no_broker_answers() -> None:
     """Without a broker there is no diagnosis."""
     assert doctor.examine([Address("127.0.0.1", 1)], timeout_s=1) is None
+
+
+def test_a_cluster_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a cluster file, the faults that it makes possible are listed, and what others lack."""
+    text = '[hooks]\nkill = ["x"]\nstart = ["x"]'
+    monkeypatch.setattr(doctor, "survey_of", lambda loaded: surveyed(tmp_path, text))
+    file = tmp_path / "any.toml"
+    file.write_text('bootstrap = ["h:1"]')
+    diagnosed = doctor.examine_file(file)
+    assert diagnosed is not None
+    faults = {one.name: one for one in diagnosed.faults}
+    assert faults["kill"].is_possible
+    assert faults["pause"].missing == ("the cluster file has no hook for pause and resume",)
+    lines = doctor.lines(diagnosed)
+    assert "  pause        no: the cluster file has no hook for pause and resume" in lines
+
+
+def test_a_cluster_file_without_a_cluster(tmp_path: Path) -> None:
+    """An unreachable cluster has no diagnosis, and a wrong file is refused."""
+    file = tmp_path / "any.toml"
+    file.write_text('bootstrap = ["127.0.0.1:1"]')
+    assert doctor.examine_file(file) is None
+    file.write_text("bootstrap = []")
+    with pytest.raises(Refused, match=r"any\.toml: "):
+        doctor.examine_file(file)

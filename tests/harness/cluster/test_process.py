@@ -160,3 +160,31 @@ async def test_nothing_to_signal(nodes: Nodes) -> None:
     await node.kill()
     assert await node.stop(1) == 0
     assert await node.last_line() == ""
+
+
+async def test_a_script_starts_a_node_again(nodes: Nodes) -> None:
+    """A user's script starts a node that has been killed, marked, and does nothing if it runs."""
+    node = nodes.make()
+    await up(node)
+    node.write_script({"FAULTLINE_TEST_MARK": "it's one"})
+    script, pid = node.folder / "start.sh", node.folder / "pid"
+    assert int(pid.read_text()) == node.pid
+
+    async def run() -> psutil.Process:
+        shell = await asyncio.create_subprocess_exec(str(script))
+        assert await shell.wait() == 0
+        return psutil.Process(int(pid.read_text()))
+
+    assert (await run()).pid == node.pid
+    await node.kill()
+    again = await run()
+
+    async def is_marked() -> bool:  # once the shell's child has become the node
+        return again.environ().get("FAULTLINE_TEST_MARK") == "it's one"
+
+    try:
+        async with asyncio.timeout(5):
+            await until(is_marked, 0.01)
+        assert (await run()).pid == again.pid
+    finally:
+        again.kill()
