@@ -60,9 +60,13 @@ REAL = "apache-kafka:3.9.1"
 
 
 def targets() -> list[Any]:
-    """Every target; one that needs a container engine is marked so."""
+    """Every target that starts its nodes; one that needs a container engine is marked so."""
     docker = {"containers": [pytest.mark.docker]}
-    return [pytest.param(name, marks=docker.get(name, ())) for name in catalogue.TARGETS]
+    return [
+        pytest.param(name, marks=docker.get(name, ()))
+        for name in catalogue.TARGETS
+        if name != "external"
+    ]
 
 
 class Run:

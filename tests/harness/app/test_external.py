@@ -226,3 +226,32 @@ def test_apache_kafka(
     [folder] = results.iterdir()
     assert [each["effect"]["proved"] for each in faults(folder)] == [True, True]
     assert topics(file) == set()
+
+
+@pytest.mark.docker
+def test_containers_by_docker(
+    environment: dict[str, str], tmp_path: Path, start: Callable[..., Path]
+) -> None:
+    """Containers are killed and paused by ``docker``, with the hooks of the other example."""
+    file = start("--target", "containers").with_name("docker.toml")
+    names = subprocess.run(
+        ["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    [broker] = [name for name in names if name.endswith("broker-1")]
+    first = re.findall(r"127\.0\.0\.1:(\d+)", file.with_name("processes.toml").read_text())
+    text = file.read_text().replace("kafka-{id}", f"{broker.removesuffix('1')}{{id}}")
+    for more, port in enumerate(first):
+        text = text.replace(str(int(PORT) + more), port)
+    file.write_text(text)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.format(workload="idempotent", seconds=20, pause_s=12.0))
+    results = tmp_path / "results"
+    run = ask(
+        environment,
+        *("run", str(plan), "--target", "external", "--cluster", str(file)),
+        *("--results", str(results), "--inline"),
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    [folder] = results.iterdir()
+    assert [each["effect"]["proved"] for each in faults(folder)] == [True, True]
+    assert topics(file) == set()
