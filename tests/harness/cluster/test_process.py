@@ -180,7 +180,7 @@ async def test_a_script_starts_a_node_again(nodes: Nodes) -> None:
     again = await run()
 
     async def is_marked() -> bool:  # once the shell's child has become the node
-        return again.environ().get("FAULTLINE_TEST_MARK") == "it's one"
+        return bool(again.environ().get("FAULTLINE_TEST_MARK") == "it's one")
 
     try:
         async with asyncio.timeout(5):
