@@ -38,6 +38,7 @@ class TransformingAioClient(GroupAioClient):
         self._arguments = {**self._common, **producer_arguments(settings.producer)}
         self._delivery_s = self._arguments.pop(DELIVERY_TIMEOUT) / 1000
         self._end_s = transaction.end_timeout_s(settings.producer)
+        self._prefix = settings.prefix
         self._transformer: TransformingMember | None = None
 
     async def invoke(self, op: Op) -> Op:
@@ -60,8 +61,18 @@ class TransformingAioClient(GroupAioClient):
         return completed(op, "ok" if error is None else "fail", op.value, error)
 
     def _make_producer(self, transactional_id: str) -> TransactionalWriter:
-        arguments = {**self._arguments, "transactional_id": transactional_id}
+        name = prefixed_once(self._prefix, transactional_id)
+        arguments = {**self._arguments, "transactional_id": name}
         return TransactionalWriter(arguments, self._delivery_s, self._end_s)
+
+
+def prefixed_once(prefix: str, transactional_id: str) -> str:
+    """Return an id that consists of a group and a partition with the prefix at its beginning only.
+
+    Both names have the prefix on the brokers, while plans name the coordinator of the id as a
+    whole.
+    """
+    return prefix + transactional_id.replace(prefix, "")
 
 
 class TransformingMember(Member):

@@ -10,7 +10,7 @@ import pytest
 from model import transform
 from model.op import MicroOp, Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
-from workloads.client.aio_transform import TransformingAioClient
+from workloads.client.aio_transform import TransformingAioClient, prefixed_once
 from workloads.client.common import Settings
 from workloads.exactly_once import WORKLOAD
 
@@ -172,3 +172,9 @@ async def test_a_rebalance_waits_for_the_transaction_under_way(clients: Any) -> 
                 assert op.type == "ok"
                 for _, _, _, places in told([op], "assigned"):
                     owned[member] = list(places)
+
+
+def test_the_id_of_a_partition_has_one_prefix() -> None:
+    """An id of group and partition begins with the prefix of names on brokers, and has no other."""
+    assert prefixed_once("", "group-input-0") == "group-input-0"
+    assert prefixed_once("run-1-", "run-1-group-run-1-input-0") == "run-1-group-input-0"
