@@ -50,9 +50,9 @@ def system_of(plan: Plan) -> System:
 def maker_of(plan: Plan) -> Callable[..., Cluster]:
     """Return what creates the cluster of a plan, in a folder and with a random generator."""
     target = TARGETS[plan.target]
-    if not target.any_system:
-        return target.make
-    return functools.partial(target.make, system=system_of(plan))
+    if target.any_system or target.takes_system:
+        return functools.partial(target.make, system=system_of(plan))
+    return target.make
 
 
 WORKLOADS: dict[str, Workload] = {

@@ -34,6 +34,8 @@ class Target:
 
     Otherwise it runs this project's broker only.
     """
+    takes_system: bool = False
+    """Does ``make`` receive the system although it runs only this project's broker?"""
     system: Callable[[Plan], System] | None = None
     """The system of its clusters, where a plan cannot choose one."""
     owns_cluster: bool = True

@@ -8,6 +8,7 @@ TARGET = Target(
     name="containers",
     kind=Containers,
     make=Containers,
+    takes_system=True,
     options=container_cluster.OPTIONS,
     refusal=engine.refusal,
     refuse=container_cluster.refuse,

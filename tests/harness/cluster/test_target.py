@@ -1,5 +1,9 @@
 """A target offers the packages whose capabilities the class of its clusters has."""
 
+import inspect
+import random
+from pathlib import Path
+
 import pytest
 
 from harness.app import catalogue
@@ -24,3 +28,11 @@ def test_offers(package: Package, targets: set[str]) -> None:
         if each.kind_of is None and each.offers(package, Plan())
     }
     assert found == targets
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue.TARGETS if name != "external"])
+def test_makers_get_what_they_need(name: str, tmp_path: Path) -> None:
+    """What creates the clusters of a target accepts exactly what a run passes to it."""
+    make = catalogue.maker_of(Plan(target=name))
+    stage = {"stage": None} if catalogue.TARGETS[name].is_virtual else {}
+    inspect.signature(make).bind(Plan(target=name), tmp_path, random.Random(1), **stage)
