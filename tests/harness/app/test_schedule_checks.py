@@ -112,7 +112,7 @@ def test_a_possible_target_is_accepted(targets: Any) -> None:
         (
             "partition-one",
             {"form": ["brokers"]},
-            "no option is called form; there is from, way, when",
+            "no option is called form; there is from, once, way, when",
         ),
         ("drop-packets", {"share": 40}, "share = 40: must be a number above 0, 1 at most"),
         ("drop-packets", {}, "share is missing: it must be a number above 0, 1 at most"),
