@@ -326,11 +326,12 @@ STARTS = """
 import asyncio, random, sys
 from pathlib import Path
 from harness.cluster.containers.container_cluster import Containers
+from harness.systems.kafka.system import Kafka
 from model.plan import Plan
 
 async def main():
     plan = Plan(brokers=1, nemesis=("disk",))
-    await Containers(plan, Path(sys.argv[1]), random.Random(1)).start()
+    await Containers(plan, Path(sys.argv[1]), random.Random(1), system=Kafka()).start()
 
 asyncio.run(main())
 """
