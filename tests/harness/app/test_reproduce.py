@@ -178,6 +178,15 @@ def test_a_late_schedule_is_tried_as_it_went_too(tmp_path: Path) -> None:
     assert plan_resolution.resolve(plans[1]).schedule == late
 
 
+def test_recorded_times_replace_waits(tmp_path: Path) -> None:
+    """A fault with its recorded time waits neither for an operation nor for a state."""
+    once = {"key": "topic0-0", "leader": "broker-1"}
+    waiting = msgspec.structs.replace(KILL, options={"when": "send", "once": once})
+    plan = msgspec.structs.replace(REAL, schedule=(CUT, waiting))
+    folder = recorded(tmp_path / "run", plan, late_s=3.0)
+    assert [fault.options for fault in reproduce.as_recorded((CUT, waiting), folder)] == [{}, {}]
+
+
 @pytest.mark.parametrize(
     ("anomalies", "statuses", "shows", "anomaly", "status"),
     [
