@@ -8,9 +8,9 @@ import asyncio
 import contextlib
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from harness.cluster.node import ClusterError, Exit, Node, NodeError
 from harness.cluster.observe.readiness import until_writable
@@ -24,6 +24,14 @@ from model.roles import ZOOKEEPER, NodeId
 
 CONTROLLER_FIRST = "controller_first"
 """The option of a plan that starts the first broker alone, so that it becomes the controller."""
+
+
+def refusal(options: Mapping[str, Any]) -> str | None:
+    """Return why an option of all clusters is invalid; ``None`` if they are valid."""
+    first = options[CONTROLLER_FIRST]
+    if isinstance(first, bool):
+        return None
+    return f"options: {CONTROLLER_FIRST}={first}: must be true or false"
 
 
 class BaseCluster(ObservedCluster):

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.cluster import links
+from harness.cluster import base_cluster, links
 from harness.cluster.address import Address
+from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.containers import (
     commands,
     container_cleanup,
@@ -80,6 +81,7 @@ after 3 s instead of 127.
 
 OPTIONS: Mapping[str, Any] = {
     "client_listeners": [],
+    CONTROLLER_FIRST: False,
     "cpus": 1.0,
     "memory_mb": 512,
     "disk_mb": 128,
@@ -471,7 +473,8 @@ def published(ports: Mapping[str, Sequence[Mapping[str, str]] | None]) -> dict[i
 
 def refuse(plan: Plan) -> str | None:
     """Why these options are invalid; ``None`` if they are valid."""
-    return links.refusal(plan.options["client_listeners"]) or options.refusal(plan.options, LEAST)
+    why = base_cluster.refusal(plan.options) or links.refusal(plan.options["client_listeners"])
+    return why or options.refusal(plan.options, LEAST)
 
 
 def fills_disks(plan: Plan) -> bool:

@@ -1,6 +1,6 @@
 """The target ``processes``, as the catalogue lists it."""
 
-from harness.cluster import links
+from harness.cluster import base_cluster, links
 from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.processes.process_cluster import Processes
 from harness.cluster.target import Target
@@ -8,10 +8,8 @@ from model.plan import Plan
 
 
 def _refuse(plan: Plan) -> str | None:
-    first = plan.options[CONTROLLER_FIRST]
-    if not isinstance(first, bool):
-        return f"options: {CONTROLLER_FIRST}={first}: must be true or false"
-    return links.refusal(plan.options["client_listeners"])
+    clients = plan.options["client_listeners"]
+    return base_cluster.refusal(plan.options) or links.refusal(clients)
 
 
 TARGET = Target(

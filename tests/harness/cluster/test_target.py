@@ -36,3 +36,12 @@ def test_makers_get_what_they_need(name: str, tmp_path: Path) -> None:
     make = catalogue.maker_of(Plan(target=name))
     stage = {"stage": None} if catalogue.TARGETS[name].is_virtual else {}
     inspect.signature(make).bind(Plan(target=name), tmp_path, random.Random(1), **stage)
+
+
+@pytest.mark.parametrize("name", ["processes", "containers"])
+def test_whether_the_controller_is_first_is_true_or_false(name: str) -> None:
+    """Another value of ``controller_first`` is refused by the targets that have the option."""
+    target = catalogue.TARGETS[name]
+    plan = Plan(options={**target.options, "controller_first": "broker-1"})
+    assert target.refuse(plan) == "options: controller_first=broker-1: must be true or false"
+    assert target.refuse(Plan(options={**target.options, "controller_first": True})) is None
