@@ -174,7 +174,7 @@ _STORIES = (
         ),
         old="2.0.0",
         new="2.0.1",
-        mutants=("joins-isr-by-stale-hw",),
+        mutants=("epochs-by-question", "joins-isr-by-stale-hw"),
         anomalies=("lost-write",),
     ),
 )
