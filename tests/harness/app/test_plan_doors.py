@@ -29,6 +29,7 @@ def refuses(
         monkeypatch.setattr(f"harness.app.{what}", began)
     monkeypatch.setattr("harness.app.search.campaign.new_folder", began)
     monkeypatch.setattr("harness.simulation.determinism.exec_pinned", began)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # what this machine's runs left
 
     def of(*arguments: object) -> str:
         with pytest.raises(SystemExit) as exit_:
