@@ -30,6 +30,8 @@ FAULTLINE = [sys.executable, "-m", "harness.app.cli"]
 EXAMPLES = Path(__file__).parents[3] / "examples" / "external"
 PORT = "29092"
 """The first port in the examples."""
+PORTS = iter(range(21_000 + os.getpid() % 3_000 * 3, 31_000, 3))
+"""The first ports of clusters: each test of each process takes others."""
 PLAN = """
 workload = "{workload}"
 time-limit = {seconds}
@@ -84,7 +86,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., Path]:
     """Return a function that starts a cluster of a system, and returns the file of the example."""
 
     def started(*options: str) -> Path:
-        first = next(port for port in range(21_000, 31_000, 3) if _are_free(port))
+        first = next(port for port in PORTS if _are_free(port))
         up = ask(environment, "cluster", "up", "--port", str(first), *options)
         assert up.returncode == 0, up.stderr
         folder = tmp_path / "examples"
