@@ -50,7 +50,7 @@ def system_of(plan: Plan) -> System:
 def maker_of(plan: Plan) -> Callable[..., Cluster]:
     """Return what creates the cluster of a plan, in a folder and with a random generator."""
     target = TARGETS[plan.target]
-    if target.any_system or target.takes_system:
+    if target.any_system:
         return functools.partial(target.make, system=system_of(plan))
     return target.make
 

@@ -254,8 +254,9 @@ def _within(seconds: float, done: Callable[[], bool]) -> bool:
 
 
 async def _prepare(plan: Plan, say: Callable[[str], None]) -> None:
-    await catalogue.TARGETS[plan.target].prepare(say)
-    await catalogue.system_of(plan).prepare(say)
+    system = catalogue.system_of(plan)
+    await system.prepare(plan, say)
+    await catalogue.TARGETS[plan.target].prepare(plan, system, say)
 
 
 async def _keep(home: Path, port: int | None) -> None:
@@ -270,7 +271,7 @@ async def _keep(home: Path, port: int | None) -> None:
     for number in signals.ending():
         loop.add_signal_handler(number, this.cancel)
     loop.add_reader(0, _heard, loop, this)
-    await catalogue.system_of(plan).prepare(lambda line: None)  # in this process, too
+    await catalogue.system_of(plan).prepare(plan, lambda line: None)  # in this process, too
     cluster: Any = catalogue.maker_of(plan)(plan, home, random.Random(f"{plan.seed}:cluster"))
     if port is not None:
         assert isinstance(cluster, ProxiedCluster), "a virtual cluster has no keeper"

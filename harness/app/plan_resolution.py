@@ -305,7 +305,7 @@ def _system(plan: Plan) -> System:
     if not target.any_system and target.system is None and plan.system != OURS:
         raise Refused(
             f"--target {plan.target}: it runs this project's broker only, not {plan.system};"
-            " use --target processes"
+            " use --target processes or containers"
         )
     planted = system.mutants()
     if plan.mutants and not planted:

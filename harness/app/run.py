@@ -147,8 +147,9 @@ async def _test(
     workload = catalogue.WORKLOADS[plan.workload]
     is_simulated = catalogue.TARGETS[plan.target].is_virtual
     packages = [catalogue.NEMESES[name] for name in plan.nemesis]
-    await catalogue.TARGETS[plan.target].prepare(screen.say)
-    await catalogue.system_of(plan).prepare(screen.say)
+    system = catalogue.system_of(plan)
+    await system.prepare(plan, screen.say)
+    await catalogue.TARGETS[plan.target].prepare(plan, system, screen.say)
     cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
     try:
         await _start(cluster, plan, screen)

@@ -22,8 +22,11 @@ AFTER_S = 3.0
 class ExpectedExits:
     """The exits that are currently expected, by node and reason."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds."""
+    def __init__(
+        self, clock: Callable[[], float], storage_failed_status: int = STORAGE_FAILED
+    ) -> None:
+        """``clock`` returns seconds; the status is that of a broker whose disk has failed."""
+        self._storage_failed_status = storage_failed_status
         self._clock = clock
         self._until_s: dict[tuple[NodeId, Reason], float] = {}
 
@@ -40,7 +43,7 @@ class ExpectedExits:
         """Return whether a fault explains this exit."""
         if self._holds(end.node, "memory") and oom_killed:
             return True
-        return self._holds(end.node, "disk") and end.status == STORAGE_FAILED
+        return self._holds(end.node, "disk") and end.status == self._storage_failed_status
 
     def expects(self, node: NodeId, reason: Reason) -> bool:
         """Return whether the fault has begun and not ended."""

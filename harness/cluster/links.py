@@ -1,7 +1,7 @@
 """The links that a cluster needs: which party connects to which, at which listener."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.cluster.settings import PEER_LISTENER, client_listener
@@ -63,8 +63,10 @@ def of_clients(broker: NodeId, clients: Sequence[str]) -> Iterator[LinkSpec]:
         yield LinkSpec(party, broker, client_listener(name))
 
 
-def watching(brokers: Sequence[NodeId]) -> Iterator[LinkSpec]:
-    """The harness's own links, for targets where it cannot reach the nodes directly."""
-    yield LinkSpec(HARNESS, ZOOKEEPER, ZOOKEEPER)
-    for broker in brokers:
-        yield LinkSpec(HARNESS, broker, client_listener(None))
+def watching(listeners: Mapping[NodeId, str]) -> Iterator[LinkSpec]:
+    """The harness's own links, for targets where it cannot reach the nodes directly.
+
+    ``listeners`` has the listener that is probed, for each node.
+    """
+    for node, listener in listeners.items():
+        yield LinkSpec(HARNESS, node, listener)

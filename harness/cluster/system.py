@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from broker_impl.node.exit_status import STORAGE_FAILED
 from harness.cluster import mutants
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
@@ -49,6 +50,13 @@ class Place:
     """The addresses at which the node reaches the other ends of its links."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The IP addresses that host names have for this node only, by name."""
+    seen: PurePath | None = None
+    """The folder of its configuration, as the node sees it, if that is a copy."""
+
+    @property
+    def configuration(self) -> PurePath:
+        """The absolute path of the folder of its configuration, as the node sees it."""
+        return self.seen or self.folder.resolve()
 
 
 class Program(NamedTuple):
@@ -58,6 +66,33 @@ class Program(NamedTuple):
     environment: Mapping[str, str] = {}
     first: Sequence[str] = ()
     """A command that must end successfully before the first start; empty if there is none."""
+    stopped_status: int = 0
+    """The exit status of an orderly end that SIGTERM requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """What the container image of a system's programs is built from."""
+
+    name: str
+    """The image's name without a tag, which is a digest of everything that goes into the image."""
+    base: Literal["python", "java"]
+    """Which programs the base image must have; the Dockerfile's argument ``BASE`` names it."""
+    dockerfile: str
+    files: Mapping[str, Path] = field(default_factory=dict, hash=False)
+    """The files of the build context, by their paths in it."""
+
+
+Image = str | ImageSource | None
+"""A container image: one that the user names, one to build, or ``None`` for this project's own."""
+
+
+class Contained(NamedTuple):
+    """How a node runs in a container."""
+
+    command: Sequence[str] | None
+    """``None``: the command of the image."""
+    environment: Mapping[str, str] = {}
     stopped_status: int = 0
     """The exit status of an orderly end that SIGTERM requested."""
 
@@ -79,6 +114,8 @@ class System(abc.ABC):
     """How long a node takes to start, beyond what faults allow for by themselves."""
     stop_timeout_s: float = 12.0
     """How long a node may take to end after SIGTERM."""
+    storage_failed_status: int = STORAGE_FAILED
+    """The exit status of a broker that ends because its disk is full or has failed."""
     reuses_ports: bool = False
     """Do its programs listen with ``SO_REUSEPORT``, so that their ports can be reserved?"""
 
@@ -114,9 +151,27 @@ class System(abc.ABC):
         """Return why this machine does not have its programs; ``None`` if they can be provided."""
         return None
 
-    async def prepare(self, say: Say) -> None:
-        """Provide the programs, which may take minutes; raises :class:`SystemUnavailable`."""
+    async def prepare(self, plan: Plan, say: Say) -> None:
+        """Provide a plan's programs, which may take minutes.
+
+        Raises :class:`SystemUnavailable`.
+        """
         return
+
+    def image(self, node: NodeId, plan: Plan) -> Image:
+        """Return the image of a node's container; the programs have been prepared."""
+        raise NotImplementedError(f"{self.name} does not run in containers")
+
+    def contained(self, place: Place, plan: Plan) -> Contained:
+        """Write the configuration of a node into its folder, and return how a container runs it.
+
+        The target copies the folder's files to :attr:`Place.configuration`.
+        """
+        raise NotImplementedError(f"{self.name} does not run in containers")
+
+    def memory_mb(self, plan: Plan) -> int:
+        """Return the least memory with which its programs work in a container, in MiB."""
+        return 0
 
     async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
         """Wait until a replicated topic can be written; the caller limits the time."""

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.cluster.system import System
+from harness.cluster.system import Say, System
 from model.capabilities.cluster import Cluster
 from model.plan import Plan
 from nemesis.package import Package
 from workloads.package import Workload
 
 
-async def _nothing_to_prepare(say: Callable[[str], None]) -> None:
+async def _nothing_to_prepare(plan: Plan, system: System, say: Say) -> None:
     """Do nothing: most targets need no preparation."""
 
 
@@ -34,8 +34,6 @@ class Target:
 
     Otherwise it runs this project's broker only.
     """
-    takes_system: bool = False
-    """Does ``make`` receive the system although it runs only this project's broker?"""
     system: Callable[[Plan], System] | None = None
     """The system of its clusters, where a plan cannot choose one."""
     owns_cluster: bool = True
@@ -64,8 +62,11 @@ class Target:
     """True if the target's time is simulated."""
     pace: float = 1.0
     """The default share of a workload's rate on this target."""
-    prepare: Callable[[Callable[[str], None]], Awaitable[None]] = _nothing_to_prepare
-    """Does what may take minutes before a cluster starts, and reports its progress."""
+    prepare: Callable[[Plan, System, Say], Awaitable[None]] = _nothing_to_prepare
+    """Does what may take minutes before a cluster starts, and reports its progress.
+
+    The system has been prepared before.
+    """
 
     def cluster_kind(self, plan: Plan) -> type:
         """Return the class of a plan's cluster."""

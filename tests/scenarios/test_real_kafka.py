@@ -3,14 +3,21 @@
 These tests are few, because a cluster of Java programs takes some ten seconds to start.
 """
 
+import asyncio
 import json
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
+from harness.cluster.containers import build, node_images
+from harness.systems.apache_kafka.releases import Release
+from harness.systems.apache_kafka.system import ApacheKafka
 from model import cluster_facts
+from model.plan import Plan
 
 pytestmark = [
     pytest.mark.cluster,
@@ -64,6 +71,20 @@ KRAFT = {
 }
 
 
+LIKE_KAFKAS_OWN = """
+FROM {image}
+USER root
+RUN useradd --uid 1000 appuser; install --directory --owner=1000 /config /defaults /mounted; \\
+    for name in server log4j tools-log4j; do touch /defaults/$name.properties; done
+USER appuser
+CMD said=$(java -cp '/opt/kafka/libs/*' kafka.docker.KafkaDockerWrapper setup \\
+        --default-configs-dir /defaults --mounted-configs-dir /mounted \\
+        --final-configs-dir /config 2>&1) || echo "$said" | grep "already formatted" || exit 1; \\
+    exec java $KAFKA_HEAP_OPTS -cp '/opt/kafka/libs/*' kafka.Kafka /config/server.properties
+"""
+"""An image that is configured by the program of Apache's own images (KIP-975)."""
+
+
 def run(plan: Path, environment: dict[str, str]) -> tuple[int, dict[str, Any], Path]:
     """Return the exit status, the verdict and the folder of a run."""
     results = plan.parent / "results"
@@ -94,3 +115,29 @@ def test_a_release_is_valid_under_faults(
     assert facts.broker["min.insync.replicas"] == "2"
     assert facts.mode == mode["coordination"].partition("-")[0]
     assert mode["system"].startswith(f"apache-kafka:{facts.release}")
+
+
+@pytest.mark.docker
+def test_images_of_the_user_and_from_jars_are_valid_under_faults(
+    tmp_path: Path, project_environment: dict[str, str]
+) -> None:
+    """Brokers run in an image that the environment configures, and in one built from jars."""
+    release, plan = ApacheKafka(Release.parse("3.9.1")), Plan(brokers=3)
+    asyncio.run(release.prepare(plan, print))
+    with closing(docker.from_env()) as client:
+        built = node_images.ensure(client, release, plan, print).of_nodes["broker-1"]
+        named = "faultline-test-like-kafkas-own:3.9.1"
+        dockerfile = LIKE_KAFKAS_OWN.format(image=built).encode()
+        build.build(client, build.context([("Dockerfile", dockerfile)]), named, {})
+    in_containers = 'target = "containers"\n[options]\n'
+    for mode, options in (
+        ({**ZOOKEEPER, "system": "apache-kafka:3.9.1"}, ""),
+        ({**KRAFT, "system": "apache-kafka:3.9.1"}, f'image = "{named}"\n'),
+    ):
+        text = PLAN.format(**mode).replace("[options]\n", f"{in_containers}{options}")
+        path = tmp_path / mode["coordination"] / "plan.toml"
+        path.parent.mkdir()
+        path.write_text(text)
+        status, verdict, _ = run(path, project_environment)
+        assert status == 0, verdict
+        assert verdict["evidence"]["faults_effective"] == 2

@@ -1,7 +1,7 @@
-"""The base image: named by the user, present, pulled, or made from Debian's packages.
+"""The base images: each named by the user, present, pulled, or made from Debian's packages.
 
-Making it needs no registry: debootstrap unpacks a small Debian with Python and nftables, and the
-engine imports it. The image is kept, so that this takes its minute only once.
+Making one needs no registry: debootstrap unpacks a small Debian with the programs, and the engine
+imports it. The image is kept, so that this takes its minute only once.
 """
 
 import os
@@ -12,18 +12,42 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils import parse_repository_tag
 
-DEFAULT = "python:3.11-slim-bookworm"
 SUITE = "bookworm"
 """The Debian release whose python3 fits the wheels."""
-MADE = f"faultline-base:{SUITE}"
 MIRROR = "http://deb.debian.org/debian"
-INCLUDED = ("ca-certificates", "nftables", "python3")
+
+
+class Base(NamedTuple):
+    """A base image, which contains certain programs."""
+
+    variable: str
+    """The environment variable with which the user names one."""
+    default: str
+    """The image of a registry."""
+    made: str
+    """The image that is made from Debian's packages."""
+    packages: tuple[str, ...]
+    """The Debian packages of the programs."""
+
+
+PYTHON = Base(
+    "FAULTLINE_BASE_IMAGE",
+    "python:3.11-slim-bookworm",
+    f"faultline-base:{SUITE}",
+    ("ca-certificates", "nftables", "python3"),
+)
+JAVA = Base(
+    "FAULTLINE_JAVA_BASE_IMAGE",
+    "eclipse-temurin:17-jre-jammy",
+    f"faultline-java:{SUITE}",
+    ("ca-certificates", "openjdk-17-jre-headless"),
+)
 LEFT_OUT = (
     "./dev/*",
     "./usr/share/doc/*",
@@ -46,10 +70,10 @@ class ImageError(Exception):
     helps."""
 
 
-def candidates(environment: Mapping[str, str] = os.environ) -> list[str]:
+def candidates(environment: Mapping[str, str] = os.environ, base: Base = PYTHON) -> list[str]:
     """The base images that may be used, the preferred one first."""
-    named = environment.get("FAULTLINE_BASE_IMAGE")
-    return [named] if named else [DEFAULT, MADE]
+    named = environment.get(base.variable)
+    return [named] if named else [base.default, base.made]
 
 
 def obtain(
@@ -57,12 +81,13 @@ def obtain(
     work: Path,
     say: Callable[[str], None],
     environment: Mapping[str, str] = os.environ,
+    base: Base = PYTHON,
 ) -> str:
     """Return the name of a base image that the engine has, pulling or making it if necessary.
 
     ``work`` is a folder for temporary files.
     """
-    names = candidates(environment)
+    names = candidates(environment, base)
     for name in names:
         if there(client, name):
             return name
@@ -70,14 +95,14 @@ def obtain(
     refused = pull(client, names[0])
     if refused is None:
         return names[0]
-    if MADE not in names:
+    if base.made not in names:
         raise ImageError(
-            f"the base image {names[0]}, which FAULTLINE_BASE_IMAGE names, is not on this machine"
+            f"the base image {names[0]}, which {base.variable} names, is not on this machine"
             f" and cannot be pulled: {refused}"
         )
     say(f"{names[0]} cannot be pulled: {refused}")
-    make(client, work, say, environment)
-    return MADE
+    make(client, work, say, environment, base)
+    return base.made
 
 
 def there(client: docker.DockerClient, name: str) -> bool:
@@ -124,31 +149,34 @@ def make(
     work: Path,
     say: Callable[[str], None],
     environment: Mapping[str, str] = os.environ,
+    base: Base = PYTHON,
 ) -> None:
-    """Make ``faultline-base`` from Debian's packages."""
+    """Make a base image from Debian's packages."""
     program = debootstrap(environment)
     if program is None or os.geteuid() != 0:
         raise ImageError(
-            f"there is no base image: make sure that a registry with {DEFAULT} can be reached, or "
-            "set FAULTLINE_BASE_IMAGE to an image on this machine, or install debootstrap and run "
+            f"there is no base image: make sure that a registry with {base.default} can be reached,"
+            f" or set {base.variable} to an image on this machine, or install debootstrap and run "
             "`make image` once as root"
         )
     mirror = environment.get("FAULTLINE_DEBIAN_MIRROR", MIRROR)
-    say(f"building {MADE} from the packages of {mirror} (takes about a minute, only once)")
+    say(f"building {base.made} from the packages of {mirror} (takes a minute or two, only once)")
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work, prefix="base-") as place:
         root, archive = Path(place, "root"), Path(place, "base.tar")
-        include = f"--include={','.join(INCLUDED)}"
+        include = f"--include={','.join(base.packages)}"
         _run([program, "--variant=minbase", include, SUITE, str(root), mirror])
         exclude = [f"--exclude={pattern}" for pattern in LEFT_OUT]
         where = ["--numeric-owner", "--one-file-system", "-C", str(root)]
         _run(["tar", "-cf", str(archive), *exclude, *where, "."])
-        repository, tag = MADE.split(":")
+        repository, tag = base.made.split(":")
         client.api.import_image_from_file(
             str(archive), repository=repository, tag=tag, changes=["LABEL faultline=image"]
         )
-    if not there(client, MADE):
-        raise ImageError(f"the container engine did not import {MADE}, which debootstrap built")
+    if not there(client, base.made):
+        raise ImageError(
+            f"the container engine did not import {base.made}, which debootstrap built"
+        )
 
 
 def debootstrap(environment: Mapping[str, str]) -> str | None:

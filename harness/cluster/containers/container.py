@@ -44,7 +44,7 @@ class ContainerState:
         return cls(
             is_up=state["Running"],
             is_paused=state["Paused"],
-            status=_SIGNALLED - status if status > _SIGNALLED else status,
+            status=_signed(status),
             oom_killed=state["OOMKilled"],
             life="" if began == _NEVER else began,
         )
@@ -59,13 +59,19 @@ class Container:
         identity: str,
         engine: Engine,
         on_exit: Callable[[Exit, ContainerState], None],
+        stopped_status: int = 0,
     ) -> None:
-        """``on_exit`` is called once for each unexpected exit."""
+        """``on_exit`` is called once for each unexpected exit.
+
+        ``stopped_status`` is the program's exit status after an orderly end that SIGTERM requested;
+        :meth:`stop` returns 0 for it.
+        """
         self.name = name
         self.identity = identity
         self._engine = engine
         self._api = engine.client.api
         self._on_exit = on_exit
+        self._stopped_status = _signed(stopped_status)
         self._asked_to_end = False
         self._over = ""
         """The last life whose end has been handled."""
@@ -99,7 +105,8 @@ class Container:
                 await until(self._is_down)
         except TimeoutError:
             await self.kill()
-        return (await self.state()).status
+        status = (await self.state()).status
+        return 0 if status == self._stopped_status else status
 
     async def pause(self) -> None:
         """Freeze the container; :class:`NodeError` if it does not run, or is frozen already."""
@@ -192,3 +199,8 @@ class Container:
 
     async def _is_down(self) -> bool:
         return not (await self.look()).is_up
+
+
+def _signed(status: int) -> int:
+    """Return an exit status, negative if it stands for the signal that ended the program."""
+    return _SIGNALLED - status if status > _SIGNALLED else status

@@ -11,16 +11,14 @@ import logging
 import os
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from harness.cluster import base_cluster, links
+from harness.cluster import links
 from harness.cluster.address import Address
-from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.containers import (
-    commands,
     container_cleanup,
     container_export,
     container_spec,
@@ -28,17 +26,22 @@ from harness.cluster.containers import (
     labels,
     limits,
     network,
+    node_files,
+    node_images,
     packets,
+    plan_options,
 )
 from harness.cluster.containers.container import Container, ContainerState
 from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.containers.disks import DATA, Disks
+from harness.cluster.containers.doors import ANY, API_PORT, MESH, Doors
 from harness.cluster.containers.engine import Engine, EngineError
 from harness.cluster.containers.helper_container import HelperContainers, HelperError
 from harness.cluster.containers.network import Network
 from harness.cluster.containers.network_attachment import NetworkAttachment
+from harness.cluster.containers.node_images import NodeImages
 from harness.cluster.expected_exits import ExpectedExits
-from harness.cluster.links import HARNESS, LinkSpec
+from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import toxiproxy
 from harness.cluster.mesh.link_proof import PROBE_TIMEOUT_S
 from harness.cluster.mesh.proxied_cluster import ProxiedCluster
@@ -47,29 +50,20 @@ from harness.cluster.node import ClusterError, Exit, Node
 from harness.cluster.observe import probe
 from harness.cluster.observe.probe import protocol_of
 from harness.cluster.polling import until
-from harness.cluster.ports import HOST
 from harness.cluster.registry import Registry
 from harness.cluster.system import MakeView, Place, Ready, System
-from model import options
 from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.plan import Plan
-from model.roles import CLIENTS, ZOOKEEPER, NodeId
-from nemesis import catalogue
+from model.roles import NodeId
 
 if TYPE_CHECKING:
-    from docker import DockerClient
-
-    from harness.cluster.containers.image import Images
+    pass
 
 log = logging.getLogger(__name__)
 
-MESH: NodeId = "toxiproxy"
-API_PORT = 8474
-LINKS_FROM = 20001
-"""The first port of the links, in Toxiproxy's container."""
-BROKER_PORTS_FROM = 9091
-ZOOKEEPER_PORT = 2181
+CONFIGURATION = PurePosixPath("/etc/faultline")
+"""The folder of a node's configuration, in its container."""
 MESH_BYTES = 256 << 20
 MESH_KERNEL: Mapping[str, str] = {"net.ipv4.tcp_syn_retries": "1"}
 """Kernel settings of Toxiproxy's container.
@@ -79,36 +73,17 @@ The address of a dead or disconnected node does not answer at all: with this set
 after 3 s instead of 127.
 """
 
-OPTIONS: Mapping[str, Any] = {
-    "client_listeners": [],
-    CONTROLLER_FIRST: False,
-    "cpus": 1.0,
-    "memory_mb": 512,
-    "disk_mb": 128,
-}
-"""Limits of each broker; ``disk_mb`` applies only if the plan fills a disk."""
-LEAST: Mapping[str, float] = {"cpus": 0.01, "memory_mb": 64, "disk_mb": 16}
-"""The least values: engines give no less CPU, and a broker needs the memory and disk to start."""
 COLLECT_TIMEOUT_S = 60.0
 LOOK_S = 0.5
 """How often to ask the engine which containers have ended."""
 _ROOT = "0:0"
 
 
-async def prepare(say: Callable[[str], None]) -> None:
-    """Build missing images (a minute or two the first time), and report progress."""
-    client = await asyncio.to_thread(engine.connect)
-    try:
-        await asyncio.to_thread(_images, client, say)
-    finally:
-        client.close()
-
-
 @dataclass(frozen=True, slots=True)
 class _EngineResources:
     """The engine's resources that a cluster uses."""
 
-    images: "Images"
+    images: NodeImages
     network: Network
     disks: Disks
     helpers: HelperContainers
@@ -120,7 +95,6 @@ class Containers(ProxiedCluster):
 
     START_TIMEOUT_S = 60.0
     LOOK_EVERY_S: ClassVar[float] = 0.2
-    BINDS: ClassVar[str] = "0.0.0.0"
 
     def __init__(
         self,
@@ -133,17 +107,18 @@ class Containers(ProxiedCluster):
         ready: Ready | None = None,
     ) -> None:
         super().__init__(plan, folder, rng, system=system, make_view=make_view, ready=ready)
-        self._options = {**OPTIONS, **plan.options}
+        self._options = {**plan_options.OPTIONS, **plan.options}
         self._labels = labels.of_run(folder.name)
         self._prefix = "-".join(
             ["faultline", re.sub(r"[^a-zA-Z0-9_.-]", "-", folder.name), str(os.getpid())]
         )
-        self._expected_exits = ExpectedExits(lambda: asyncio.get_running_loop().time())
-        self._doors: dict[tuple[NodeId, NodeId], int] = {}
-        self._published: dict[int, int] = {}
+        self._expected_exits = ExpectedExits(
+            lambda: asyncio.get_running_loop().time(), system.storage_failed_status
+        )
+        self._doors = self._laid_out()
         self._limited: set[NodeId] = set()
         self._leaking: set[NodeId] = set()
-        self._images: Images | None = None
+        self._images: NodeImages | None = None
         self._containers: dict[NodeId, Container] = {}
         self._engine: Engine | None = None
         self._resources: _EngineResources | None = None
@@ -258,23 +233,28 @@ class Containers(ProxiedCluster):
         self._engine = Engine(client)
         for left in await self._engine.call(container_cleanup.reap, client):
             log.warning("an object of an earlier run could not be removed: %s", left)
-        self._images = await self._engine.call(_images, client, _silently)
+        self._images = await self._engine.call(
+            node_images.ensure, client, self._system, self._plan, _silently
+        )
 
     async def _begin(self) -> None:
         (self._folder / "nodes").mkdir(parents=True, exist_ok=True)
         self._registry.uses_engine(True)
-        self._ports[ZOOKEEPER] = {ZOOKEEPER: ZOOKEEPER_PORT}
-        names = links.listeners(self._clients)
-        for broker in self.brokers:
-            self._ports[broker] = {name: BROKER_PORTS_FROM + at for at, name in enumerate(names)}
-        wanted = (*links.watching(self.brokers), *links.between(self.brokers, self._clients))
-        for port, (opener, acceptor, *_) in enumerate(wanted, start=LINKS_FROM):
-            self._doors[opener, acceptor] = port
+        self._ports.update(self._doors.ports)
         self._resources = await self._lay()
         self._watcher = asyncio.create_task(self._watch(), name="watch containers")
         await self._start_mesh()
-        for link in links.watching(self.brokers):
+        for link in self._watching():
             await self._add_link(link)
+
+    def _laid_out(self) -> Doors:
+        """Assign a port to each listener and to each link."""
+        listeners = {node: self._system.listeners(node, self._plan) for node in self.nodes}
+        return Doors(self.layout, listeners, (*self._watching(), *self._system.links(self._plan)))
+
+    def _watching(self) -> Iterator[LinkSpec]:
+        probed = {node: self._system.listeners(node, self._plan)[0] for node in self.nodes}
+        return links.watching(probed)
 
     async def _lay(self) -> _EngineResources:
         """Create the network and the disks."""
@@ -284,9 +264,10 @@ class Containers(ProxiedCluster):
             network.create, asked.client, self._prefix, self._labels, (MESH, *self.nodes)
         )
         disks = Disks(asked, self._prefix, self._labels, self._disk_bytes)
+        fills = plan_options.fills_disks(self._plan)
         for node in self.nodes:
-            await disks.create(node, small=node != ZOOKEEPER and fills_disks(self._plan))
-        helpers = HelperContainers(asked, images.node, self._labels)
+            await disks.create(node, small=fills and node in self.brokers)
+        helpers = HelperContainers(asked, images.own.node, self._labels)
         return _EngineResources(images, made, disks, helpers, NetworkAttachment(asked, made))
 
     async def _start_mesh(self) -> None:
@@ -295,23 +276,24 @@ class Containers(ProxiedCluster):
         container = await self._create(
             MESH,
             Recipe(
-                image=self._here.images.toxiproxy,
+                image=self._here.images.own.toxiproxy,
                 command=["-host=0.0.0.0", f"-port={API_PORT}", "-proxy-metrics"],
                 labels=self._labels,
                 host=MESH,
                 environment=toxiproxy.ENVIRONMENT,
                 volumes=disks.mounts(),
-                publishes=[API_PORT, *self._doors.values()],
-                published_at={
-                    self._doors[CLIENTS, broker]: port for broker, port in self.client_ports.items()
-                },
+                names=self._here.network.hosts,
+                publishes=self._doors.inside,
+                published_at=self._doors.of_clients(self.client_ports),
                 sysctls=MESH_KERNEL,
                 memory_bytes=MESH_BYTES + len(disks.small) * self._disk_bytes,
             ),
         )
         await container.start()
-        self._published = published((await container.inspect())["NetworkSettings"]["Ports"])
-        self.mesh.connect(Address(HOST, self._published[API_PORT]))
+        if rules := self._doors.redirections(self._here.network.hosts):
+            await self._nft(MESH, rules)
+        ports = published((await container.inspect())["NetworkSettings"]["Ports"])
+        self.mesh.connect(self._doors.publish(ports))
 
         async def answers() -> bool:
             if not await container.is_up():
@@ -322,35 +304,47 @@ class Containers(ProxiedCluster):
 
     async def _make_node(self, place: Place) -> Node:
         place.folder.mkdir(parents=True, exist_ok=True)
-        return await self._make(place.node, commands.of_node(place, self._plan))
-
-    async def _make(self, name: NodeId, command: Sequence[str]) -> Node:
-        """Create the container of a broker or ZooKeeper without starting it."""
-        return await self._create(
-            name,
+        place = dataclasses.replace(place, seen=CONFIGURATION)
+        how = self._system.contained(place, self._plan)
+        container = await self._create(
+            place.node,
             Recipe(
-                image=self._here.images.node,
-                command=command,
+                image=self._here.images.of_nodes[place.node],
+                command=how.command,
                 labels=self._labels,
-                host=name,
-                volumes={DATA: self._here.disks.volume(name)},
-                memory_bytes=self._memory_bytes(name),
+                host=place.node,
+                names=place.names,
+                environment=how.environment,
+                volumes={DATA: self._here.disks.volume(place.node)},
+                memory_bytes=self._memory_bytes(place.node),
                 cpus=self._options["cpus"],
             ),
+            how.stopped_status,
         )
+        if place.node in self._here.images.named:
+            await self._here.disks.open_to_all(place.node, self._here.helpers)
+        files = node_files.archive(place.folder, CONFIGURATION)
+        await self._asked.call(self._asked.client.api.put_archive, container.identity, "/", files)
+        return container
 
-    async def _create(self, name: NodeId, made: Recipe) -> Container:
+    async def _create(self, name: NodeId, made: Recipe, stopped_status: int = 0) -> Container:
+        """Create a container without starting it."""
         asked = self._asked
         identity = await asked.call(
             container_spec.create, asked.client, f"{self._prefix}-{name}", made, self._here.network
         )
-        container = self._containers[name] = Container(name, identity, asked, self._ended)
+        container = self._containers[name] = Container(
+            name, identity, asked, self._ended, stopped_status
+        )
         return container
 
     def _memory_bytes(self, node: NodeId) -> int:
         """A node's memory limit; a small disk is kept in memory and counts as its node's."""
         disk_bytes = self._disk_bytes if node in self._here.disks.small else 0
-        return (int(self._options["memory_mb"]) << 20) + disk_bytes
+        memory_mb = int(self._options["memory_mb"])
+        if node in (*self.brokers, *self.layout.separate):
+            memory_mb = max(memory_mb, self._system.memory_mb(self._plan))
+        return (memory_mb << 20) + disk_bytes
 
     @property
     def _disk_bytes(self) -> int:
@@ -363,18 +357,16 @@ class Containers(ProxiedCluster):
         return name
 
     def _listens(self, name: NodeId, port: int) -> Address:
-        return Address(self.BINDS, port)
+        return Address(ANY, port)
+
+    def _names_of(self, name: NodeId) -> Mapping[str, str]:
+        return self._doors.names(name, self._here.network.hosts)
 
     def _endpoint(self, wanted: LinkSpec) -> ProxyEndpoint:
-        port = self._doors[wanted.opener, wanted.acceptor]
-        return ProxyEndpoint(
-            binds=Address(self.BINDS, port),
-            inside=Address(MESH, port),
-            outside=Address(HOST, self._published[port]),
-        )
+        return self._doors.endpoint(wanted)
 
     def _past(self, node: NodeId, listener: str) -> Address:
-        return Address(HOST, self._published[self._doors[HARNESS, node]])
+        return self._doors.past(node)
 
     def _ended(self, end: Exit, state: ContainerState) -> None:
         if not self._expected_exits.cover(end, oom_killed=state.oom_killed):
@@ -469,26 +461,6 @@ def published(ports: Mapping[str, Sequence[Mapping[str, str]] | None]) -> dict[i
         for inside, outside in ports.items()
         if outside
     }
-
-
-def refuse(plan: Plan) -> str | None:
-    """Why these options are invalid; ``None`` if they are valid."""
-    why = base_cluster.refusal(plan.options) or links.refusal(plan.options["client_listeners"])
-    return why or options.refusal(plan.options, LEAST)
-
-
-def fills_disks(plan: Plan) -> bool:
-    """Return whether the plan has a fault that needs small disks."""
-    return any(fault.needs_small_disk for fault in catalogue.faults_of(plan))
-
-
-def _images(client: "DockerClient", say: Callable[[str], None]) -> "Images":
-    from harness.cluster.containers import image
-
-    try:
-        return image.ensure(client, say)
-    except image.ImageError as error:
-        raise EngineError(str(error)) from error
 
 
 def _silently(_: str) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 CPU_PERIOD_US = 100_000
-PIDS_MAX = 256
+PIDS_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +23,13 @@ class Recipe:
     """The specification of one container."""
 
     image: str
-    command: Sequence[str]
+    command: Sequence[str] | None
+    """``None``: the image's own command, with its entry point."""
     labels: Mapping[str, str]
     host: str | None = None
     """Its host name on the network; ``None`` for a container without its own network."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of the host names that it uses."""
     user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     volumes: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +63,7 @@ def create(
     networking = None
     if recipe.host is not None:
         assert network is not None, "a container with a host name has a network"
-        limits |= {"network_mode": network.identity, "extra_hosts": dict(network.hosts)}
+        limits |= {"network_mode": network.identity, "extra_hosts": dict(recipe.names)}
         endpoint = endpoint_of(recipe.host, network)
         networking = {"EndpointsConfig": {network.identity: api.create_endpoint_config(**endpoint)}}
     else:
@@ -80,7 +83,7 @@ def create(
     )
     made: str = api.create_container(
         recipe.image,
-        list(recipe.command),
+        None if recipe.command is None else list(recipe.command),
         name=name,
         hostname=recipe.host,
         user=recipe.user,

@@ -9,11 +9,14 @@ from typing import Any
 
 from harness.cluster.containers.container import Container
 from harness.cluster.containers.engine import Engine
+from harness.cluster.containers.helper_container import HelperContainers
 from harness.cluster.node import NodeError
 from model.roles import NodeId
 
 DATA = "/data"
 """The path at which a node mounts its volume."""
+_OPENED = "/volume"
+"""The path of a volume that is not in the image: the engine copies nothing into the volume."""
 _FILLER = ".faultline-fill"
 _FILL = """
 import os
@@ -74,6 +77,16 @@ class Disks:
         create = self._engine.client.api.create_volume
         await self._engine.call(create, name, driver="local", labels=dict(self._labels), **options)
         self._volumes[node] = name
+
+    async def open_to_all(self, node: NodeId, helpers: HelperContainers) -> None:
+        """Let every user write into a node's empty volume: nothing is known of the node's user."""
+        if node not in self._small:  # those are open to all already
+            await helpers.run(
+                ["chmod", "1777", _OPENED],
+                user="0:0",
+                capabilities=["FOWNER"],
+                volumes={_OPENED: self._volumes[node]},
+            )
 
     async def fill(self, node: NodeId, holder: Container) -> None:
         """Fill a small volume to its last block.

@@ -32,12 +32,14 @@ class HelperContainers:
         command: Sequence[str],
         *,
         user: str,
-        beside: str,
+        beside: str | None = None,
         capabilities: Sequence[str] = (),
+        volumes: Mapping[str, str] | None = None,
     ) -> str:
         """Run a command and return its output.
 
-        ``beside`` is the id of the container whose network the command shares.
+        ``beside`` is the id of the container whose network the command shares; without it, the
+        command has no network. ``volumes`` are the volumes that it mounts, by path.
         """
         api = self._engine.client.api
         made = Recipe(
@@ -46,7 +48,8 @@ class HelperContainers:
             labels=self._labels,
             user=user,
             capabilities=capabilities,
-            network_mode=f"container:{beside}",
+            network_mode="none" if beside is None else f"container:{beside}",
+            volumes=volumes or {},
         )
         identity = await self._engine.call(
             container_spec.create, self._engine.client, None, made, None

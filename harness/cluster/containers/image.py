@@ -6,14 +6,10 @@ harness passes everything to the build that it needs (wheels, a toxiproxy-server
 needs no network.
 """
 
-import fcntl
-import hashlib
-import io
 import struct
 import sys
-import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +18,8 @@ import docker
 from docker.errors import APIError, DockerException
 
 from harness.cluster.containers import base_image, wheels
-from harness.cluster.containers.base_image import ImageError, last_line, there
+from harness.cluster.containers.base_image import ImageError, there
+from harness.cluster.containers.build import alone, build, context, digest
 from harness.cluster.containers.engine import EngineError, connect
 from harness.cluster.mesh.toxiproxy import MeshError, find_server
 from setup import fetch, pins
@@ -39,7 +36,6 @@ LINKS = "containers/toxiproxy.json"
 """The links of the cluster of docker-compose.yml."""
 KEPT_FOR = timedelta(hours=1)
 """Images that were requested within this time are not removed."""
-BUILD_TIMEOUT_S = 900
 _ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
@@ -99,30 +95,9 @@ def sources(root: Path = ROOT) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
-def digest(files: Mapping[str, bytes], base: str) -> str:
-    """Twelve hexadecimal digits that change with the base image and with any file."""
-    hasher = hashlib.sha256(f"{base}\0".encode())
-    for name, content in files.items():
-        hasher.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-    return hasher.hexdigest()[:12]
-
-
-def context(files: Iterable[tuple[str, bytes]]) -> io.BytesIO:
-    """Archive the files; equal files give equal bytes, which the builder's cache compares."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, content in files:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            member.mode = 0o755 if name.startswith("containers/program/") else 0o644
-            tar.addfile(member, io.BytesIO(content))
-    archive.seek(0)
-    return archive
-
-
 def _built(client: docker.DockerClient, say: Callable[[str], None]) -> Images:
     work = ROOT / ".tools" / "image"
-    with _alone(work):
+    with alone(work):
         if (images := _ready(client)) is not None:  # another harness has just built them
             return images
         base = base_image.obtain(client, work, say)
@@ -133,22 +108,10 @@ def _built(client: docker.DockerClient, say: Callable[[str], None]) -> Images:
             if there(client, image):
                 continue
             say(f"building {image} on {base}")
-            _build(client, context(files), target, image, arguments)
+            build(client, context(files), image, arguments, target)
         _mark(client, images)
         _remove_old(client, images)
         return images
-
-
-@contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """Hold a lock, so that the harnesses of one checkout build one after the other.
-
-    The second then finds the images built.
-    """
-    work.mkdir(parents=True, exist_ok=True)
-    with (work / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _fetched(
@@ -194,36 +157,6 @@ def runs_on(program: bytes, machine: str) -> bool:
         return False
     (code,) = struct.unpack_from("<H", program, 18)
     return _ELF_MACHINES.get(code) == machine
-
-
-def _build(
-    client: docker.DockerClient,
-    archive: io.BytesIO,
-    target: str,
-    image: str,
-    arguments: Mapping[str, str],
-) -> None:
-    said: list[str] = []
-    # The label gives each tag its own image even if contents are equal, because the engine records
-    # the time of a tag by image.
-    answers: Iterator[Mapping[str, Any]] = client.api.build(
-        fileobj=archive,
-        custom_context=True,
-        target=target,
-        tag=image,
-        buildargs=dict(arguments),
-        labels={"faultline.image": image},
-        rm=True,
-        forcerm=True,
-        timeout=BUILD_TIMEOUT_S,
-        decode=True,
-    )
-    for answer in answers:
-        said.append(str(answer.get("stream", "")))
-        if "error" in answer:
-            # The engine's error names the command; the reason is in the command's own output.
-            why = last_line(line for line in said if not line.startswith(("Step ", " --->")))
-            raise ImageError(f"{image} cannot be built: {last_line(answer['error'])} ({why})")
 
 
 def _remove_old(client: docker.DockerClient, images: Images) -> None:

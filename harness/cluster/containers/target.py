@@ -1,6 +1,6 @@
 """The target ``containers``, as the catalogue lists it."""
 
-from harness.cluster.containers import container_cluster, engine
+from harness.cluster.containers import engine, node_images, plan_options
 from harness.cluster.containers.container_cluster import Containers
 from harness.cluster.target import Target
 
@@ -8,9 +8,9 @@ TARGET = Target(
     name="containers",
     kind=Containers,
     make=Containers,
-    takes_system=True,
-    options=container_cluster.OPTIONS,
+    any_system=True,
+    options=plan_options.OPTIONS,
     refusal=engine.refusal,
-    refuse=container_cluster.refuse,
-    prepare=container_cluster.prepare,
+    refuse=plan_options.refuse,
+    prepare=node_images.prepare,
 )

@@ -9,6 +9,8 @@ from model.plan import Plan
 
 def _refuse(plan: Plan) -> str | None:
     clients = plan.options["client_listeners"]
+    if image := plan.options.get("image"):
+        return f"options: image={image}: processes have no image; use --target containers"
     return base_cluster.refusal(plan.options) or links.refusal(clients)
 
 

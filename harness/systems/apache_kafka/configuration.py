@@ -8,7 +8,7 @@ from harness.cluster.address import Address
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER
 from harness.cluster.system import Place
 from model import roles
-from model.layout import PEER_PORTS, Layout
+from model.layout import PEER_PORTS, Layout, peer_port
 from model.plan import Plan
 from model.roles import NodeId
 
@@ -135,10 +135,9 @@ def of_zookeeper(place: Place, layout: Layout, tick_ms: int) -> str:
     ]
     if len(layout.zookeepers) > 1:
         lines += ["initLimit=20", "syncLimit=8", "quorumListenOnAllIPs=false"]
-        quorum, election = (place.listens[name].port for name in PEER_PORTS)
-        lines += [
-            f"server.{roles.number(node)}={node}:{quorum}:{election}" for node in layout.zookeepers
-        ]
+        for node in layout.zookeepers:
+            quorum, election = (_port(place, name, peer_port(node, name)) for name in PEER_PORTS)
+            lines.append(f"server.{roles.number(node)}={node}:{quorum}:{election}")
     return "\n".join(lines) + "\n"
 
 
@@ -156,16 +155,16 @@ def _kraft(place: Place, layout: Layout) -> dict[str, str]:
         "process.roles": ",".join(process_roles),
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.voters": ",".join(
-            f"{node_id(layout.node_of(end), layout)}@{end}:{_port(place, end)}"
+            f"{node_id(layout.node_of(end), layout)}@{end}:{_port(place, CONTROLLER_LISTENER, end)}"
             for end in layout.controllers
         ),
     }
 
 
-def _port(place: Place, end: NodeId) -> int:
-    """The port of a controller's listener: the same one for all, and for the proxies before it."""
-    own = place.listens.get(CONTROLLER_LISTENER)
-    return own.port if own is not None else place.links[end].port
+def _port(place: Place, listener: str, end: NodeId) -> int:
+    """The port at which a node reaches an end of links by its name: its own, or another one's."""
+    link = place.links.get(end)
+    return link.port if link is not None else place.listens[listener].port
 
 
 def _controller(layout: Layout) -> tuple[str, ...]:

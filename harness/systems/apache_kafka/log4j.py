@@ -5,7 +5,7 @@ configuration of log4j 1 (or of reload4j, its continuation), later ones one of l
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from harness.systems.apache_kafka.lockfile import numbers
 
@@ -16,13 +16,13 @@ _LOG4J2 = (4, 0)
 """The first release that uses log4j 2."""
 
 
-def logging_options(version: str, folder: Path) -> list[str]:
-    """Return the options of a JVM that logs as the configuration file in the folder says."""
-    if numbers(version) >= _LOG4J2:
-        configuration = f"-Dlog4j2.configurationFile={_file(version, folder).as_uri()}"
-    else:
-        configuration = f"-Dlog4j.configuration={_file(version, folder).as_uri()}"
-    return [configuration, "-Duser.timezone=UTC"]
+def logging_options(version: str, folder: PurePath) -> list[str]:
+    """Return the options of a JVM that logs as the configuration file in the folder says.
+
+    ``folder`` is an absolute path, as the JVM sees it.
+    """
+    name = "log4j2.configurationFile" if numbers(version) >= _LOG4J2 else "log4j.configuration"
+    return [f"-D{name}={(folder / _file(version)).as_uri()}", "-Duser.timezone=UTC"]
 
 
 def write_configuration(version: str, folder: Path, quiet: Sequence[str] = QUIET) -> Path:
@@ -30,14 +30,13 @@ def write_configuration(version: str, folder: Path, quiet: Sequence[str] = QUIET
 
     Everything at INFO and above is logged, for the loggers in ``quiet`` only WARN and above.
     """
-    path = _file(version, folder)
+    path = folder / _file(version)
     path.write_text(_log4j2(quiet) if numbers(version) >= _LOG4J2 else _log4j1(quiet))
     return path
 
 
-def _file(version: str, folder: Path) -> Path:
-    name = "log4j2.properties" if numbers(version) >= _LOG4J2 else "log4j.properties"
-    return folder.resolve() / name
+def _file(version: str) -> str:
+    return "log4j2.properties" if numbers(version) >= _LOG4J2 else "log4j.properties"
 
 
 def _log4j1(quiet: Sequence[str]) -> str:

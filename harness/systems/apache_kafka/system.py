@@ -24,9 +24,18 @@ from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.readiness import until_writable_on_any_release
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.settings import PEER_LISTENER
-from harness.cluster.system import Place, Program, Say, System, SystemUnavailable
+from harness.cluster.system import (
+    Contained,
+    Image,
+    Place,
+    Program,
+    Say,
+    System,
+    SystemUnavailable,
+)
 from harness.systems.apache_kafka import (
     configuration,
+    contained,
     distribution,
     jars,
     jvm,
@@ -35,8 +44,10 @@ from harness.systems.apache_kafka import (
     maven,
 )
 from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER
+from harness.systems.apache_kafka.jvm import Runtime
 from harness.systems.apache_kafka.releases import Release
-from harness.systems.kafka.system import zookeeper_command
+from harness.systems.kafka import contained as kafka_contained
+from harness.systems.kafka.configuration import zookeeper_command
 from model import options, roles
 from model.capabilities.control_plane import CanAdminister
 from model.cluster_facts import ClusterFacts
@@ -68,11 +79,14 @@ class ApacheKafka(System):
         "zookeeper_servers": 1,
         "controllers": 3,
         "heap_mb": 512,
+        # In containers: the image of the brokers and controllers, in place of one built from jars.
+        "image": "",
     }
     start_timeout_s = 120.0
     start_s = 6.0
     answer_timeout_s = 12.0
     stop_timeout_s = 20.0
+    storage_failed_status = 1
 
     def __init__(self, release: Release) -> None:
         self.release = release
@@ -132,54 +146,112 @@ class ApacheKafka(System):
 
     # --- what runs
 
-    async def prepare(self, say: Say) -> None:
+    async def prepare(self, plan: Plan, say: Say) -> None:
+        if not self._needs_jars(plan):
+            return
         if home := os.environ.get(HOME):
             self._classpath = _unpacked(Path(home), self.release)
         else:
             self._classpath = await jars.resolve(str(self.release), say)
 
     def program(self, place: Place, plan: Plan) -> Program:
-        layout = self.layout(plan)
-        if place.node in layout.zookeepers and plan.options.get("zookeeper") == OURS:
+        if self._is_our_zookeeper(place.node, plan):
             return Program(zookeeper_command(place))
-        if place.node in layout.zookeepers:
-            path = place.folder / "zoo.cfg"
-            path.write_text(configuration.of_zookeeper(place, layout, TICK_MS))
-            (place.folder / "data" / "myid").write_text(f"{roles.number(place.node)}\n")
-            main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-            command = self._java(main, place, plan, str(path))
-            return Program(command, stopped_status=jvm.STOPPED_STATUS)
-        path = place.folder / "server.properties"
-        make = (
-            configuration.of_controller
-            if place.node in layout.separate
-            else configuration.of_broker
+        return self._program(place, plan, Runtime(jvm.find(), self._classpath))
+
+    def image(self, node: NodeId, plan: Plan) -> Image:
+        if self._is_our_zookeeper(node, plan):
+            return None
+        return self._named_image(node, plan) or contained.source(self._classpath)
+
+    def contained(self, place: Place, plan: Plan) -> Contained:
+        if self._is_our_zookeeper(place.node, plan):
+            return kafka_contained.zookeeper(place)
+        if self._named_image(place.node, plan):
+            named = self._settings(place, plan)
+            settings.write(place.folder / "server.properties", named)
+            variables = contained.environment(
+                named, self._cluster_id(plan), self._heap_mb(plan), "/tmp"
+            )
+            return Contained(None, variables, jvm.STOPPED_STATUS)
+        found = self._program(place, plan, contained.RUNTIME)
+        command = contained.command(found.argv, found.first, str(place.data))
+        return Contained(command, found.environment, found.stopped_status)
+
+    def memory_mb(self, plan: Plan) -> int:
+        return self._heap_mb(plan) + jvm.BESIDE_HEAP_MB
+
+    def _is_our_zookeeper(self, node: NodeId, plan: Plan) -> bool:
+        return node.startswith(ZOOKEEPER) and plan.options.get("zookeeper") == OURS
+
+    def _named_image(self, node: NodeId, plan: Plan) -> str:
+        """Return the image that the user names for a node, empty if there is none."""
+        return "" if node.startswith(ZOOKEEPER) else str(plan.options.get("image", ""))
+
+    def _needs_jars(self, plan: Plan) -> bool:
+        """Return whether a node runs the jars, and not an image that the user names."""
+        return any(
+            not self._is_our_zookeeper(node, plan) and not self._named_image(node, plan)
+            for node in self.layout(plan).nodes
         )
-        settings.write(path, make(place, plan, layout))
-        first = self._format(place, plan, path) if layout.is_kraft else ()
-        command = self._java("kafka.Kafka", place, plan, str(path))
-        return Program(command, first=first, stopped_status=jvm.STOPPED_STATUS)
 
-    def _format(self, place: Place, plan: Plan, path: Path) -> list[str]:
+    def _program(self, place: Place, plan: Plan, runtime: Runtime) -> Program:
+        """Write the files of a node that runs the release, and return its command."""
+        layout = self.layout(plan)
+        status = jvm.STOPPED_STATUS
+        if place.node in layout.zookeepers:
+            (place.folder / "zoo.cfg").write_text(
+                configuration.of_zookeeper(place, layout, TICK_MS)
+            )
+            number, path = str(roles.number(place.node)), str(place.data / "myid")
+            first = ["sh", "-c", 'echo "$0" > "$1"', number, path]
+            main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+            command = self._java(runtime, main, place, plan, str(place.configuration / "zoo.cfg"))
+            return Program(command, first=first, stopped_status=status)
+        settings.write(place.folder / "server.properties", self._settings(place, plan))
+        path = str(place.configuration / "server.properties")
+        first = self._format(runtime, place, plan, path) if layout.is_kraft else []
+        command = self._java(runtime, "kafka.Kafka", place, plan, path)
+        return Program(command, first=first, stopped_status=status)
+
+    def _settings(self, place: Place, plan: Plan) -> dict[str, str]:
+        """Return all settings of a broker or controller."""
+        layout = self.layout(plan)
+        is_separate = place.node in layout.separate
+        make = configuration.of_controller if is_separate else configuration.of_broker
+        return make(place, plan, layout)
+
+    def _format(self, runtime: Runtime, place: Place, plan: Plan, path: str) -> list[str]:
         """The command that formats the storage of a KRaft node (KIP-631)."""
-        digest = hashlib.sha256(f"{self.name} {plan.seed}".encode()).digest()[:16]
-        cluster = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-        words = ("format", "-t", cluster, "-c", str(path))
-        return self._java("kafka.tools.StorageTool", place, plan, *words)
+        words = ("format", "-t", self._cluster_id(plan), "-c", path)
+        return self._java(runtime, "kafka.tools.StorageTool", place, plan, *words)
 
-    def _java(self, main: str, place: Place, plan: Plan, *arguments: str) -> list[str]:
-        version, folder = str(self.release), place.folder
-        hosts = folder / "hosts"
-        hosts.write_text(configuration.hosts(place))
+    def _cluster_id(self, plan: Plan) -> str:
+        digest = hashlib.sha256(f"{self.name} {plan.seed}".encode()).digest()[:16]
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+    def _heap_mb(self, plan: Plan) -> int:
+        return int({**self.options, **plan.options}["heap_mb"])
+
+    def _java(
+        self, runtime: Runtime, main: str, place: Place, plan: Plan, *arguments: str
+    ) -> list[str]:
+        version = str(self.release)
+        (place.folder / "hosts").write_text(configuration.hosts(place))
         quiet = () if place.node.startswith(ZOOKEEPER) else log4j.QUIET
-        log4j.write_configuration(version, folder, quiet)
+        log4j.write_configuration(version, place.folder, quiet)
+        folder = place.configuration
+        writable = place.data if place.seen else folder
         return jvm.command(
+            runtime,
             main,
-            self._classpath,
             arguments,
-            heap_mb=int({**self.options, **plan.options}["heap_mb"]),
-            folder=folder,
-            properties={"jdk.net.hosts.file": str(hosts), "kafka.logs.dir": str(folder)},
+            heap_mb=self._heap_mb(plan),
+            folder=writable,
+            properties={
+                "jdk.net.hosts.file": str(folder / "hosts"),
+                "kafka.logs.dir": str(writable),
+            },
             options=log4j.logging_options(version, folder),
         )
 
@@ -217,7 +289,10 @@ class ApacheKafka(System):
             return f"options: zookeeper={wanted['zookeeper']}: must be {RELEASE} or {OURS}"
         if wanted["zookeeper"] == OURS and wanted["zookeeper_servers"] != 1:
             return f"options: zookeeper={OURS}: this project's ZooKeeper has one server"
-        return options.refusal(wanted, _LEAST) or _too_many(wanted) or self.missing()
+        if not isinstance(wanted["image"], str):
+            return f"options: image={wanted['image']}: must be the name of an image"
+        refusal = options.refusal(wanted, _LEAST) or _too_many(wanted)
+        return refusal or (self.missing() if self._needs_jars(plan) else None)
 
     def missing(self) -> str | None:
         if HOME in os.environ:

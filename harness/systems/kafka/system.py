@@ -9,9 +9,9 @@ from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.zookeeper_metadata import View
-from harness.cluster.settings import Addresses
-from harness.cluster.system import Place, Program, System
-from model import roles
+from harness.cluster.system import Contained, Image, Place, Program, System
+from harness.systems.kafka import contained
+from harness.systems.kafka.configuration import broker_settings, zookeeper_command
 from model.layout import Layout, with_zookeeper
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
@@ -46,6 +46,14 @@ class Kafka(System):
         command = [sys.executable, "-m", "broker_impl", str(properties), "--reuse-port", *planted]
         return Program(command)
 
+    def image(self, node: NodeId, plan: Plan) -> Image:
+        return None
+
+    def contained(self, place: Place, plan: Plan) -> Contained:
+        if place.node == ZOOKEEPER:
+            return contained.zookeeper(place)
+        return contained.broker(place, plan)
+
     def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
         return View(str(addresses[ZOOKEEPER]), rng)
 
@@ -57,18 +65,3 @@ class Kafka(System):
 
     def mutants(self) -> Mapping[str, mutants.Mutant]:
         return mutants.catalogue()
-
-
-def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
-    """Return all settings of the broker at this place."""
-    addresses = Addresses.of_links(place.listens, place.advertised, place.links)
-    number = roles.number(place.node)
-    return settings.of_broker(number, plan.brokers, addresses, place.data, plan.broker)
-
-
-def zookeeper_command(place: Place) -> list[str]:
-    """Return the command of this project's ZooKeeper at this place."""
-    return [
-        *(sys.executable, "-m", "broker_impl.zookeeper", "--listen", str(place.listens[ZOOKEEPER])),
-        *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS)),
-    ]

@@ -21,6 +21,7 @@ from harness.app import catalogue, cli, plan_resolution, run_start
 from harness.app.check import examine
 from harness.app.progress import Screen
 from harness.app.run import Interrupted, new_folder, run
+from harness.cluster.system import System
 from model import history, node_sign
 from model.layout import Layout
 from model.plan import Plan, ScheduledFault
@@ -188,7 +189,7 @@ def test_what_takes_long_is_done_and_told_before_the_start(
 ) -> None:
     """A target's slow preparation is reported and done before the run's clock starts."""
 
-    async def build(say: Callable[[str], None]) -> None:
+    async def build(plan: Plan, system: System, say: Callable[[str], None]) -> None:
         assert MemoryCluster.started == []
         say("building an image")
 

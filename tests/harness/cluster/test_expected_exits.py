@@ -48,6 +48,14 @@ def test_a_fault_explains_one_kind_of_end(
     assert expected.cover(end, oom_killed=oom_killed) is covered
 
 
+def test_each_system_has_its_own_status_of_failed_storage() -> None:
+    """Apache Kafka ends with 1 when its last log directory fails, for which nothing else is 74."""
+    expected = ExpectedExits(Clock(), storage_failed_status=1)
+    expected.begin("broker-1", "disk")
+    assert expected.cover(Exit("broker-1", 1, "all log dirs have failed"), oom_killed=False)
+    assert not expected.cover(GAVE_UP, oom_killed=False)
+
+
 def test_an_excuse_holds_a_moment_longer_than_its_fault() -> None:
     """A fault explains an end up to AFTER_S after its own; one that never began explains none."""
     clock = Clock()

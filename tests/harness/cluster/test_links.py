@@ -22,8 +22,11 @@ def test_every_pair_that_talks_has_a_link() -> None:
     )
 
 
+PROBED = {A: "CLIENT", B: "CLIENT", "zookeeper": "zookeeper"}
+
+
 def test_the_harness_watches_every_node() -> None:
     """The harness has its own links, to the clients' listeners and to ZooKeeper."""
-    assert [wanted.acceptor for wanted in links.watching((A, B))] == ["zookeeper", A, B]
-    assert {wanted.opener for wanted in links.watching((A, B))} == {links.HARNESS}
+    assert [wanted.acceptor for wanted in links.watching(PROBED)] == [A, B, "zookeeper"]
+    assert {wanted.opener for wanted in links.watching(PROBED)} == {links.HARNESS}
     assert links.listeners(("alice",)) == ("CLIENT", "CLIENT_ALICE", "REPLICATION")

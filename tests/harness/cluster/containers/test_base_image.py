@@ -8,7 +8,9 @@ import pytest
 from docker.errors import APIError, ImageNotFound
 
 from harness.cluster.containers import base_image
-from harness.cluster.containers.base_image import DEFAULT, MADE, ImageError
+from harness.cluster.containers.base_image import JAVA, PYTHON, ImageError
+
+DEFAULT, MADE = PYTHON.default, PYTHON.made
 
 NAMED = {"FAULTLINE_BASE_IMAGE": "example.org:5000/python:3.11"}
 
@@ -69,6 +71,17 @@ def test_a_named_image_is_not_replaced(tmp_path: Path) -> None:
     """A named image is used or refused with a sentence, never replaced by another."""
     with pytest.raises(ImageError, match=r"example.org.* cannot be pulled: no such host$"):
         obtain(Engine(MADE, DEFAULT), tmp_path, NAMED)
+
+
+def test_each_base_has_its_own_names(tmp_path: Path) -> None:
+    """The base with Java is another image, and another variable names it."""
+    engine = Engine(DEFAULT, MADE, JAVA.made)
+    found = base_image.obtain(engine, tmp_path, lambda _: None, {}, JAVA)
+    assert found == JAVA.made
+    with pytest.raises(ImageError, match=r"which FAULTLINE_JAVA_BASE_IMAGE names"):
+        base_image.obtain(
+            Engine(JAVA.made), tmp_path, lambda _: None, {JAVA.variable: "java:17"}, JAVA
+        )
 
 
 def test_without_debootstrap_the_sentence_says_what_helps(

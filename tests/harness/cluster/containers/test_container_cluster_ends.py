@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from docker.errors import APIError
 
-from harness.cluster.containers import container_cluster, container_spec, engine
+from harness.cluster.containers import container_cluster, container_spec, engine, image
 from harness.cluster.containers.container_cluster import Containers, published
 from harness.cluster.containers.image import Images
 from harness.cluster.node import ClusterError
@@ -95,9 +95,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
 
     monkeypatch.setattr(engine, "connect", lambda: fake)
     monkeypatch.setattr(container_spec, "create", create)
-    monkeypatch.setattr(
-        container_cluster, "_images", lambda client, say: Images("node", "toxiproxy")
-    )
+    monkeypatch.setattr(image, "ensure", lambda client, say: Images("node", "toxiproxy"))
     monkeypatch.setattr(container_cluster, "LOOK_S", 0.0)
     return fake
 

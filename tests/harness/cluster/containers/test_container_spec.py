@@ -1,5 +1,6 @@
 """Containers are created with few rights, limited resources and ports on loopback only."""
 
+import dataclasses
 from typing import Any
 
 import docker
@@ -41,6 +42,7 @@ BROKER = Recipe(
     command=["python3"],
     labels={"faultline": "run"},
     host="broker-1",
+    names={"toxiproxy": "172.18.0.2"},
     volumes={"/data": "volume"},
     publishes=[20001],
     memory_bytes=64 << 20,
@@ -77,14 +79,21 @@ def test_ports_are_for_this_machine_alone() -> None:
 
 
 def test_it_has_its_place_and_knows_the_others() -> None:
-    """A container has a fixed address, its host name, and a hosts file with all other names."""
+    """A container has a fixed address, its host name, and the names that it uses."""
     told = asked(BROKER)
     endpoint = told["NetworkingConfig"]["EndpointsConfig"]["net"]
     assert endpoint["IPAMConfig"]["IPv4Address"] == "172.18.0.4"
     assert endpoint["Aliases"] == ["broker-1"]
-    assert "toxiproxy:172.18.0.2" in told["HostConfig"]["ExtraHosts"]
+    assert told["HostConfig"]["ExtraHosts"] == ["toxiproxy:172.18.0.2"]
     assert told["Labels"] == {"faultline": "run"}
     assert told["Healthcheck"]["Test"] == ["NONE"]
+
+
+def test_an_image_keeps_its_own_command() -> None:
+    """Without a command, the request names none, so the image's entry point and command apply."""
+    told = asked(dataclasses.replace(BROKER, command=None))
+    assert told.get("Cmd") is None
+    assert asked(BROKER)["Cmd"] == list(BROKER.command or ())
 
 
 @pytest.mark.parametrize("mode", ["none", "container:abc"])

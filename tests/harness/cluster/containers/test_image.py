@@ -10,7 +10,7 @@ import docker
 import pytest
 from docker.errors import APIError, ImageNotFound
 
-from harness.cluster.containers import base_image, engine, image
+from harness.cluster.containers import base_image, build, engine, image
 from harness.cluster.containers.image import ImageError, Images
 
 FILES = {"Dockerfile": b"FROM x", "broker_impl/a.py": b"1"}
@@ -18,14 +18,14 @@ FILES = {"Dockerfile": b"FROM x", "broker_impl/a.py": b"1"}
 
 def test_the_tag_changes_with_all_that_goes_in() -> None:
     """The tag depends on each file's name and content and on the base image, on nothing else."""
-    tag = image.digest(FILES, "base")
+    tag = build.digest(FILES, "base")
     others = [
-        image.digest({**FILES, "Dockerfile": b"FROM y"}, "base"),
-        image.digest({"Dockerfile": b"FROM x", "broker_impl/b.py": b"1"}, "base"),
-        image.digest(FILES, "base:2"),
+        build.digest({**FILES, "Dockerfile": b"FROM y"}, "base"),
+        build.digest({"Dockerfile": b"FROM x", "broker_impl/b.py": b"1"}, "base"),
+        build.digest(FILES, "base:2"),
     ]
     assert len({tag, *others}) == 4
-    assert tag == image.digest(dict(FILES), "base")
+    assert tag == build.digest(dict(FILES), "base")
     assert len(tag) == 12
 
 
@@ -40,8 +40,8 @@ def test_the_project_gives_its_code_and_no_litter(repository: Path) -> None:
 def test_a_context_is_the_same_bytes_each_time() -> None:
     """A context has no times or owners of this machine, as the builder's cache compares bytes."""
     files = [*FILES.items(), ("containers/program/toxiproxy", b"\x7fELF")]
-    archive = image.context(files)
-    assert archive.getvalue() == image.context(files).getvalue()
+    archive = build.context(files)
+    assert archive.getvalue() == build.context(files).getvalue()
     with tarfile.open(fileobj=archive) as tar:
         modes = {member.name: member.mode for member in tar}
     assert modes == {
@@ -172,7 +172,7 @@ class Refusing:
 def test_a_failed_build_is_one_sentence() -> None:
     """The error holds the engine's message and the last line of the failed command."""
     with pytest.raises(ImageError) as caught:
-        image._build(Refusing(), image.context(()), "node", "faultline-node:x", {})
+        build.build(Refusing(), build.context(()), "faultline-node:x", {}, "node")
     assert str(caught.value) == (
         "faultline-node:x cannot be built: The command returned a non-zero code: 1 "
         "(cp: no such file)"
@@ -251,11 +251,11 @@ def test_a_checkout_that_only_its_owner_reads_makes_the_same_images(
         original(tar, member, content)
 
     monkeypatch.setattr(tarfile.TarFile, "addfile", private)
-    archive = image.context(files)
+    archive = build.context(files)
     monkeypatch.undo()
     name = f"faultline-test-private-{target}:{os.getpid()}"
     try:
-        image._build(client, archive, target, name, {"BASE": base, "TOXIPROXY": "scratch"})
+        build.build(client, archive, name, {"BASE": base, "TOXIPROXY": "scratch"}, target)
         said = client.containers.run(
             name, command, entrypoint="", remove=True, labels={"faultline": "test-image"}
         )

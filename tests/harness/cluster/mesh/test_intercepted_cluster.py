@@ -18,7 +18,8 @@ from harness.cluster.observe import probe
 from harness.cluster.ports import HOST
 from harness.cluster.settings import CLIENT_LISTENER
 from harness.cluster.system import Place
-from harness.systems.kafka.system import Kafka, broker_settings
+from harness.systems.kafka.configuration import broker_settings
+from harness.systems.kafka.system import Kafka
 from model.capabilities.network import Selection
 from model.plan import Plan, ScheduledFault
 from model.roles import CLIENTS, NodeId, broker

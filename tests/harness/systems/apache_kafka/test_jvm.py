@@ -6,6 +6,7 @@ import pytest
 
 from harness.cluster.system import SystemUnavailable
 from harness.systems.apache_kafka import jvm
+from harness.systems.apache_kafka.jvm import Runtime
 
 
 def program(folder: Path) -> Path:
@@ -53,8 +54,8 @@ def test_a_command_has_options_before_the_class_and_arguments_after(tmp_path: Pa
     """Java takes what precedes the main class as its own, and gives what follows to the program."""
     java = program(tmp_path / "path")
     command = jvm.command(
+        Runtime(jvm.find(), [Path("/jars/*"), Path("/more.jar")]),
         "a.Main",
-        [Path("/jars/*"), Path("/more.jar")],
         ["first", "second"],
         heap_mb=256,
         folder=Path("/node"),
@@ -73,7 +74,9 @@ def test_a_command_has_options_before_the_class_and_arguments_after(tmp_path: Pa
 def test_packages_of_java_are_opened(tmp_path: Path) -> None:
     """Each ``--add-opens`` is followed by a package that it opens to all code."""
     program(tmp_path / "path")
-    command = jvm.command("M", [], [], heap_mb=1, folder=Path("/node"), properties={})
+    command = jvm.command(
+        Runtime(jvm.find(), []), "M", [], heap_mb=1, folder=Path("/node"), properties={}
+    )
     opened = [command[at + 1] for at, option in enumerate(command) if option == "--add-opens"]
     assert "java.base/java.nio=ALL-UNNAMED" in opened
     assert all(word.startswith("java.base/") and word.endswith("=ALL-UNNAMED") for word in opened)

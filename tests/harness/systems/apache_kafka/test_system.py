@@ -140,8 +140,8 @@ async def test_a_distribution_of_another_version(
     there = distribution.Distribution("3.7.0", ())
     monkeypatch.setattr(distribution, "open_distribution", lambda home: there)
     with pytest.raises(SystemUnavailable, match=r"contains Apache Kafka 3\.7\.0, not 3\.9\.1"):
-        await system("3.9.1").prepare(lambda line: None)
-    await system("3.7.0").prepare(lambda line: None)
+        await system("3.9.1").prepare(plan(), lambda line: None)
+    await system("3.7.0").prepare(plan(), lambda line: None)
 
 
 def test_operators_need_their_requests() -> None:

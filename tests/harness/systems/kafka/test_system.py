@@ -11,7 +11,8 @@ from harness.cluster import links, mutants, settings
 from harness.cluster.address import Address
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.system import Place
-from harness.systems.kafka.system import Kafka, broker_settings
+from harness.systems.kafka.configuration import broker_settings
+from harness.systems.kafka.system import Kafka
 from model import roles
 from model.layout import with_zookeeper
 from model.plan import Plan
@@ -115,5 +116,5 @@ async def test_all_its_bugs_and_faults_are_offered(tmp_path: Path) -> None:
     assert all(system.offers(package) for package in NEMESES.values())
     assert (system.options, system.versions) == ({}, {})
     assert system.reuses_ports
-    await system.prepare(said.append)
+    await system.prepare(PLAN, said.append)
     assert said == []

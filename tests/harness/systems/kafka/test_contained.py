@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 import javaproperties
 
 from harness.cluster.address import Address
-from harness.cluster.containers import commands
 from harness.cluster.system import Place
+from harness.systems.kafka.system import Kafka
 from model.plan import Plan
 from model.roles import ZOOKEEPER
 
@@ -16,9 +16,9 @@ DATA = PurePosixPath("/data")
 def test_zookeeper_listens_and_keeps_its_data(tmp_path: Path) -> None:
     """ZooKeeper's command contains its address, its data and the tick."""
     place = Place(ZOOKEEPER, tmp_path, DATA, {ZOOKEEPER: Address("0.0.0.0", 2181)}, {}, {})
-    assert commands.of_node(place, Plan()) == [
-        *("python3", "-m", "broker_impl.zookeeper", "--data", "/data"),
-        *("--listen", "0.0.0.0:2181", "--tick-ms", "500"),
+    assert Kafka().contained(place, Plan()).command == [
+        *("python3", "-m", "broker_impl.zookeeper", "--listen", "0.0.0.0:2181"),
+        *("--data", "/data", "--tick-ms", "500"),
     ]
 
 
@@ -28,7 +28,9 @@ def test_a_broker_s_settings_are_words_of_its_command(tmp_path: Path) -> None:
     links = {ZOOKEEPER: Address("toxiproxy", 20005), "broker-2": Address("toxiproxy", 20006)}
     place = Place("broker-1", tmp_path, DATA, client, client, links)
     plan = Plan(brokers=2, broker={"num.partitions": "7"}, mutants=("one",))
-    command = commands.of_node(place, plan)
+    command = Kafka().contained(place, plan).command
+    assert command is not None
+    assert Kafka().image(place.node, plan) is None
     assert command[:3] == ["python3", "-m", "broker_impl"]
     assert command[-2:] == ["--mutant", "one"]
     words = command[3:-2]
