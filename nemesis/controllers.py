@@ -5,26 +5,16 @@ changes: no leader of a partition is elected and no ISR changes, until enough me
 Where controllers are a role of brokers (combined mode), these brokers are affected.
 """
 
-import dataclasses
 import random
-from typing import Any, Protocol
 
-from model.capabilities.cluster import Cluster
-from model.capabilities.control_plane import HasRoles
-from model.capabilities.processes import CanKill, CanPause
-from nemesis import kill, pause
+from nemesis import absence, pause
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
-from nemesis.options import Options
-from nemesis.package import DOWN, FROZEN, Applied, Effect, Fault, Package
+from nemesis.package import DOWN, FROZEN, Fault, Package
 
 FAULTS = ("kill-controllers", "pause-controllers")
 LEADER_P = 0.3
 """The share of draws that affect the quorum's leader alone."""
-
-
-class Governed(Cluster, CanKill, CanPause, HasRoles, Protocol):
-    """The capabilities that this package needs from a cluster."""
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
@@ -39,35 +29,18 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     return Drawn(fault, away_s, targets, alone=away > len(members) // 2)
 
 
-async def apply(
-    cluster: Governed, fault: str, targets: Any, options: Options, rng: random.Random
-) -> Applied:
-    """Kill or pause the members; proved as for a broker."""
-    if fault == "kill-controllers":
-        applied = await kill.apply(cluster, fault, targets, options, rng)
-    else:
-        applied = await pause.apply(cluster, fault, targets, pause.PauseOptions(), rng)
-    return dataclasses.replace(applied, undo=fault)
-
-
-async def heal(cluster: Governed, applied: Applied) -> Effect:
-    """Start the members after a kill, resume them after a pause."""
-    restore = kill.heal if applied.undo == "kill-controllers" else pause.heal
-    return await restore(cluster, applied)
-
-
 PACKAGE = Package(
     name="controllers",
     faults=(
         Fault("kill-controllers", targets=aim.KEEPERS, state=DOWN),
         Fault("pause-controllers", targets=aim.KEEPERS, state=FROZEN),
     ),
-    needs=(CanKill, CanPause, HasRoles),
+    needs=absence.NEEDS,
     color="#8c564b",
     lane="process",
     draw=draw,
     suits=lambda layout: layout.is_kraft,
-    apply=apply,
-    heal=heal,
+    apply=absence.apply,
+    heal=absence.heal,
     cleanups=(pause.THAW,),
 )

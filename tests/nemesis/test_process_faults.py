@@ -85,7 +85,7 @@ async def test_zookeeper_goes_and_comes_back(
     applied = await apply(zookeeper, cluster, fault, ["zookeeper"], {}, rng)
     assert (applied.targets, applied.effect.proved) == (("zookeeper",), True)
     assert cluster.down | cluster.paused == {"zookeeper"}
-    await zookeeper.heal(cluster, applied)
+    await zookeeper.PACKAGE.heal(cluster, applied)
     assert cluster.down | cluster.paused == set()
 
 

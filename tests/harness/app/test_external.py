@@ -209,6 +209,23 @@ def test_a_killed_run_is_undone_by_the_next_command(
     assert topics(file) == set()
 
 
+def leaves_no_trace(
+    environment: dict[str, str], folder: Path, file: Path, **values: object
+) -> None:
+    """Run a plan: it is valid, both faults are proved, and its topics are removed."""
+    plan, results = folder / "plan.toml", folder / "results"
+    plan.write_text(PLAN.format(**values))
+    run = ask(
+        environment,
+        *("run", str(plan), "--target", "external", "--cluster", str(file)),
+        *("--results", str(results), "--inline"),
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    [made] = results.iterdir()
+    assert [each["effect"]["proved"] for each in faults(made)] == [True, True]
+    assert topics(file) == set()
+
+
 @pytest.mark.real_kafka
 @pytest.mark.timeout(600)
 def test_apache_kafka(
@@ -216,18 +233,7 @@ def test_apache_kafka(
 ) -> None:
     """The same file tests a release of Apache Kafka, which decides the sessions of members."""
     file = start("--system", "apache-kafka:4.1.0")
-    plan = tmp_path / "plan.toml"
-    plan.write_text(PLAN.format(workload="groups", seconds=40, pause_s=25.0))
-    results = tmp_path / "results"
-    run = ask(
-        environment,
-        *("run", str(plan), "--target", "external", "--cluster", str(file)),
-        *("--results", str(results), "--inline"),
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    [folder] = results.iterdir()
-    assert [each["effect"]["proved"] for each in faults(folder)] == [True, True]
-    assert topics(file) == set()
+    leaves_no_trace(environment, tmp_path, file, workload="groups", seconds=40, pause_s=25.0)
 
 
 @pytest.mark.docker
@@ -245,15 +251,4 @@ def test_containers_by_docker(
     for more, port in enumerate(first):
         text = text.replace(str(int(PORT) + more), port)
     file.write_text(text)
-    plan = tmp_path / "plan.toml"
-    plan.write_text(PLAN.format(workload="idempotent", seconds=20, pause_s=12.0))
-    results = tmp_path / "results"
-    run = ask(
-        environment,
-        *("run", str(plan), "--target", "external", "--cluster", str(file)),
-        *("--results", str(results), "--inline"),
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    [folder] = results.iterdir()
-    assert [each["effect"]["proved"] for each in faults(folder)] == [True, True]
-    assert topics(file) == set()
+    leaves_no_trace(environment, tmp_path, file, workload="idempotent", seconds=20, pause_s=12.0)
