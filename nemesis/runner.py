@@ -47,6 +47,8 @@ class Nemesis:
             fault.name: (package, fault) for package in packages for fault in package.faults
         }
         self._active: dict[int, _Active] = {}
+        self._restored: set[int] = set()
+        """Active faults whose effect has been removed, while that is still measured."""
 
     async def is_reached(self, once: Mapping[str, Any]) -> bool:
         """Is the state of the cluster reached that a fault's option ``once`` describes?"""
@@ -130,6 +132,7 @@ class Nemesis:
         )
         if package.restore is not None:
             await package.restore(self._cluster, mine)
+            self._restored.add(number)
             acted()
         effect = await package.heal(self._cluster, mine)
         if kept:
@@ -138,15 +141,20 @@ class Nemesis:
             effect = Effect(effect.proved, how)
         if effect.proved:
             self._active.pop(number, None)
+            self._restored.discard(number)
         return list(applied.targets), effect
 
     def _kept(self, number: int, state: str | None) -> dict[NodeId, int]:
-        """Return the targets that other faults keep in a state, with the number of such a fault."""
+        """Return the targets that other faults keep in a state, with the number of such a fault.
+
+        A fault whose heal is only measured keeps none: it would restore none any more.
+        """
         mine = self._active[number].applied.targets
         return {
             node: other
             for other, (_, fault, applied) in self._active.items()
-            if other != number and state is not None and fault.state == state
+            if other != number and other not in self._restored
+            if state is not None and fault.state == state
             for node in applied.targets
             if node in mine
         }

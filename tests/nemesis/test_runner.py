@@ -172,3 +172,33 @@ async def test_a_mend_that_is_not_proved_can_be_asked_for_again(
     done = await nemesis.invoke(asked("pause", "heal", ["broker-2"]))
     assert done.value["effect"] == {"proved": True, "how": "broker-2: resumed"}
     assert cluster.paused == set()
+
+
+async def test_a_fault_that_is_only_measured_keeps_no_state(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault that is applied while the heal of an equal one is measured is healed for itself."""
+    nemesis = Nemesis(cluster, OF_CONTAINERS, rng)
+    await nemesis.invoke(asked("disconnect", "apply", ["broker-1"], 1))
+    measured = asyncio.Event()
+    measure = cluster.is_disconnected
+
+    async def slow(node: str) -> bool:
+        await measured.wait()
+        return await measure(node)
+
+    async def until_acted(op: Op) -> asyncio.Task[Op]:
+        acted = asyncio.Event()
+        task = asyncio.create_task(nemesis.invoke(op, acted.set))
+        await acted.wait()
+        return task
+
+    monkeypatch.setattr(cluster, "is_disconnected", slow)
+    healing = await until_acted(asked("disconnect", "heal", ["broker-1"], 1))
+    await asyncio.sleep(0)
+    applying = await until_acted(asked("disconnect", "apply", ["broker-1"], 2))
+    assert cluster.off == {"broker-1"}
+    healing_too = await until_acted(asked("disconnect", "heal", ["broker-1"], 2))
+    assert cluster.off == set()
+    measured.set()
+    await asyncio.gather(healing, applying, healing_too)
