@@ -34,6 +34,8 @@ class ClusterShape:
     """May faults on messages of brokers be drawn, in addition to those on messages of clients?"""
     refuses_links: bool = True
     """May a link be closed, or only be cut?"""
+    cuts_clients: bool = True
+    """May links of clients be cut, or only those between nodes?"""
     internal_topics: bool = True
     """May operators' requests move the partitions of coordinators?"""
 

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
-from model.capabilities.network import CanCut, CanRefuse
+from model.capabilities.network import CanCut, CanRefuse, KeepsClients
 from model.capabilities.processes import HasProcesses
 from model.layout import Layout
 from model.roles import CLIENTS, NodeId
@@ -93,8 +93,33 @@ class Cuttable(Cluster, CanCut, CanRefuse, HasProcesses, HasRoles, Protocol):
     """The capabilities that this package needs from a cluster."""
 
 
+def room(shape: ClusterShape) -> bool:
+    """Return whether there are links that can be cut."""
+    return shape.cuts_clients or len(shape.brokers) > 1 or bool(shape.layout.keepers)
+
+
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw any partition, mostly long enough for a session to expire, sometimes not quite."""
+    drawn = _draw(rng, shape)
+    return drawn if shape.cuts_clients else _without_clients(drawn, shape)
+
+
+def _without_clients(drawn: Drawn, shape: ClusterShape) -> Drawn:
+    """Return a partition between nodes only that resembles the drawn one."""
+    options = dict(drawn.options)
+    if drawn.fault == "partition-clients":
+        keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
+        party = "brokers" if len(shape.brokers) > 1 else keepers
+        fault, options["from"] = "partition-one", [party]
+    else:
+        fault = drawn.fault
+        if "from" in options:
+            options["from"] = [party for party in options["from"] if party != "clients"]
+    return dataclasses.replace(drawn, fault=fault, options=options)
+
+
+def _draw(rng: random.Random, shape: ClusterShape) -> Drawn:
+    """Draw a partition of nodes or of clients."""
     several = len(shape.brokers) > 1
     keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
     fault = rng.choice(FAULTS if several else ("partition-zookeeper", "partition-clients"))
@@ -252,8 +277,10 @@ def not_down(options: LinkOptions, targets: Any, environment: Environment) -> st
 
 def not_from(options: PartiesOptions, targets: Any, environment: Environment) -> str | None:
     """Refuse a party that the cluster does not have, and links that cannot be closed."""
-    strange = unknown_party(options, targets, environment)
-    return strange or not_down(options, targets, environment)
+    if (strange := unknown_party(options, targets, environment)) is not None:
+        return strange
+    refuse = not_clients if "clients" in options.parties else not_down
+    return refuse(options, targets, environment)
 
 
 def unknown_party(options: PartiesOptions, targets: Any, environment: Environment) -> str | None:
@@ -266,6 +293,14 @@ def unknown_party(options: PartiesOptions, targets: Any, environment: Environmen
     if not strange:
         return None
     return f"from = {strange[0]}: must be {' or '.join(known)}"
+
+
+def not_clients(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
+    """Refuse links of clients where they cannot be cut, and links that cannot be closed."""
+    kind = environment.kind
+    if issubclass(kind, KeepsClients):
+        return f"links of clients cannot be cut: {kind.why_clients_stay()}"
+    return not_down(options, targets, environment)
 
 
 def no_zookeeper(options: LinkOptions, targets: Any, environment: Environment) -> str | None:
@@ -397,7 +432,7 @@ PACKAGE = Package(
         Fault("partition-leader", PartiesOptions, aim.BROKERS, not_from),
         Fault("partition-zookeeper", LinkOptions, aim.BROKERS, no_zookeeper),
         Fault("partition-controllers", LinkOptions, refuse=no_controllers),
-        Fault("partition-clients", LinkOptions, aim.BROKERS, not_down),
+        Fault("partition-clients", LinkOptions, aim.BROKERS, not_clients),
         Fault("partition-halves", HalvesOptions, aim.BROKERS, not_down),
         Fault("partition-majorities-ring", LinkOptions, aim.SEVERAL_BROKERS, not_down),
         Fault("partition-one-way", OneWayOptions, refuse=not_from),
@@ -406,6 +441,7 @@ PACKAGE = Package(
     color="#ff7f0e",
     lane="network",
     draw=draw,
+    room=room,
     apply=apply,
     heal=heal,
     strike=strike,

@@ -72,6 +72,7 @@ def draw(
     asked: Sequence[str] = ("Produce", "Fetch"),
     intercepts_brokers: bool = True,
     refuses_links: bool = True,
+    cuts_clients: bool = True,
     internal_topics: bool = True,
     trigger_ops: Sequence[str] = (),
     session_timeout_s: float = 2.0,
@@ -84,11 +85,11 @@ def draw(
 
     ``trigger_ops`` are operations of clients; some faults are applied when one of them begins.
     ``asked`` are APIs that clients call again and again; without ``intercepts_brokers`` all faults
-    on messages are on those of clients. Without ``refuses_links`` links are only cut, and without
-    ``internal_topics`` only partitions of clients are moved. ``time_limit_s`` is that of the
-    workload; every fault is over before it. If time allows, the schedule has enough faults of
-    enough kinds to be meaningful (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that have fewer
-    are repeated.
+    on messages are on those of clients. Without ``refuses_links`` links are only cut, without
+    ``cuts_clients`` only those between nodes, and without ``internal_topics`` only partitions of
+    clients are moved. ``time_limit_s`` is that of the workload; every fault is over before it. If
+    time allows, the schedule has enough faults of enough kinds to be meaningful
+    (:data:`SECONDS_PER_FAULT`, :data:`KINDS`): draws that have fewer are repeated.
     """
     shape = ClusterShape(
         layout=layout,
@@ -99,6 +100,7 @@ def draw(
         asked=tuple(asked),
         intercepts_brokers=intercepts_brokers,
         refuses_links=refuses_links,
+        cuts_clients=cuts_clients,
         internal_topics=internal_topics,
         session_timeout_s=session_timeout_s,
         min_isr=min_isr,

@@ -40,6 +40,17 @@ class Possibility(msgspec.Struct, frozen=True, kw_only=True):
     """What is missing: a feature with its KIP and API version, or a hook of the cluster file."""
 
 
+class Container(msgspec.Struct, frozen=True, kw_only=True):
+    """A container of a compose project that is a node, as its labels say."""
+
+    node: str
+    container: str
+    address: str | None
+    """Where the harness reaches it; ``None`` if no label, listener or published port says that."""
+    clients_port: int | None
+    """The port of the listener for clients; ``None``: its links of clients are never cut."""
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a cluster."""
 
@@ -48,6 +59,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[Possibility, ...]
     faults: tuple[Possibility, ...] = ()
     """The nemeses of the target ``external``, if there is a cluster file."""
+    containers: tuple[Container, ...] = ()
+    """The nodes that were found in the compose project of the cluster file."""
     warnings: tuple[str, ...]
     """Settings with which the cluster may lose acknowledged records, in sentences."""
 
@@ -80,7 +93,21 @@ def examine_file(path: Path) -> Diagnosis | None:
         return None
     except cluster_file.BadClusterFile as error:
         raise Refused(str(error)) from None
-    return msgspec.structs.replace(diagnosis(survey.facts), faults=_faults(survey))
+    return msgspec.structs.replace(
+        diagnosis(survey.facts), faults=_faults(survey), containers=_containers(survey)
+    )
+
+
+def _containers(survey: Survey) -> tuple[Container, ...]:
+    return tuple(
+        Container(
+            node=one.name,
+            container=one.container,
+            address=None if (at := survey.address(one.name)) is None else str(at),
+            clients_port=one.clients_port,
+        )
+        for one in survey.loaded.containers.values()
+    )
 
 
 def _faults(survey: Survey) -> tuple[Possibility, ...]:
@@ -161,6 +188,7 @@ def lines(diagnosed: Diagnosis) -> list[str]:
             "brokers",
             [(str(one.id), f"{one.host}:{one.port}", one.rack or "") for one in cluster.brokers],
         ),
+        *_table("nodes found by labels", [_container_row(one) for one in diagnosed.containers]),
         *_table("features", [(name, str(level)) for name, level in cluster.features.items()]),
         *_table(
             "broker settings",
@@ -173,6 +201,11 @@ def lines(diagnosed: Diagnosis) -> list[str]:
         *_table("warnings", [(warning,) for warning in diagnosed.warnings]),
         *_table("not readable", [(reason,) for reason in cluster.unread]),
     ]
+
+
+def _container_row(one: Container) -> tuple[str, ...]:
+    clients = "" if one.clients_port is None else f"clients at port {one.clients_port}"
+    return (one.node, f"container {one.container}", one.address or "no address", clients)
 
 
 def _cluster_lines(cluster: ClusterFacts) -> list[str]:

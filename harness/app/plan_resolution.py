@@ -26,7 +26,7 @@ from harness.cluster.target import Target
 from harness.systems.catalogue import OURS
 from model import masking, plan_settings
 from model.capabilities.control_plane import CanExpire
-from model.capabilities.network import CanRefuse
+from model.capabilities.network import CanRefuse, KeepsClients
 from model.plan import Plan, ScheduledFault
 from model.text import brief
 from nemesis import schedule
@@ -407,6 +407,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         # A target that can end no session gives a controller no reason for requests.
         intercepts_brokers=issubclass(kind, CanExpire),
         refuses_links=issubclass(kind, CanRefuse),
+        cuts_clients=not issubclass(kind, KeepsClients),
         internal_topics=target.owns_cluster,
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,

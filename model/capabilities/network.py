@@ -74,6 +74,16 @@ class CanCut(HasLinks, Protocol):
 
 
 @runtime_checkable
+class KeepsClients(Protocol):
+    """A target that cuts links between nodes only: clients keep reaching every node."""
+
+    @classmethod
+    def why_clients_stay(cls) -> str:
+        """Return why links of clients cannot be cut, as the end of a sentence."""
+        ...
+
+
+@runtime_checkable
 class CanRefuse(Protocol):
     """A target that can close links: connections are reset at once, and new ones are refused."""
 

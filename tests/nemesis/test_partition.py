@@ -1,13 +1,15 @@
 """Which links a partition cuts, and how it is proved."""
 
+import dataclasses
 import random
 from typing import Any
 
 import pytest
 
-from model.layout import with_zookeeper
+from model.layout import Layout, with_zookeeper
 from nemesis import partition
 from nemesis.draws import ClusterShape
+from nemesis.package import Environment
 from tests.nemesis.conftest import FakeCluster, apply
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -182,3 +184,47 @@ def test_draw_knows_every_kind() -> None:
     assert {fault.fault for fault in lone} == {"partition-zookeeper", "partition-clients"}
     keyless = [partition.draw(rng, ClusterShape(with_zookeeper(3))) for _ in range(100)]
     assert "partition-leader" not in {fault.fault for fault in keyless}
+
+
+class Kept(FakeCluster):
+    """A cluster that cuts links between nodes only."""
+
+    @classmethod
+    def why_clients_stay(cls) -> str:
+        return "a label is missing"
+
+
+@pytest.mark.parametrize(
+    ("fault", "options"),
+    [("partition-clients", {}), ("partition-one", {"from": ["brokers", "clients"]})],
+)
+def test_clients_that_keep_their_links(fault: str, options: dict[str, Any]) -> None:
+    """A schedule that cuts links of clients is refused, with the cluster's reason."""
+    [found] = [each for each in partition.PACKAGE.faults if each.name == fault]
+    here = Environment(with_zookeeper(3), Kept, "external")
+    assert found.refusal([A], options, here) == (
+        "links of clients cannot be cut: a label is missing"
+    )
+    assert found.refusal([A], options, Environment(with_zookeeper(3), FakeCluster, "x")) is None
+
+
+def test_draw_without_clients() -> None:
+    """The same partitions are drawn, but for the links of clients; each still has links."""
+    three = ClusterShape(with_zookeeper(3), ("x-0",))
+    for seed in range(200):
+        drawn = partition.draw(random.Random(seed), three)
+        kept = dataclasses.replace(three, cuts_clients=False)
+        fault = partition.draw(random.Random(seed), kept)
+        nodes = fault.targets if isinstance(fault.targets, list) else [B]
+        lost = partition.cuts(
+            fault.fault, nodes, typed(fault.fault, fault.options), with_zookeeper(3)
+        )
+        assert lost
+        assert "clients" not in {end for cut in lost for end in cut}
+        if drawn.fault != "partition-clients":
+            assert (fault.fault, fault.duration_s) == (drawn.fault, drawn.duration_s)
+    lone = ClusterShape(with_zookeeper(1), cuts_clients=False)
+    drawn_of_one = {partition.draw(random.Random(seed), lone).fault for seed in range(20)}
+    assert drawn_of_one == {"partition-zookeeper", "partition-one"}
+    assert partition.room(lone)
+    assert not partition.room(ClusterShape(Layout((A,)), cuts_clients=False))

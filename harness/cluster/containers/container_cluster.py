@@ -36,7 +36,7 @@ from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.containers.disks import DATA, Disks
 from harness.cluster.containers.doors import ANY, API_PORT, MESH, Doors
 from harness.cluster.containers.engine import Engine, EngineError
-from harness.cluster.containers.helper_container import HelperContainers, HelperError
+from harness.cluster.containers.helper_container import HelperContainers, HelperError, beside
 from harness.cluster.containers.network import Network
 from harness.cluster.containers.network_attachment import NetworkAttachment
 from harness.cluster.containers.node_images import NodeImages
@@ -389,7 +389,7 @@ class Containers(ProxiedCluster):
         return await self._here.helpers.run(
             ["nft", *words],
             user=_ROOT,
-            beside=self._containers[node].identity,
+            network=beside(self._containers[node].identity),
             capabilities=["NET_ADMIN"],
         )
 

@@ -38,13 +38,16 @@ class EngineError(ClusterError):
         self.status = status
 
 
-def connect() -> "DockerClient":
-    """Connect to the engine of this machine; blocks. :class:`EngineError` if there is none."""
+def connect(user: str = "the target containers") -> "DockerClient":
+    """Connect to the engine of this machine; blocks. :class:`EngineError` if there is none.
+
+    ``user`` is what the error says needs an engine.
+    """
     where = os.environ.get("DOCKER_HOST") or DEFAULT
     if not where.startswith(("unix://", "http+unix://")):
         raise EngineError(
             f"DOCKER_HOST is {where}, so ports would be published on another machine;"
-            " the target containers needs a container engine on this machine"
+            f" {user} needs a container engine on this machine"
         )
     import docker
     from docker.errors import DockerException
@@ -55,7 +58,7 @@ def connect() -> "DockerClient":
     except (DockerException, OSError) as error:
         raise EngineError(
             f"no container engine answers at {where} ({_innermost(error)});"
-            " the target containers needs one (Docker 20.10 or newer)"
+            f" {user} needs one (Docker 20.10 or newer)"
         ) from error
     client.api.timeout = CALL_TIMEOUT_S
     return client

@@ -13,6 +13,12 @@ from harness.cluster.containers.engine import Engine, EngineError
 from harness.cluster.polling import until
 
 TIMEOUT_S = 15.0
+NO_NETWORK, HOST_NETWORK = "none", "host"
+
+
+def beside(container: str) -> str:
+    """Return the network that belongs to the container with this id."""
+    return f"container:{container}"
 
 
 class HelperError(EngineError):
@@ -32,14 +38,14 @@ class HelperContainers:
         command: Sequence[str],
         *,
         user: str,
-        beside: str | None = None,
+        network: str = NO_NETWORK,
         capabilities: Sequence[str] = (),
         volumes: Mapping[str, str] | None = None,
     ) -> str:
         """Run a command and return its output.
 
-        ``beside`` is the id of the container whose network the command shares; without it, the
-        command has no network. ``volumes`` are the volumes that it mounts, by path.
+        ``network`` is that of a container (:func:`beside`), that of the engine's host, or none.
+        ``volumes`` are the volumes that the command mounts, by path.
         """
         api = self._engine.client.api
         made = Recipe(
@@ -48,7 +54,7 @@ class HelperContainers:
             labels=self._labels,
             user=user,
             capabilities=capabilities,
-            network_mode="none" if beside is None else f"container:{beside}",
+            network_mode=network,
             volumes=volumes or {},
         )
         identity = await self._engine.call(

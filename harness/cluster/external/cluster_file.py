@@ -8,6 +8,7 @@ import functools
 import hashlib
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +18,10 @@ import msgspec
 from msgspec import Meta
 
 from harness.cluster.address import Address
+from harness.cluster.external import compose
+from harness.cluster.external.compose import NODE_NAME, NODE_NAMES, Compose, ComposeNode
 from harness.cluster.external.hooks import Hook, Http, unknown_placeholder
+from harness.cluster.node import ClusterError
 from model import masking
 from model.roles import NodeId
 
@@ -26,7 +30,6 @@ SELECTED = "FAULTLINE_CLUSTER"
 CONFIRMED = "FAULTLINE_BREAK_CLUSTER"
 """The environment variable that is set by ``--yes-break-it``."""
 BYTES_MAX = 1 << 20
-NODE = re.compile(r"(broker-[0-9]+|zookeeper(-[1-9][0-9]*)?|controller-[0-9]+)")
 VERBS = (
     *("kill", "start", "stop", "pause", "resume", "status"),
     *("cut", "heal", "reach", "disconnect", "reconnect"),
@@ -34,6 +37,10 @@ VERBS = (
 """What hooks can be for."""
 PEER_VERBS = frozenset({"cut", "heal", "reach"})
 """The verbs of links, whose hooks also know the node at the other end."""
+NETWORK_VERBS = PEER_VERBS | {"disconnect", "reconnect"}
+"""The verbs that need a container with a network of its own."""
+CONTAINER_HOOKS = "harness.cluster.external.container_hooks"
+"""The program of the default hooks of a compose project."""
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 
@@ -61,6 +68,8 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Settings of all clients, by librdkafka's names."""
     confirm: bool = False
     """May faults be injected?"""
+    compose: Compose | None = None
+    """The compose project whose labelled containers are nodes."""
     toxiproxy: str | None = None
     """The address of a Toxiproxy whose proxies carry the links."""
     hooks: dict[str, Hook] = {}
@@ -80,6 +89,9 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """The SHA-256 of its content."""
     content: ClusterFile
+    """With the nodes and the default hooks of the compose project, if it names one."""
+    containers: dict[NodeId, ComposeNode] = {}
+    """The nodes that were found by labels."""
 
     @property
     def folder(self) -> Path:
@@ -103,9 +115,14 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def observed(self) -> tuple[Address, ...]:
         """The addresses at which the harness finds the cluster."""
-        own = [entry.address for entry in self.content.nodes.values() if entry.address]
-        named = self.content.observe or own or self.content.bootstrap
+        named = self.content.observe or self.broker_addresses or self.content.bootstrap
         return tuple(map(Address.of, named))
+
+    @property
+    def broker_addresses(self) -> list[str]:
+        """The addresses of the brokers for which the file or a label has one."""
+        nodes = self.content.nodes.items()
+        return [each.address for name, each in nodes if each.address and name.startswith("broker-")]
 
     @property
     def is_confirmed(self) -> bool:
@@ -151,12 +168,55 @@ def load(path: Path) -> Loaded:
         raise BadClusterFile(f"--cluster {path}: {str(error).replace('`$.', '`')}") from None
     except ValueError as error:
         raise BadClusterFile(f"--cluster {path}: {error}") from None
-    loaded = Loaded(path=path, digest=hashlib.sha256(raw).hexdigest(), content=content)
     for why in (*_bad_addresses(content), *_bad_names(content), *_bad_hooks(content)):
         raise BadClusterFile(f"--cluster {path}: {why}")
+    content, containers = _completed(path, content)
+    loaded = Loaded(
+        path=path,
+        digest=hashlib.sha256(raw).hexdigest(),
+        content=content,
+        containers=containers,
+    )
     for why in _bad_client(loaded):
         raise BadClusterFile(f"--cluster {path}: {why}")
     return loaded
+
+
+def _completed(path: Path, content: ClusterFile) -> tuple[ClusterFile, dict[NodeId, ComposeNode]]:
+    """Add the nodes of the compose project; what the file says itself takes precedence."""
+    if content.compose is None:
+        return content, {}
+    try:
+        project = compose.project_of(content.compose, path.parent)
+        containers = compose.read(project)
+    except ClusterError as error:
+        raise BadClusterFile(f"--cluster {path}: [compose]: {error}") from None
+    nodes = dict(content.nodes)
+    for name, found in containers.items():
+        own = nodes.get(name, NodeEntry())
+        defaults = _default_hooks(project, found, content.hook_timeout_s)
+        derived = None if found.address is None else str(found.address)
+        nodes[name] = NodeEntry(
+            address=own.address or derived, hooks={**defaults, **content.hooks, **own.hooks}
+        )
+    return msgspec.structs.replace(content, nodes=nodes), containers
+
+
+def _default_hooks(project: str, node: ComposeNode, limit_s: float) -> dict[str, Hook]:
+    """Return the hooks of a container; one that shares a network cannot be separated from it."""
+    program = sys.executable.replace("{", "{{").replace("}", "}}")
+    found: dict[str, Hook] = {}
+    for verb in VERBS:
+        if node.has_network or verb not in NETWORK_VERBS:
+            ends = ["{node}", *(["{peer}"] if verb in PEER_VERBS else [])]
+            limit = ["--limit-s", f"{limit_s:g}"]
+            found[verb] = [program, "-m", CONTAINER_HOOKS, verb, project, *ends, *limit]
+    return found
+
+
+def is_default(hook: Hook | None) -> bool:
+    """Return whether a hook is one of those that a compose project has by default."""
+    return isinstance(hook, list) and hook[1:3] == ["-m", CONTAINER_HOOKS]
 
 
 def _bad_addresses(content: ClusterFile) -> Iterable[str]:
@@ -183,11 +243,8 @@ def toxiproxy_address(content: ClusterFile) -> Address | None:
 
 def _bad_names(content: ClusterFile) -> Iterable[str]:
     for name in content.nodes:
-        if not NODE.fullmatch(name):
-            yield (
-                f"nodes.{name}: a node is called broker-ID, zookeeper, zookeeper-NUMBER or"
-                " controller-ID"
-            )
+        if not NODE_NAME.fullmatch(name):
+            yield f"nodes.{name}: {NODE_NAMES}"
 
 
 def _bad_hooks(content: ClusterFile) -> Iterable[str]:
@@ -211,15 +268,11 @@ def _bad_client(loaded: Loaded) -> Iterable[str]:
         if not isinstance(value, str | int | float):
             yield f"client.{name}: the value must be text, a number, true or false"
     protocol = loaded.properties.get("security.protocol", "plaintext").lower()
-    if protocol != "plaintext" and not loaded.content.observe and not _has_addresses(loaded):
+    if protocol != "plaintext" and not (loaded.content.observe or loaded.broker_addresses):
         yield (
             f"client.security.protocol={protocol}: the harness itself reads metadata without"
             " encryption and authentication; name such listeners in observe = [...]"
         )
-
-
-def _has_addresses(loaded: Loaded) -> bool:
-    return any(entry.address for entry in loaded.content.nodes.values())
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

@@ -17,7 +17,15 @@ import msgspec
 
 from harness.cluster.address import Address
 from harness.cluster.external import cluster_file
-from harness.cluster.external.hooks import Call, HookError, Outcome, Runner, filled
+from harness.cluster.external.hooks import (
+    STATUS_DISCONNECTED,
+    STATUS_PAUSED,
+    Call,
+    HookError,
+    Outcome,
+    Runner,
+    filled,
+)
 from harness.cluster.external.own_names import OwnView, is_internal, remove_names
 from harness.cluster.external.survey import Survey, surveyed
 from harness.cluster.external.undo_record import LOG, UndoRecord
@@ -51,6 +59,7 @@ DOWN, PAUSED, CUT, OFF = "down", "paused", "cut", "disconnected"
 """What hooks do to nodes and links, as the record of pending changes names it."""
 _NOT_RUNNING = (1, 3)
 """The exit statuses of ``status`` for a node that does not run (3 as in LSB's init scripts)."""
+_RUNNING = (0, STATUS_PAUSED, STATUS_DISCONNECTED)
 
 
 class ExternalCluster(ObservedCluster):
@@ -149,25 +158,27 @@ class ExternalCluster(ObservedCluster):
     # --- HasProcesses
 
     async def is_running(self, node: NodeId) -> bool:
-        """Measure whether a node runs: by the hook ``status``, or whether its port is open."""
-        if self._file.hook(node, "status") is None:
+        """Measure whether a node runs: it answers, or else the hook ``status`` says so.
+
+        Without this hook, a node runs whose port is open.
+        """
+        has_status = self._file.hook(node, "status") is not None
+        if self._survey.address(node) is not None:
             sign = await probe.sign(self.direct(node), protocol_of(node), SILENT_S)
-            return sign != "end"
-        outcome = await self._runner.run(self._call("status", node))
-        if not outcome.succeeded and outcome.status not in _NOT_RUNNING:
-            raise HookError(
-                f"the hook status {node} must end with 0 or 1, not {outcome.status}:"
-                f" {outcome.last_line}"
-            )
-        return outcome.succeeded
+            if sign == "answer" or not has_status:
+                return sign != "end"
+        return await self._status(node) in _RUNNING
 
     async def is_paused(self, node: NodeId) -> bool:
         """Measure whether a node that this run has paused leaves a probe unanswered.
 
-        Whether another node is frozen, or why a node is silent, cannot be measured from outside.
+        Whether another node is frozen, or why a node is silent, cannot be measured from outside. Of
+        a node without an address, the hook ``status`` says whether it is.
         """
         if node not in self._paused:
             return False
+        if self._survey.address(node) is None:
+            return await self._status(node) == STATUS_PAUSED
         sign = await probe.sign(self.direct(node), protocol_of(node), SILENT_S)
         if sign != "silence" and not self._undo.is_broken(PAUSED, node):
             self._paused.discard(node)
@@ -177,7 +188,7 @@ class ExternalCluster(ObservedCluster):
 
     async def answers(self, node: NodeId) -> bool:
         if self._survey.address(node) is None:
-            return await self.is_running(node)
+            return await self._status(node) == 0
         return await probe.answers(self.direct(node), protocol_of(node), PROBE_S)
 
     def link_faults(self, one: NodeId, other: NodeId) -> LinkFaults:
@@ -264,6 +275,16 @@ class ExternalCluster(ObservedCluster):
             timeout_s=self._file.content.hook_timeout_s,
         )
 
+    async def _status(self, node: NodeId) -> int:
+        """Return the exit status of the hook ``status``."""
+        outcome = await self._runner.run(self._call("status", node))
+        status = 0 if outcome.succeeded else outcome.status
+        if status not in (*_RUNNING, *_NOT_RUNNING):
+            raise HookError(
+                f"the hook status {node} must end with 0 or 1, not {status}: {outcome.last_line}"
+            )
+        return status
+
     async def _break(self, what: str, verbs: tuple[str, str], node: NodeId, peer: str = "") -> None:
         """Run the first of two hooks, which the second one undoes."""
         verb, undo = verbs
@@ -280,6 +301,9 @@ class ExternalCluster(ObservedCluster):
 
     async def _connect(self) -> None:
         """Connect to what carries the links, if the harness must."""
+
+    async def _has_returned(self, node: NodeId) -> None:
+        """Restore the faults that have ended with the old network of a node."""
 
     def _quorum_node(self, number: int) -> NodeId:
         broker = roles.broker(number)
@@ -303,6 +327,7 @@ class StartsNodes(ExternalCluster):
     async def start_node(self, node: NodeId) -> None:
         """Start a node and wait until it answers; other faults may prevent that."""
         await self._heal(DOWN, "start", node)
+        await self._has_returned(node)
         try:
             async with asyncio.timeout(self._file.content.answer_timeout_s):
                 await until(lambda: self.answers(node))
@@ -410,6 +435,7 @@ class Disconnects(ExternalCluster):
         if node in self._off:
             await self._heal(OFF, "reconnect", node)
             self._off.discard(node)
+            await self._has_returned(node)
 
     async def is_disconnected(self, node: NodeId) -> bool:
         """Measure whether a node that runs leaves a probe unanswered."""

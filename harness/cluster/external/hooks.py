@@ -22,6 +22,11 @@ from msgspec import Meta
 
 from harness.cluster.node import ClusterError
 
+STATUS_PAUSED, STATUS_DISCONNECTED = 150, 151
+"""The exit statuses of ``status`` for a node that runs but cannot answer.
+
+LSB leaves 150 to 199 to applications. They are needed of nodes that have no address.
+"""
 Argv = Annotated[list[str], Meta(min_length=1)]
 LINE_MAX = 300
 """The maximum length of a hook's last line in an error message."""

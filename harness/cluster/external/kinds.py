@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from harness.cluster.external import compose_cuts
 from harness.cluster.external.cluster_file import Loaded
 from harness.cluster.external.external_cluster import (
     Cuts,
@@ -45,10 +46,17 @@ def kind_of(survey: Survey) -> type[ExternalCluster]:
     for capability, way in BY_HOOKS.items():
         by_proxies = capability is CanCut and loaded.content.toxiproxy is not None
         if not by_proxies and not _missing_hooks(survey, way.verbs):
-            bases.append(way.kind)
+            bases.append(_kind(way, survey))
     if loaded.content.toxiproxy is not None:
         bases.append(Proxied)
     return _combined(tuple(bases))
+
+
+def _kind(way: _Way, survey: Survey) -> type[ExternalCluster]:
+    """Return the class of a way; default hooks of a compose project have one of their own."""
+    if way.kind is Cuts:
+        return compose_cuts.kind_of(survey.loaded, survey.layout.brokers)
+    return way.kind
 
 
 @functools.cache

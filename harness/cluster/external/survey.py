@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from harness.cluster.address import Address
 from harness.cluster.external.cluster_file import BadClusterFile, Loaded
+from harness.cluster.external.compose import NODE
 from harness.cluster.observe import cluster_config
 from model import roles
 from model.cluster_facts import ClusterFacts
@@ -55,8 +56,14 @@ def layout_of(loaded: Loaded, facts: ClusterFacts) -> Layout:
     named = list(loaded.content.nodes)
     for name in named:
         if name.startswith("broker-") and name not in brokers:
+            found = loaded.containers.get(name)
+            where = (
+                f"nodes.{name}"
+                if found is None
+                else f"the label {NODE} = {name} of the container {found.container}"
+            )
             raise BadClusterFile(
-                f"--cluster {loaded.path}: nodes.{name}: the cluster has {', '.join(brokers)} only"
+                f"--cluster {loaded.path}: {where}: the cluster has {', '.join(brokers)} only"
             )
     if facts.mode != "kraft":
         keepers = tuple(name for name in named if name.startswith(roles.ZOOKEEPER))

@@ -8,8 +8,10 @@ import pytest
 from harness.app import catalogue, doctor
 from harness.app.refused import Refused
 from harness.cluster.address import Address
+from harness.cluster.external import compose
 from model.cluster_facts import BrokerFacts, ClusterFacts, TopicFacts
 from tests.harness.cluster.external.conftest import surveyed
+from tests.harness.cluster.external.fake_docker import FakeDocker, node
 from workloads import needs
 
 BROKERS = tuple(BrokerFacts(id=number, host="a", port=9090 + number) for number in (1, 2))
@@ -130,6 +132,31 @@ def test_a_cluster_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert faults["pause"].missing == ("the cluster file has no hook for pause and resume",)
     lines = doctor.lines(diagnosed)
     assert "  pause        no: the cluster file has no hook for pause and resume" in lines
+
+
+def test_a_compose_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nodes that were found by labels are listed, and a wrong label is refused."""
+    listeners = {"faultline.address": "h:19092", "faultline.clients-port": "9092"}
+    client = FakeDocker(node("broker-1", **listeners), node("zookeeper"))
+    monkeypatch.setattr(compose, "connect", lambda user: client)
+    text = '[compose]\nproject = "kafka"'
+    monkeypatch.setattr(doctor, "survey_of", lambda loaded: surveyed(tmp_path, text))
+    file = tmp_path / "any.toml"
+    file.write_text(f'bootstrap = ["h:1"]\n{text}')
+    diagnosed = doctor.examine_file(file)
+    assert diagnosed is not None
+    assert [one.node for one in diagnosed.containers] == ["broker-1", "zookeeper"]
+    lines = doctor.lines(diagnosed)
+    start = lines.index("nodes found by labels:")
+    assert lines[start + 1 : start + 3] == [
+        "  broker-1   container kafka_broker-1_1   h:19092     clients at port 9092",
+        "  zookeeper  container kafka_zookeeper_1  no address",
+    ]
+    client.all["id-broker-1"]["Config"]["Labels"]["faultline.node"] = "one"
+    with pytest.raises(
+        Refused, match=r"kafka_broker-1_1: faultline.node = 'one': a node is called"
+    ):
+        doctor.examine_file(file)
 
 
 def test_a_cluster_file_without_a_cluster(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.address import Address
-from harness.cluster.external import cluster_file
+from harness.cluster.external import cluster_file, compose
 from harness.cluster.external.cluster_file import BadClusterFile
 from harness.cluster.external.hooks import Http
+from tests.harness.cluster.external.fake_docker import FakeDocker, node, publishes
 
 WHOLE = """
 bootstrap = ["kafka-1:9092", "kafka-2:9092"]
@@ -123,3 +124,77 @@ def test_confirmed_by_file_or_command_line(tmp_path: Path, monkeypatch: pytest.M
     found = cluster_file.selected()
     assert found is not None
     assert found.is_confirmed
+
+
+PROJECT = 'bootstrap = ["a:1"]\n[compose]\nproject = "kafka"\n'
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
+    """Return an engine with a project of a broker and ZooKeeper."""
+    zookeeper = publishes(node("zookeeper"), {"2181/tcp": ("", "2181")})
+    client = FakeDocker(node("broker-1", **{"faultline.address": "h:1"}), zookeeper)
+    monkeypatch.setattr(compose, "connect", lambda user: client)
+    return client
+
+
+def test_nodes_of_a_compose_project(tmp_path: Path, engine: FakeDocker) -> None:
+    """Labelled containers are nodes with a default hook for every verb; the file may replace it."""
+    text = f'{PROJECT}[hooks]\nkill = ["all"]\n[nodes.broker-1.hooks]\npause = ["one"]\n'
+    loaded = cluster_file.load(written(tmp_path, text))
+    assert list(loaded.containers) == ["broker-1", "zookeeper"]
+    assert loaded.content.nodes["zookeeper"].address == "127.0.0.1:2181"
+    assert loaded.hook("broker-1", "kill") == loaded.hook("zookeeper", "kill") == ["all"]
+    assert loaded.hook("broker-1", "pause") == ["one"]
+    for verb in set(cluster_file.VERBS) - {"kill", "pause"}:
+        assert cluster_file.is_default(loaded.hook("broker-1", verb))
+    assert not cluster_file.is_default(loaded.hook("broker-1", "kill"))
+    cut = loaded.hook("broker-1", "cut")
+    assert isinstance(cut, list)
+    assert cut[1:] == [
+        *("-m", "harness.cluster.external.container_hooks", "cut", "kafka", "{node}", "{peer}"),
+        *("--limit-s", "20"),
+    ]
+    assert loaded.hook("broker-2", "status") is None
+
+
+def test_the_file_replaces_addresses_of_labels(tmp_path: Path, engine: FakeDocker) -> None:
+    text = f'{PROJECT}[nodes.broker-1]\naddress = "other:2"\n'
+    loaded = cluster_file.load(written(tmp_path, text))
+    assert loaded.observed == (Address("other", 2),)
+
+
+def test_a_container_without_a_network_of_its_own(tmp_path: Path, engine: FakeDocker) -> None:
+    """It can be killed and paused, but neither cut off nor disconnected."""
+    engine.all["id-broker-1"]["HostConfig"]["NetworkMode"] = "host"
+    loaded = cluster_file.load(written(tmp_path, PROJECT))
+    missing = [verb for verb in cluster_file.VERBS if loaded.hook("broker-1", verb) is None]
+    assert missing == ["cut", "heal", "reach", "disconnect", "reconnect"]
+
+
+def test_the_cluster_is_asked_at_brokers_only(tmp_path: Path) -> None:
+    """The address of ZooKeeper is none for metadata of brokers."""
+    text = 'bootstrap = ["a:1"]\n[nodes.zookeeper]\naddress = "z:2181"\n'
+    assert cluster_file.load(written(tmp_path, text)).observed == (Address("a", 1),)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('bootstrap = ["a:1"]\n[compose]\nproject = "none"', "engine has no containers of a"),
+        ('bootstrap = ["a:1"]\n[compose]\nfile = "none.yml"', "none.yml: No such file"),
+        ('bootstrap = ["a:1"]\n[compose]\nfiles = "x"', "unknown field `files`"),
+    ],
+)
+def test_a_wrong_project(tmp_path: Path, engine: FakeDocker, text: str, why: str) -> None:
+    with pytest.raises(BadClusterFile) as refused:
+        cluster_file.load(written(tmp_path, text))
+    assert why in str(refused.value)
+    assert str(refused.value).startswith(f"--cluster {tmp_path}")
+
+
+def test_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence names what needs the engine."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(BadClusterFile, match=r"\[compose\]: no container engine answers at unix:"):
+        cluster_file.load(written(tmp_path, PROJECT))

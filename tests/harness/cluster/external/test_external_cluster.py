@@ -27,7 +27,11 @@ test -e "broken-$1" && is_broken=yes
 case $1 in
 kill | stop) touch "$2.down" ;;
 start) rm -f "$2.down" ;;
-status) test ! -e "$2.down" ;;
+status)
+    test ! -e "$2.off" || exit 151
+    test ! -e "$2.paused" || exit 150
+    test ! -e "$2.down"
+    ;;
 pause) touch "$2.paused" ;;
 resume) rm -f "$2.paused" ;;
 cut) touch "$2-$3.cut" ;;
@@ -78,8 +82,8 @@ async def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(external_cluster, "remove_names", remove)
     monkeypatch.setattr(external_cluster, "GONE_S", 0.2)
 
-    def made(*verbs: str) -> Any:
-        found = surveyed(tmp_path, text(*(verbs or VERBS)))
+    def made(*verbs: str, extra: str = "") -> Any:
+        found = surveyed(tmp_path, extra + text(*(verbs or VERBS)))
         monkeypatch.setenv(cluster_file.SELECTED, str(found.loaded.path))
         monkeypatch.setattr(survey_, "_SURVEYS", {found.loaded.digest: found})
         cluster = kinds.kind_of(found)(Plan(), run, None)  # type: ignore[arg-type]
@@ -213,10 +217,30 @@ async def test_stop_undoes_everything(
 
 
 async def test_a_status_that_fails(make: Any, tmp_path: Path) -> None:
+    """A hook that fails says nothing; a node that answers runs in any case."""
     cluster = make()
     (tmp_path / "broken-status").touch()
+    assert await cluster.is_running("broker-1")
+    (tmp_path / "broker-1.down").touch()
     with pytest.raises(HookError, match="must end with 0 or 1, not 7: status is broken"):
         await cluster.is_running("broker-1")
+
+
+async def test_a_node_without_an_address(make: Any) -> None:
+    """Its status says whether it is paused or disconnected; it runs in both cases."""
+    cluster = make(extra="[nodes.zookeeper]\n")
+    assert await cluster.answers("zookeeper")
+    await cluster.pause("zookeeper")
+    assert await cluster.is_paused("zookeeper")
+    assert await cluster.is_running("zookeeper")
+    assert not await cluster.answers("zookeeper")
+    assert not await cluster.is_paused("broker-1")
+    await cluster.resume("zookeeper")
+    assert not await cluster.is_paused("zookeeper")
+    await cluster.disconnect("zookeeper")
+    assert await cluster.is_disconnected("zookeeper")
+    await cluster.reconnect("zookeeper")
+    assert not await cluster.is_disconnected("zookeeper")
 
 
 async def test_names_on_the_brokers(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

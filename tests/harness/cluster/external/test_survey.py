@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.address import Address
+from harness.cluster.external import compose
 from harness.cluster.external import survey as survey_
 from harness.cluster.external.cluster_file import BadClusterFile
 from harness.cluster.external.survey import Unreachable, survey
 from model.layout import Layout
 from tests.harness.cluster.external.conftest import FakeCluster, loaded, surveyed
+from tests.harness.cluster.external.fake_docker import FakeDocker, node
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 
@@ -37,6 +39,17 @@ def test_controllers(tmp_path: Path) -> None:
 def test_a_broker_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(BadClusterFile, match=r"nodes\.broker-4: the cluster has broker-1, "):
         surveyed(tmp_path, "[nodes.broker-4]")
+
+
+def test_a_label_of_a_broker_that_does_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = FakeDocker(node("broker-1"), node("broker-4"))
+    monkeypatch.setattr(compose, "connect", lambda user: client)
+    with pytest.raises(
+        BadClusterFile, match=r"faultline.node = broker-4 of the container kafka_broker-4_1: the"
+    ):
+        surveyed(tmp_path, '[compose]\nproject = "kafka"')
 
 
 @pytest.mark.parametrize(
