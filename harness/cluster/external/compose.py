@@ -68,6 +68,8 @@ class ComposeNode(msgspec.Struct, frozen=True, kw_only=True):
     """Where the harness reaches the node, as its labels or published ports say."""
     clients_port: int | None = None
     """The port, in the container, of the listener for clients."""
+    runs: bool = True
+    """Did the container run when it was looked up?"""
     has_network: bool = True
     """Does the container have a network of its own?"""
     networks: dict[str, tuple[str, ...]] = {}
@@ -183,6 +185,7 @@ def _node(inspected: Mapping[str, Any]) -> ComposeNode:
         identity=inspected["Id"],
         address=_address(container, name, labels.get(ADDRESS), published),
         clients_port=clients_port,
+        runs=inspected["State"]["Running"],
         has_network=not inspected["HostConfig"]["NetworkMode"].startswith(_SHARED),
         networks=_networks(inspected),
         ports=_exposed(inspected),

@@ -1,6 +1,7 @@
 """What a user's cluster consists of, according to itself and to the cluster file."""
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.cluster.address import Address
@@ -56,15 +57,7 @@ def layout_of(loaded: Loaded, facts: ClusterFacts) -> Layout:
     named = list(loaded.content.nodes)
     for name in named:
         if name.startswith("broker-") and name not in brokers:
-            found = loaded.containers.get(name)
-            where = (
-                f"nodes.{name}"
-                if found is None
-                else f"the label {NODE} = {name} of the container {found.container}"
-            )
-            raise BadClusterFile(
-                f"--cluster {loaded.path}: {where}: the cluster has {', '.join(brokers)} only"
-            )
+            raise BadClusterFile(f"--cluster {loaded.path}: {_stranger(loaded, name, brokers)}")
     if facts.mode != "kraft":
         keepers = tuple(name for name in named if name.startswith(roles.ZOOKEEPER))
         return Layout(brokers, zookeepers=keepers)
@@ -72,6 +65,17 @@ def layout_of(loaded: Loaded, facts: ClusterFacts) -> Layout:
     if voters and all(roles.broker(number) in brokers for number in facts.voters):
         return Layout(brokers, controllers=voters, combined=True)
     return Layout(brokers, controllers=tuple(name for name in voters if name in named))
+
+
+def _stranger(loaded: Loaded, name: NodeId, brokers: Sequence[NodeId]) -> str:
+    """Return why a broker of the file or of a label is not in the cluster."""
+    there = f"the cluster has {', '.join(brokers)} only"
+    found = loaded.containers.get(name)
+    if found is None:
+        return f"nodes.{name}: {there}"
+    if not found.runs:
+        return f"the container {found.container} of {name} does not run"
+    return f"the label {NODE} = {name} of the container {found.container}: {there}"
 
 
 _SURVEYS: dict[str, Survey] = {}

@@ -50,6 +50,9 @@ def test_a_label_of_a_broker_that_does_not_exist(
         BadClusterFile, match=r"faultline.node = broker-4 of the container kafka_broker-4_1: the"
     ):
         surveyed(tmp_path, '[compose]\nproject = "kafka"')
+    client.state("id-broker-4")["Running"] = False
+    with pytest.raises(BadClusterFile, match="kafka_broker-4_1 of broker-4 does not run"):
+        surveyed(tmp_path, '[compose]\nproject = "kafka"')
 
 
 @pytest.mark.parametrize(
