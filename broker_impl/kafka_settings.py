@@ -111,13 +111,11 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "num.recovery.threads.per.data.dir": _at_least(1),
     "num.replica.alter.log.dirs.threads": _NUMBER,
     "num.replica.fetchers": _NUMBER,
-    "offsets.load.buffer.size": _at_least(1),
     "replica.socket.receive.buffer.bytes": _NUMBER,
     "socket.connection.setup.timeout.max.ms": _LONG,
     "socket.connection.setup.timeout.ms": _LONG,
     "socket.receive.buffer.bytes": _NUMBER,
     "socket.send.buffer.bytes": _NUMBER,
-    "transaction.state.log.load.buffer.size": _at_least(1),
     # Logs and replication.
     "delete.records.purgatory.purge.interval.requests": _NUMBER,
     "fetch.purgatory.purge.interval.requests": _NUMBER,

@@ -44,6 +44,13 @@ class GroupSettings:
         "Maximum size of a segment of __consumer_offsets.",
         low=14,
     )
+    offsets_load_buffer_size: int = key(
+        "offsets.load.buffer.size",
+        5 * 1024 * 1024,
+        "How many bytes of __consumer_offsets a coordinator reads at once when it loads groups; "
+        "at least one batch, and at most 1 MiB.",
+        low=1,
+    )
     offsets_retention_minutes: int = key(
         "offsets.retention.minutes", 10_080, "Offsets of an empty group expire after this.", low=1
     )
@@ -94,6 +101,13 @@ class TransactionSettings:
         100 * 1024 * 1024,
         "Maximum size of a segment of __transaction_state.",
         low=14,
+    )
+    transaction_state_log_load_buffer_size: int = key(
+        "transaction.state.log.load.buffer.size",
+        5 * 1024 * 1024,
+        "How many bytes of __transaction_state a coordinator reads at once when it loads "
+        "transactions; at least one batch, and at most 1 MiB.",
+        low=1,
     )
     transaction_max_timeout_ms: int = key(
         "transaction.max.timeout.ms",

@@ -18,6 +18,7 @@ from broker_impl.wire.messages.create_topics_request import CreatableTopic, Crea
 from broker_impl.wire.types import Epoch, Offset, TopicPartition
 
 _CHUNK_BYTES = 1 << 20
+"""The largest chunk: no other task of the broker runs while a chunk is decoded."""
 
 Done = Callable[[ErrorCode, Offset], None]
 """Called with the outcome of an append and the offset of its first record."""
@@ -92,16 +93,19 @@ class InternalTopics:
         *,
         wall_ms: Callable[[], int],
         timeout_s: float,
+        load_bytes: int,
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """``timeout_s``: how long an append may take until its outcome counts as unknown.
 
+        ``load_bytes``: how much of a log is read at once; at least one batch, at most 1 MiB.
         ``on_failure`` receives an error of a ``done`` callback, which no caller would notice.
         """
         self._replicas = replicas
         self._waiting = waiting
         self._wall_ms = wall_ms
         self._timeout_s = timeout_s
+        self._chunk_bytes = min(load_bytes, _CHUNK_BYTES)
         self._on_failure = on_failure
 
     async def read(
@@ -117,7 +121,7 @@ class InternalTopics:
         offset = 0 if log is None else log.start_offset
         end = 0 if log is None else log.end_offset
         while log is not None and offset < end:
-            piece = log.read(offset, bytes_max=_CHUNK_BYTES, limit=end)
+            piece = log.read(offset, bytes_max=self._chunk_bytes, limit=end)
             first = next(
                 (each.base_offset for data in piece for _, each in batch.batches(data)), None
             )

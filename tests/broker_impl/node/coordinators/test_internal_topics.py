@@ -36,7 +36,7 @@ TP = TopicPartition("__transaction_state", 0)
 class Here:
     """Broker 1, which leads the partition, with broker 2 in the ISR."""
 
-    def __init__(self) -> None:
+    def __init__(self, load_bytes: int = 1 << 20) -> None:
         logs = LogManager(MemoryDisk(), lambda topic: LogConfig(), broker_id=1, cluster_id="c")
         logs.open(0)
         self.waiting = Waiting()
@@ -49,6 +49,7 @@ class Here:
             self.waiting,
             wall_ms=lambda: 0,
             timeout_s=0.05,
+            load_bytes=load_bytes,
             on_failure=self.failures.append,
         )
         self.done: list[tuple[ErrorCode, int]] = []
@@ -156,6 +157,28 @@ async def test_a_read_that_brings_nothing_is_not_repeated(monkeypatch: pytest.Mo
     monkeypatch.setattr(PartitionLog, "read", lambda *_, **__: [])
     async with asyncio.timeout(5):
         assert await here.read() == []
+
+
+@pytest.mark.parametrize(("load_bytes", "reads"), [(1, 3), (200, 2), (1 << 20, 1)])
+async def test_a_log_is_read_in_chunks(
+    load_bytes: int, reads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All records are read, whatever the size of a chunk; a chunk has at least one whole batch."""
+    here = Here(load_bytes)
+    for _ in range(3):
+        here.append()
+    here.fetched(3)
+    read, sizes = PartitionLog.read, []
+
+    def counted(log: PartitionLog, offset: int, *, bytes_max: int, limit: int) -> list[memoryview]:
+        pieces = read(log, offset, bytes_max=bytes_max, limit=limit)
+        sizes.append(sum(map(len, pieces)))
+        return pieces
+
+    monkeypatch.setattr(PartitionLog, "read", counted)
+    assert await here.read() == [b"v"] * 3
+    assert len(sizes) == reads
+    assert max(sizes) <= max(load_bytes, min(sizes))
 
 
 async def test_what_is_read_is_committed_in_the_end() -> None:
