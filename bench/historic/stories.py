@@ -177,5 +177,43 @@ _STORIES = (
         mutants=("epochs-by-question", "joins-isr-by-stale-hw"),
         anomalies=("lost-write",),
     ),
+    Story(
+        name="kip-890",
+        title="A transaction that was aborted is open again when a late batch arrives",
+        jira=("KAFKA-14402",),
+        kip="KIP-890",
+        text=(
+            "A producer may abort a transaction while one of its batches is still on its way. A"
+            " leader that received the batch after the marker of the abort took it for the first"
+            " one of another transaction of the same producer. No coordinator knew of that"
+            " transaction, so nothing ended it: no read_committed consumer could read on, however"
+            " many other transactions were committed after it. Since 3.6 a leader asks the"
+            " coordinator whether a transaction is open before it appends the first batch. The plan"
+            " uses the client `raw`, which aborts with the same epoch at once, as clients may."
+            " librdkafka requests another epoch before (KIP-360), which fences the late batch."
+        ),
+        old="3.5.2",
+        new="3.7.2",
+        mutants=("late-produce-hangs",),
+        anomalies=("stuck-lso",),
+    ),
+    Story(
+        name="kafka-5600",
+        title="A coordinator reads the first part of its log, and ignores the rest",
+        jira=("KAFKA-5600",),
+        kip=None,
+        text=(
+            "A group coordinator reads its partition of `__consumer_offsets` in parts, each as"
+            " large as a buffer, by default 5 MiB. After each part, the coordinator of 0.11.0.0"
+            " added the groups that it had found to its cache, and dropped what later parts had of"
+            " a group that was there already. After a failover, clients got committed offsets that"
+            " had been replaced long ago, and would have consumed the records after them again."
+            " Since 0.11.0.1 groups are added when the whole log has been read."
+        ),
+        old="0.11.0.0",
+        new="0.11.0.3",
+        mutants=("offset-cache-stale-on-load",),
+        anomalies=("commit-regression",),
+    ),
 )
 STORIES: Mapping[str, Story] = {story.name: story for story in _STORIES}
