@@ -192,8 +192,8 @@ _STORIES = (
             " uses the client `raw`, which aborts with the same epoch at once, as clients may."
             " librdkafka requests another epoch before (KIP-360), which fences the late batch."
         ),
-        old="3.5.2",
-        new="3.7.2",
+        old="2.8.2",
+        new="3.9.1",
         mutants=("late-produce-hangs",),
         anomalies=("stuck-lso",),
     ),
