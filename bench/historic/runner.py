@@ -104,7 +104,7 @@ def _figures(verdict: dict[str, Any]) -> dict[str, Any]:
         "read": evidence.get("read", 0),
         "faults": evidence.get("faults", 0),
         "effective": evidence.get("faults_effective", 0),
-        "commit": str(verdict.get("plan", {}).get("commit", "")),
+        "commit": str(verdict.get("judged_by", {}).get("commit", "")),
         "why": tuple(verdict.get("unknown_because", ())),
     }
 
