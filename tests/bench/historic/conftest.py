@@ -26,7 +26,7 @@ class FakeFaultline:
             "anomalies": {"lost-write": 16} if status == INVALID else {},
             "evidence": {"acked": 1209, "read": 1200, "faults": 5, "faults_effective": 5},
             "unknown_because": ["the cluster did not recover"] if status == UNKNOWN else [],
-            "plan": {"commit": "abc"},
+            "judged_by": {"commit": "abc"},
         }
         text = msgspec.json.encode(verdict).decode() if status <= UNKNOWN else "one\ntwo\n"
         return subprocess.CompletedProcess(list(words), status, text)
