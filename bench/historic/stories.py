@@ -215,5 +215,24 @@ _STORIES = (
         mutants=("offset-cache-stale-on-load",),
         anomalies=("commit-regression",),
     ),
+    Story(
+        name="kafka-6119",
+        title="A transaction that has timed out is committed without its first records",
+        jira=("KAFKA-6119",),
+        kip=None,
+        text=(
+            "A coordinator aborts a transaction that is open for longer than its timeout. Before"
+            " 0.11.0.2 it did so with the producer's current epoch, which does not fence a producer"
+            " that is only slow. The producer's next request to add a partition began another"
+            " transaction, and its commit committed only what it had sent since then, and was"
+            " acknowledged: the records from before the abort were lost. Now the coordinator aborts"
+            " with the next epoch, and the slow producer is fenced. The plan has no faults, only"
+            " producers that pause."
+        ),
+        old="0.11.0.0",
+        new="0.11.0.3",
+        mutants=("timeout-abort-no-bump",),
+        anomalies=("torn-transaction",),
+    ),
 )
 STORIES: Mapping[str, Story] = {story.name: story for story in _STORIES}
