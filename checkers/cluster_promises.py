@@ -5,9 +5,9 @@ from typing import Any
 
 from model.cluster_facts import ClusterFacts
 
-CLIENT_TRANSACTION_VERSION = 1
-"""The version of the transaction protocol that this project's clients use. librdkafka and aiokafka
-implement version 1 only, and only the clients of version 2 have an epoch for each transaction."""
+CLIENT_TRANSACTION_VERSIONS: Mapping[str, int] = {"raw": 2}
+"""The version of the transaction protocol that a client implements, by the option ``client``.
+librdkafka and aiokafka implement version 1 only, which has one epoch for all transactions."""
 
 _ZOOKEEPER_SETTINGS = ("zookeeper.session.timeout.ms", "controller.socket.timeout.ms")
 """What limits the time for which a former leader does not know its successor, with ZooKeeper."""
@@ -36,12 +36,14 @@ def replaced(
     if _has_unclean_topic(facts):
         result["broker.unclean.leader.election.enable"] = "true"
     if facts.apis and options.get("doubt_ends") is False:
-        result["broker.transaction.version"] = str(transaction_version(facts))
+        result["broker.transaction.version"] = str(
+            transaction_version(facts, str(options.get("client")))
+        )
     return result
 
 
-def transaction_version(facts: ClusterFacts) -> int:
-    """The version of the transaction protocol between this project's clients and the cluster.
+def transaction_version(facts: ClusterFacts, client: str) -> int:
+    """The version of the transaction protocol between a client and the cluster.
 
     It is the lower of both sides' (KIP-890). With version 1, all transactions of a producer have
     one epoch, also on a cluster whose finalized ``transaction.version`` is 2, and an EndTxn that
@@ -50,7 +52,9 @@ def transaction_version(facts: ClusterFacts) -> int:
     fences the late request. So the version matters only to a workload with ``doubt_ends = false``;
     for all others a late end is illegal with either version.
     """
-    return min(facts.features.get("transaction.version", 1), CLIENT_TRANSACTION_VERSION)
+    return min(
+        facts.features.get("transaction.version", 1), CLIENT_TRANSACTION_VERSIONS.get(client, 1)
+    )
 
 
 def _has_unclean_topic(facts: ClusterFacts) -> bool:

@@ -13,9 +13,9 @@ _HEAD = (
     "",
     "Bugs of released versions of Apache Kafka. Each has a plan in `examples/historic/` that runs",
     "unchanged on the release that has the bug, on a release that has not, and on this project's",
-    "broker with and without the same bug planted. `make historic` (`RUNS=5`) does the runs that",
-    "are missing in `historic.json`, and writes this page from it. A run is never repeated to get",
-    "another verdict.",
+    "broker with and without the same bug planted, unless its protocol has the bug.",
+    "`make historic` (`RUNS=5`) does the runs that are missing in `historic.json`, and writes this",
+    "page from it. A run is never repeated to get another verdict.",
     "",
     "*convicted* counts the runs that ended `INVALID` with the story's anomaly, *acquitted* those",
     "that ended `VALID`. Numbers of findings and records are the least and the most of a run.",
@@ -47,8 +47,8 @@ def _overview(runs: Mapping[Story, _Runs]) -> list[str]:
 
 
 def _row(story: Story, runs: _Runs) -> str:
-    old, new, mutant, ours = story.places
-    planted = " + ".join(f"`{name}`" for name in story.mutants)
+    old, new, mutant, *ours = story.places
+    planted = " + ".join(f"`{name}`" for name in story.mutants) or "our broker"
     cells = (
         f"[{story.title}](#{story.name})",
         ", ".join(story.jira),
@@ -56,8 +56,8 @@ def _row(story: Story, runs: _Runs) -> str:
         f"[{story.name}](../{story.plan})",
         f"{story.old}; {planted}",
         f"{_ended(story, old, runs)}; {_ended(story, mutant, runs)}",
-        f"{story.new}; our broker",
-        f"{_ended(story, new, runs)}; {_ended(story, ours, runs)}",
+        "; ".join((story.new, *("our broker" for _ in ours))),
+        "; ".join(_ended(story, place, runs) for place in (new, *ours)),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -11,7 +11,7 @@ from harness.systems.catalogue import OURS
 
 Part = Literal["old", "new", "mutant", "ours"]
 """What a plan runs on: the release with the bug, the one without it, this project's broker with the
-planted bug, and this project's broker."""
+planted bug (or with the protocol that has it), and this project's broker without."""
 PARTS: tuple[Part, ...] = ("old", "new", "mutant", "ours")
 FAULTY: tuple[Part, ...] = ("old", "mutant")
 """The parts that must be convicted; the others must be acquitted."""
@@ -51,7 +51,7 @@ class Story:
     new: str
     """The release that does not."""
     mutants: tuple[str, ...]
-    """The bugs to plant in this project's broker."""
+    """The bugs to plant in this project's broker; none if its protocol has the bug."""
     anomalies: tuple[str, ...]
     """As which it must be reported: one of these, and on every system the same ones are looked
     for."""
@@ -67,7 +67,8 @@ class Story:
         yield Place("old", f"apache-kafka:{self.old}")
         yield Place("new", f"apache-kafka:{self.new}")
         yield Place("mutant", OURS, self.mutants)
-        yield Place("ours", OURS)
+        if self.mutants:
+            yield Place("ours", OURS)
 
 
 _STORIES = (
@@ -233,6 +234,25 @@ _STORIES = (
         new="0.11.0.3",
         mutants=("timeout-abort-no-bump",),
         anomalies=("torn-transaction",),
+    ),
+    Story(
+        name="kafka-17754",
+        title="A commit or abort that arrives late ends the producer's next transaction",
+        jira=("KAFKA-17754",),
+        kip="KIP-890",
+        text=(
+            "In version 1 of the transaction protocol all transactions of a producer have one"
+            " epoch, and an EndTxn request does not say which of them it ends. If one was delayed,"
+            " and the producer got no response and asked again, the delayed request ended the"
+            " producer's next transaction in the middle: aborted records became visible, or"
+            " committed ones were lost. With version 2, which clusters of 4.0 and newer use, each"
+            " transaction has an epoch of its own. The plan uses the client `raw`, which implements"
+            " both versions. This project's broker implements version 1, as Kafka 2.8 does."
+        ),
+        old="3.9.1",
+        new="4.1.0",
+        mutants=(),
+        anomalies=("torn-transaction", "G1a", "lost-write"),
     ),
 )
 STORIES: Mapping[str, Story] = {story.name: story for story in _STORIES}

@@ -71,11 +71,13 @@ def test_zookeeper_timeouts_mean_nothing_to_kraft() -> None:
 def test_late_ends(level: int | None) -> None:
     """A late end is legal only if a producer goes on after an end without an answer.
 
-    The clients use version 1 of the protocol, also on a cluster that has version 2.
+    librdkafka uses version 1 of the protocol, also on a cluster that has version 2. ``raw`` uses 2.
     """
     features = {} if level is None else {"transaction.version": level}
     cluster = ClusterFacts(apis={26: (0, 4)}, features=features)
-    assert transaction_version(cluster) == 1
+    assert transaction_version(cluster, "librdkafka") == 1
+    raw = Plan(options={"doubt_ends": False, "client": "raw"})
+    assert Contract.of(raw, cluster=cluster).late_ends is (level != 2)
     assert not Contract.of(Plan(), cluster=cluster).late_ends
     assert not Contract.of(Plan(options={"doubt_ends": True}), cluster=cluster).late_ends
     doubtful = Plan(options={"doubt_ends": False})

@@ -8,6 +8,9 @@ records to reach the last one.
 It uses the connections of aiokafka's client; aiokafka's consumer reads for its process. As with the
 other clients, a process whose request was not answered never acts again. A batch that was certainly
 rejected has used up no sequence number.
+
+It uses version 2 of the transaction protocol where the cluster has finalized it (KIP-890), which
+aiokafka and librdkafka do not.
 """
 
 import asyncio
@@ -27,7 +30,7 @@ from aiokafka.protocol.transaction import (
 )
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from workloads.client import aio_errors, outcome, payload
+from workloads.client import aio_errors, outcome, payload, txn_version
 from workloads.client.aio_closing import stop_client
 from workloads.client.aio_errors import name_of
 from workloads.client.aio_txn import TransactionalAioClient
@@ -44,12 +47,13 @@ _ASK_AGAIN = frozenset(map(for_code, (3, 14, 15, 16, 51)))
 They are: unknown partition; a coordinator that is loading, not available, or not the coordinator;
 and CONCURRENT_TRANSACTIONS.
 """
-_SEND_AGAIN = frozenset(map(for_code, (3, 5, 6, 7, 19, 20)))
+_SEND_AGAIN = frozenset(map(for_code, (3, 5, 6, 7, 19, 20, 51)))
 """The errors after which a batch is sent again.
 
 They are: unknown partition, leader not available, not the leader, timed out, too few in-sync
-replicas before or after the append. If the batch was appended nevertheless, the leader detects the
-duplicate by its sequence number.
+replicas before or after the append, and, with version 2 of the protocol, CONCURRENT_TRANSACTIONS:
+the coordinator has not yet completed the transaction before. If the batch was appended
+nevertheless, the leader detects the duplicate by its sequence number.
 """
 _IN_DOUBT = frozenset(map(for_code, (7, 20)))
 """Those of them that mean that the batch was appended."""
@@ -109,6 +113,8 @@ class RawWriter:
         """The partitions of the transaction."""
         self._has_offsets = False
         self._coordinators: dict[tuple[CoordinationType, str], int] = {}
+        self._is_second = False
+        """Has the cluster finalized version 2 of the transaction protocol?"""
         self._under_way: list[asyncio.Future[tuple[type[KafkaError], int]]] = []
         """The batches of the transaction, also those that were given up."""
         self.identity: list[int] | None = None
@@ -120,6 +126,7 @@ class RawWriter:
         try:
             async with asyncio.timeout(INIT_TIMEOUT_S):
                 await self._client.bootstrap()
+                self._is_second = await self._has_second()
                 answer = await self._ask(request, lambda response: [response.error_code])
         except KafkaConnectionError as error:
             return "fail", name_of(error)  # it has found no broker
@@ -129,6 +136,15 @@ class RawWriter:
             return "info", failure.name
         self.identity = [answer.producer_id, answer.producer_epoch]
         return "ok", None
+
+    async def _has_second(self) -> bool:
+        try:
+            answer = await self._ask(
+                txn_version.FeaturesRequest(), lambda response: [response.error_code]
+            )
+        except NotImplementedError:  # no broker of this release has it: nothing was sent
+            return False
+        return txn_version.has_second(answer)
 
     async def begin(self) -> None:
         self._added.clear()
@@ -182,13 +198,21 @@ class RawWriter:
 
     async def _end(self, *, is_commit: bool) -> None:
         assert self.identity is not None
-        if self._added or self._has_offsets:
-            request = EndTxnRequest(self._name, *self.identity, is_commit)
-            await self._step(request, lambda response: [response.error_code])
+        if not self._added and not self._has_offsets:
+            return
+        make: Any = txn_version.EndTxnRequest if self._is_second else EndTxnRequest
+        request = make(self._name, *self.identity, is_commit)
+        answer = await self._step(request, lambda response: [response.error_code])
+        if self._is_second:  # another epoch, whose sequence numbers start at 0
+            self.identity = [answer.producer_id, answer.producer_epoch]
+            self._next.clear()
 
     async def _add(self, keys: Iterable[str]) -> None:
-        """Add these partitions to the transaction."""
+        """Add these partitions to the transaction, unless their leaders do so."""
         assert self.identity is not None
+        if self._is_second:
+            self._added.update(keys)
+            return
         topics: dict[str, list[int]] = {}
         for key in keys:
             if key not in self._added:
@@ -208,10 +232,10 @@ class RawWriter:
         request: Any,
         codes: Callable[[Any], list[int]],
         role: tuple[CoordinationType, str] | None = None,
-    ) -> None:
+    ) -> Any:
         try:
             async with asyncio.timeout(self._end_s):
-                await self._ask(request, codes, role)
+                return await self._ask(request, codes, role)
         except TimeoutError as error:
             raise Failure(name_of(error), can_abort=False) from None
 
@@ -249,7 +273,7 @@ class RawWriter:
         An EndTxn would end the next transaction, unless the client repeats it anyway; of several
         TxnOffsetCommits, the last one takes effect.
         """
-        if isinstance(request, EndTxnRequest):
+        if isinstance(request, EndTxnRequest | txn_version.EndTxnRequest):
             return not self._asks_again
         return isinstance(request, TxnOffsetCommitRequest)
 
@@ -304,9 +328,13 @@ class RawWriter:
         """Send a batch; return its error and its offset."""
         topic, partition = split(key)
         timeout_ms = int(self._delivery_s * 1000)
-        request = ProduceRequest(self._name, -1, timeout_ms, [(topic, [(partition, data)])])
-        answer = await self._client.send(leader, request)
-        (((_, ((_, code, offset, *_),)),)) = answer.topics
+        if self._is_second:
+            second = txn_version.ProduceRequest(self._name, timeout_ms, topic, partition, data)
+            answer = await self._client.send(leader, second)
+        else:
+            request = ProduceRequest(self._name, -1, timeout_ms, [(topic, [(partition, data)])])
+            answer = await self._client.send(leader, request)
+        ((_, ((_, code, offset, *_),), *_),) = answer.topics
         return for_code(code), int(offset)
 
     async def _leader(self, key: str) -> int:
