@@ -95,7 +95,8 @@ class Cuttable(Cluster, CanCut, CanRefuse, HasProcesses, HasRoles, Protocol):
 
 def room(shape: ClusterShape) -> bool:
     """Return whether there are links that can be cut."""
-    return shape.cuts_clients or len(shape.brokers) > 1 or bool(shape.layout.keepers)
+    others = [keeper for keeper in shape.layout.keepers if keeper not in shape.brokers]
+    return shape.cuts_clients or len(shape.brokers) > 1 or bool(others)
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:

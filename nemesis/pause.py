@@ -18,7 +18,7 @@ from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
 from nemesis.package import FROZEN, Applied, Cleanup, Effect, Fault, Package
 
-SETTLE_S = 1.0
+SETTLE_S = 10.0
 """How long a signal may take: it takes effect at once, except in a process inside a system call."""
 
 

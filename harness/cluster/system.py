@@ -169,8 +169,8 @@ class System(abc.ABC):
         """
         raise NotImplementedError(f"{self.name} does not run in containers")
 
-    def memory_mb(self, plan: Plan) -> int:
-        """Return the least memory with which its programs work in a container, in MiB."""
+    def memory_mb(self, node: NodeId, plan: Plan) -> int:
+        """Return the least memory with which a node works in a container, in MiB."""
         return 0
 
     async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:

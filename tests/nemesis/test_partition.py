@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.layout import Layout, with_zookeeper
+from model.layout import Layout, with_kraft, with_zookeeper
 from nemesis import partition
 from nemesis.draws import ClusterShape
 from nemesis.package import Environment
@@ -228,3 +228,5 @@ def test_draw_without_clients() -> None:
     assert drawn_of_one == {"partition-zookeeper", "partition-one"}
     assert partition.room(lone)
     assert not partition.room(ClusterShape(Layout((A,)), cuts_clients=False))
+    combined = ClusterShape(with_kraft(1, 1, combined=True), cuts_clients=False)
+    assert not partition.room(combined), "its only controller is in the only broker"

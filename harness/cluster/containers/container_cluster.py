@@ -341,9 +341,8 @@ class Containers(ProxiedCluster):
     def _memory_bytes(self, node: NodeId) -> int:
         """A node's memory limit; a small disk is kept in memory and counts as its node's."""
         disk_bytes = self._disk_bytes if node in self._here.disks.small else 0
-        memory_mb = int(self._options["memory_mb"])
-        if node in (*self.brokers, *self.layout.separate):
-            memory_mb = max(memory_mb, self._system.memory_mb(self._plan))
+        wanted_mb = int(self._options["memory_mb"])
+        memory_mb = max(wanted_mb, self._system.memory_mb(node, self._plan))
         return (memory_mb << 20) + disk_bytes
 
     @property

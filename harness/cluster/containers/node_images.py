@@ -51,6 +51,9 @@ def ensure(client: "DockerClient", system: System, plan: Plan, say: Say) -> Node
 
     Blocks. Raises :class:`EngineError`.
     """
+    from docker.errors import DockerException
+    from requests.exceptions import RequestException
+
     from harness.cluster.containers import image
 
     wanted = {node: system.image(node, plan) for node in system.layout(plan).nodes}
@@ -59,6 +62,8 @@ def ensure(client: "DockerClient", system: System, plan: Plan, say: Say) -> Node
         names = {found: _name(client, found, own, say) for found in set(wanted.values())}
     except image.ImageError as error:
         raise EngineError(str(error)) from error
+    except (DockerException, RequestException, OSError) as error:
+        raise EngineError(f"the images of the nodes cannot be provided: {error}") from error
     named = frozenset(node for node, found in wanted.items() if isinstance(found, str))
     return NodeImages(own, {node: names[found] for node, found in wanted.items()}, named)
 

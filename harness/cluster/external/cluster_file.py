@@ -40,6 +40,8 @@ PEER_VERBS = frozenset({"cut", "heal", "reach"})
 NETWORK_VERBS = PEER_VERBS | {"disconnect", "reconnect"}
 """The verbs that need a container with a network of its own."""
 CONTAINER_HOOKS = "harness.cluster.external.container_hooks"
+_MODULE = ("-P", "-m", CONTAINER_HOOKS)
+"""How Python runs the default hooks: without the modules in the folder of the cluster file."""
 """The program of the default hooks of a compose project."""
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
@@ -210,13 +212,13 @@ def _default_hooks(project: str, node: ComposeNode, limit_s: float) -> dict[str,
         if node.has_network or verb not in NETWORK_VERBS:
             ends = ["{node}", *(["{peer}"] if verb in PEER_VERBS else [])]
             limit = ["--limit-s", f"{limit_s:g}"]
-            found[verb] = [program, "-m", CONTAINER_HOOKS, verb, project, *ends, *limit]
+            found[verb] = [program, *_MODULE, verb, project, *ends, *limit]
     return found
 
 
 def is_default(hook: Hook | None) -> bool:
     """Return whether a hook is one of those that a compose project has by default."""
-    return isinstance(hook, list) and hook[1:3] == ["-m", CONTAINER_HOOKS]
+    return isinstance(hook, list) and tuple(hook[1:4]) == _MODULE
 
 
 def _bad_addresses(content: ClusterFile) -> Iterable[str]:

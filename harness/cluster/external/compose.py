@@ -31,8 +31,6 @@ USER = "[compose]"
 LOOPBACK = "127.0.0.1"
 ZOOKEEPER_PORT = 2181
 _ANY_HOST = ("", "0.0.0.0", "::")
-_SHARED = ("host", "none", "container:")
-"""The beginnings of network modes in which a container has no network of its own."""
 _PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NAME_LINE = re.compile(r"""^name:[ \t]*(['"]?)([^'"#\n]*?)\1[ \t]*(?:#.*)?$""", re.MULTILINE)
 
@@ -186,10 +184,15 @@ def _node(inspected: Mapping[str, Any]) -> ComposeNode:
         address=_address(container, name, labels.get(ADDRESS), published),
         clients_port=clients_port,
         runs=inspected["State"]["Running"],
-        has_network=not inspected["HostConfig"]["NetworkMode"].startswith(_SHARED),
+        has_network=_has_network(inspected["HostConfig"]["NetworkMode"]),
         networks=_networks(inspected),
         ports=_exposed(inspected),
     )
+
+
+def _has_network(mode: str) -> bool:
+    """Return whether a container with this network mode has a network of its own."""
+    return mode not in ("host", "none") and not mode.startswith("container:")
 
 
 def _port(container: str, text: str | None) -> int | None:

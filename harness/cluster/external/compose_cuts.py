@@ -9,15 +9,19 @@ from pathlib import Path
 from harness.cluster.containers.engine import EngineError, connect
 from harness.cluster.external import compose
 from harness.cluster.external.cluster_file import Loaded, is_default
-from harness.cluster.external.container_hooks import FAILED, UNDECIDED
+from harness.cluster.external.container_hooks import NO, UNDECIDED
 from harness.cluster.external.external_cluster import Cuts, ExternalCluster
 from harness.cluster.external.hooks import HookError
 from model.capabilities.network import CanCut
+from model.layout import Layout
 from model.plan import Plan
 from model.roles import CLIENTS, NodeId
 from nemesis import catalogue
 
 log = logging.getLogger(__name__)
+
+_CUT = {0: False, NO: True, UNDECIDED: None}
+"""Whether a link is cut, by the exit status of the default hook ``reach``."""
 
 
 class ComposeCuts(Cuts):
@@ -38,12 +42,14 @@ class ComposeCuts(Cuts):
     async def is_cut(self, source: NodeId, target: NodeId) -> bool | None:
         """Measure as other hooks do, but take no failure of the hook itself for a cut link."""
         source, target = self._pair(source, target)
+        if not is_default(self._reach_call(source, target).hook):
+            return await super().is_cut(source, target)
         if not await self.answers(target if target in self.nodes else source):
             return None
         outcome = await self._reaches(source, target)
-        if outcome.status == FAILED:
+        if outcome.status not in _CUT:
             raise HookError(f"the hook reach {source} {target} failed: {outcome.last_line}")
-        return None if outcome.status == UNDECIDED else not outcome.succeeded
+        return _CUT[outcome.status]
 
     async def _connect(self) -> None:
         if self._may_cut:
@@ -78,12 +84,12 @@ class NodesCuts(ComposeCuts):
         return f"not every broker's container has the label {compose.CLIENTS_PORT}"
 
 
-def kind_of(loaded: Loaded, brokers: tuple[NodeId, ...]) -> type[Cuts]:
+def kind_of(loaded: Loaded, layout: Layout) -> type[Cuts]:
     """Return the class of a cluster that has hooks for links: default hooks, or the user's."""
-    defaults = [each for each in brokers if is_default(loaded.hook(each, "cut"))]
+    defaults = [each for each in layout.nodes if is_default(loaded.hook(each, "cut"))]
     if not defaults:
         return Cuts
-    ports = [loaded.containers[each].clients_port for each in defaults]
+    ports = [loaded.containers[each].clients_port for each in defaults if each in layout.brokers]
     return NodesCuts if None in ports else ComposeCuts
 
 

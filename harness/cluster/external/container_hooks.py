@@ -27,7 +27,8 @@ from model.roles import CLIENTS, NodeId
 
 IMAGE = "faultline-node:latest"
 """The image of helper containers, which the harness builds before the run."""
-NO, FAILED, UNDECIDED = 1, 2, 3
+FAILED, NOT_RUNNING, NO, UNDECIDED = 2, 3, 4, 5
+"""Exit statuses. Python itself ends with 1, which therefore means neither of the last three."""
 """Exit statuses; see above."""
 HEALING = ("start", "resume", "heal", "reconnect")
 """A container that has been removed needs none of these any more."""
@@ -86,10 +87,11 @@ class ContainerHooks:
     async def _status(self, node: NodeId) -> int:
         state = await self._container(node).state()
         if not state.is_up:
-            return NO
+            return NOT_RUNNING
         if state.is_paused:
             return STATUS_PAUSED
-        return 0 if self._node(node).networks else STATUS_DISCONNECTED
+        found = self._node(node)
+        return 0 if found.networks or not found.has_network else STATUS_DISCONNECTED
 
     async def _start(self, node: NodeId) -> None:
         container = self._container(node)
@@ -125,7 +127,7 @@ class ContainerHooks:
             return link_rules.from_clients(_clients_port(self._node(target)), everyone)
         if target == CLIENTS:
             return link_rules.to_clients(_clients_port(self._node(source)), everyone)
-        if self._node(target).addresses:
+        if self._node(target).addresses and self._node(source).addresses:
             self._shared(source, target)
         return link_rules.to_node(target, self._node(target).addresses)
 
@@ -245,7 +247,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return asyncio.run(_main(parser.parse_args(arguments)))
     except ClusterError as error:
         _say(str(error))
-        return FAILED
+    except Exception as error:  # noqa: BLE001 - the caller must not take it for an answer
+        _say(repr(error))
+    return FAILED
 
 
 if __name__ == "__main__":

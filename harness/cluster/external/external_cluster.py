@@ -385,8 +385,13 @@ class Cuts(ExternalCluster):
     async def cut(self, source: NodeId, target: NodeId) -> None:
         pair = self._pair(source, target)
         self._cuts[pair] += 1
-        if self._cuts[pair] == 1:
+        if self._cuts[pair] > 1:
+            return
+        try:
             await self._break(CUT, ("cut", "heal"), *pair)
+        except ClusterError:
+            self._cuts[pair] -= 1
+            raise
 
     async def heal(self, source: NodeId, target: NodeId) -> None:
         pair = self._pair(source, target)
@@ -414,9 +419,12 @@ class Cuts(ExternalCluster):
         return not (await self._reaches(source, target)).succeeded
 
     async def _reaches(self, source: NodeId, target: NodeId) -> Outcome:
-        """Run the hook of the node that is no client; the other end is the peer."""
+        return await self._runner.run(self._reach_call(source, target))
+
+    def _reach_call(self, source: NodeId, target: NodeId) -> Call:
+        """Return the hook of the node that is no client; the other end is the peer."""
         ends = (source, target) if source in self.nodes else (target, source)
-        return await self._runner.run(self._call("reach", *ends))
+        return self._call("reach", *ends)
 
     def _pair(self, one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
         """The two nodes of a link, whichever of their listeners it leads to."""

@@ -55,7 +55,7 @@ def kind_of(survey: Survey) -> type[ExternalCluster]:
 def _kind(way: _Way, survey: Survey) -> type[ExternalCluster]:
     """Return the class of a way; default hooks of a compose project have one of their own."""
     if way.kind is Cuts:
-        return compose_cuts.kind_of(survey.loaded, survey.layout.brokers)
+        return compose_cuts.kind_of(survey.loaded, survey.layout)
     return way.kind
 
 

@@ -29,7 +29,6 @@ RUN set -eu; \\
         --shell /usr/sbin/nologin faultline; \\
     install --directory --owner={USER} --group={USER} /data
 COPY {LIBS}/ /{LIBS}/
-RUN chmod -R a+rX /opt/kafka
 USER {USER}:{USER}
 WORKDIR /data
 RUN ["java", "-version"]

@@ -178,7 +178,9 @@ class ApacheKafka(System):
         command = contained.command(found.argv, found.first, str(place.data))
         return Contained(command, found.environment, found.stopped_status)
 
-    def memory_mb(self, plan: Plan) -> int:
+    def memory_mb(self, node: NodeId, plan: Plan) -> int:
+        if self._is_our_zookeeper(node, plan):
+            return 0
         return self._heap_mb(plan) + jvm.BESIDE_HEAP_MB
 
     def _is_our_zookeeper(self, node: NodeId, plan: Plan) -> bool:
@@ -223,7 +225,8 @@ class ApacheKafka(System):
 
     def _format(self, runtime: Runtime, place: Place, plan: Plan, path: str) -> list[str]:
         """The command that formats the storage of a KRaft node (KIP-631)."""
-        words = ("format", "-t", self._cluster_id(plan), "-c", path)
+        # One word: an id may begin with a hyphen, which would be taken for an option.
+        words = ("format", f"--cluster-id={self._cluster_id(plan)}", "-c", path)
         return self._java(runtime, "kafka.tools.StorageTool", place, plan, *words)
 
     def _cluster_id(self, plan: Plan) -> str:

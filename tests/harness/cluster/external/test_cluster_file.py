@@ -152,8 +152,8 @@ def test_nodes_of_a_compose_project(tmp_path: Path, engine: FakeDocker) -> None:
     cut = loaded.hook("broker-1", "cut")
     assert isinstance(cut, list)
     assert cut[1:] == [
-        *("-m", "harness.cluster.external.container_hooks", "cut", "kafka", "{node}", "{peer}"),
-        *("--limit-s", "20"),
+        *("-P", "-m", "harness.cluster.external.container_hooks"),
+        *("cut", "kafka", "{node}", "{peer}", "--limit-s", "20"),
     ]
     assert loaded.hook("broker-2", "status") is None
 

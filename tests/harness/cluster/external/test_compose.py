@@ -106,6 +106,14 @@ def test_ports() -> None:
     assert compose.nodes(FakeDocker(inspected), "kafka")["broker-1"].ports == (9092, 29092)
 
 
+@pytest.mark.parametrize("mode", ["hosting_default", "none-of-it", "bridge"])
+def test_a_network_may_have_any_name(mode: str) -> None:
+    """Only the engine's own words mean that a container has no network of its own."""
+    inspected = node("broker-1")
+    inspected["HostConfig"]["NetworkMode"] = mode
+    assert compose.nodes(FakeDocker(inspected), "kafka")["broker-1"].has_network
+
+
 @pytest.mark.parametrize("mode", ["host", "none", "container:abc"])
 def test_a_shared_network(mode: str) -> None:
     inspected = node("broker-1")

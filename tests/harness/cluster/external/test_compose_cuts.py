@@ -115,9 +115,11 @@ async def test_measured(make: Any, status: int, is_cut: bool | None) -> None:
     assert await cluster.is_cut("broker-1", "broker-2") is is_cut
 
 
-async def test_a_hook_that_fails_proves_no_cut(make: Any) -> None:
+@pytest.mark.parametrize("status", [1, FAILED, -9])
+async def test_a_hook_that_fails_proves_no_cut(make: Any, status: int) -> None:
+    """Neither does one that Python or the kernel has ended."""
     cluster, runner = make()
-    runner.statuses["reach broker-1 broker-2"] = FAILED
+    runner.statuses["reach broker-1 broker-2"] = status
     with pytest.raises(HookError, match="the hook reach broker-1 broker-2 failed: why"):
         await cluster.is_cut("broker-1", "broker-2")
 

@@ -12,7 +12,7 @@ import pytest
 from harness.cluster.containers import image
 from harness.cluster.containers.container_spec import Recipe
 from harness.cluster.external import container_hooks
-from harness.cluster.external.container_hooks import FAILED, NO, UNDECIDED
+from harness.cluster.external.container_hooks import FAILED, NO, NOT_RUNNING, UNDECIDED
 from harness.cluster.external.hooks import STATUS_DISCONNECTED, STATUS_PAUSED
 from tests.harness.cluster.external.fake_docker import FakeDocker, node
 
@@ -79,9 +79,22 @@ def test_kill_and_start(run: Run, client: FakeDocker) -> None:
     """A start succeeds for a container that runs, paused or not."""
     assert run("status", "broker-1") == 0
     assert run("kill", "broker-1") == 0
-    assert run("status", "broker-1") == NO
+    assert run("status", "broker-1") == NOT_RUNNING
     assert run("start", "broker-1") == run("start", "broker-1") == 0
     assert client.calls == [("kill", ID, "SIGKILL"), ("start", ID)]
+
+
+def test_a_hook_that_crashes_gives_no_answer(
+    run: Run, helper: Helper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a defect of the hook nor Python's own status 1 looks like "no" or "not running"."""
+    assert 1 not in (NO, NOT_RUNNING, UNDECIDED)
+
+    async def crash(*given: Any, **named: Any) -> str:
+        raise KeyError("NetworkSettings")
+
+    monkeypatch.setattr(helper, "run", crash)
+    assert run("reach", "broker-1", "broker-2") == FAILED
 
 
 def test_pause_and_resume(run: Run) -> None:

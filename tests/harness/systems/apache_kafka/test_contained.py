@@ -58,7 +58,7 @@ def test_storage_is_formatted_before_the_first_start_only(tmp_path: Path) -> Non
     assert (shell, option) == ("sh", "-c")
     first, start = script.split("; exec ")
     assert first.startswith("[ -e /data/.faultline-set-up ] || { java ")
-    assert "kafka.tools.StorageTool format -t " in first
+    assert "kafka.tools.StorageTool format --cluster-id=" in first
     assert " kafka.Kafka /etc/faultline/server.properties" in start
 
 
@@ -106,7 +106,9 @@ def test_zookeeper_keeps_an_image_of_its_own() -> None:
 def test_memory_is_the_heap_and_more() -> None:
     """A container whose limit is the heap would be killed."""
     system = ApacheKafka(Release.parse("3.9.1"))
-    assert system.memory_mb(Plan(options={"heap_mb": 1024})) > 1024
+    plan = Plan(options={"heap_mb": 1024})
+    assert system.memory_mb(BROKER, plan) == system.memory_mb(ZOOKEEPER, plan) > 1024
+    assert system.memory_mb(ZOOKEEPER, Plan(options={"zookeeper": "kafka"})) == 0
 
 
 def test_two_jars_of_one_name_are_refused(tmp_path: Path) -> None:

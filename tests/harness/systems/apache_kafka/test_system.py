@@ -162,7 +162,7 @@ def test_views() -> None:
 @pytest.mark.usefixtures("java")
 def test_the_program_of_a_kraft_node_is_formatted_first(tmp_path: Path) -> None:
     """The storage is formatted before the first start, with one cluster id for all nodes."""
-    ids = set()
+    ids: set[str] = set()
     for broker, other in ((A, B), (B, A)):
         folder = tmp_path / broker
         folder.mkdir()
@@ -177,11 +177,24 @@ def test_the_program_of_a_kraft_node_is_formatted_first(tmp_path: Path) -> None:
         program = system("4.1.0").program(place, plan())
         assert program.stopped_status == 143
         words = list(program.first)
-        ids.add(words[words.index("-t") + 1])
+        ids.update(word for word in words if word.startswith("--cluster-id="))
         settings = (folder / "server.properties").read_text()
         assert "process.roles=broker,controller" in settings
         assert "controller.quorum.voters=1@controller-1\\:3,2@controller-2\\:3" in settings
     assert len(ids) == 1
+
+
+@pytest.mark.usefixtures("java")
+def test_an_id_may_begin_with_a_hyphen(tmp_path: Path) -> None:
+    """The id of one seed of 64 does, and is then no option of the command that formats."""
+    names = ("CLIENT", "REPLICATION", "CONTROLLER")
+    listens = {name: Address("127.9.0.1", at) for at, name in enumerate(names, 1)}
+    links = {roles.controller(number): Address("127.9.1.4", 3) for number in (2, 3)}
+    place = Place(roles.broker(1), tmp_path, tmp_path / "data", listens, listens, links)
+    asked = Plan(brokers=3, seed=150, options={"coordination": "kraft"})
+    words = list(system("3.9.1").program(place, asked).first)
+    [word] = [word for word in words if "cluster-id" in word]
+    assert word.startswith("--cluster-id=-")
 
 
 @pytest.fixture
