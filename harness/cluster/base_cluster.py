@@ -148,6 +148,7 @@ class BaseCluster(ObservedCluster):
 
         Raises :class:`NodeError` when it ends.
         """
+        await self._may_start_again(node)
         await self._nodes[node].start()
         await self._answering(node, self.ANSWER_TIMEOUT_S)
 
@@ -172,6 +173,9 @@ class BaseCluster(ObservedCluster):
         return await self._answers(node)
 
     # --- implementation
+
+    async def _may_start_again(self, node: NodeId) -> None:
+        """Wait until a node that has ended may be started again; by default it may at once."""
 
     def _folder_of(self, name: NodeId) -> Path:
         return self._folder / "nodes" / name

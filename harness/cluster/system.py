@@ -177,6 +177,10 @@ class System(abc.ABC):
         """Wait until a replicated topic can be written; the caller limits the time."""
         await until_writable(view, brokers)
 
+    async def may_start_again(self, node: NodeId, view: MetadataView) -> bool:
+        """Return whether a node that has ended may be started now, or would end at once."""
+        return True
+
     def mutants(self) -> Mapping[str, mutants.Mutant]:
         """Return the bugs that can be planted in its brokers, by name."""
         return {}

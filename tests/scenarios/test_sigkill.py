@@ -69,6 +69,9 @@ def targets() -> list[Any]:
     ]
 
 
+REAPED = ("faultline: ended processes", "faultline: removed from the container engine")
+
+
 class Run:
     """``faultline run`` as a process."""
 
@@ -242,7 +245,7 @@ def is_judged(run: Run, environment: dict[str, str]) -> int:
     else:
         assert done.returncode == WRONG_REQUEST, done.stdout + done.stderr
         *ended, line = done.stderr.splitlines()  # lines about the run, if it left anything
-        assert all(each.startswith("faultline: ended processes") for each in ended), done.stderr
+        assert all(each.startswith(REAPED) for each in ended), done.stderr
         assert line.startswith("faultline: "), done.stderr
     return done.returncode
 

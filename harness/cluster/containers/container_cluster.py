@@ -129,6 +129,7 @@ class Containers(ProxiedCluster):
 
     async def start_node(self, node: NodeId) -> None:
         container = self._containers[node]
+        await self._may_start_again(node)
         await container.start()
         await self._here.attachment.keep_out(container)
         await self._answering(node, self.ANSWER_TIMEOUT_S)

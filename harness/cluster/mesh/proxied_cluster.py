@@ -4,6 +4,8 @@ A target adds how its nodes are created, where they listen, and how everything i
 """
 
 import abc
+import asyncio
+import contextlib
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -18,11 +20,16 @@ from harness.cluster.mesh.toxiproxy import Link, Mesh, ProxyEndpoint
 from harness.cluster.node import Node
 from harness.cluster.observe import probe
 from harness.cluster.observe.probe import protocol_of
+from harness.cluster.polling import until
 from harness.cluster.system import MakeView, Place, Ready, System
 from model import roles
 from model.cluster_facts import ClusterFacts
 from model.plan import Plan
 from model.roles import CLIENTS, NodeId
+
+AFTER_SESSION_S = 4.0
+"""How long after the end of a session ZooKeeper may take to notice it."""
+LOOK_S = 0.1
 
 
 class ProxiedCluster(MeshFaults, BaseCluster):
@@ -122,6 +129,13 @@ class ProxiedCluster(MeshFaults, BaseCluster):
             await self._add_link(wanted)
         for name in self.nodes:
             self._nodes[name] = await self._make_node(self._place_of(name))
+
+    async def _may_start_again(self, node: NodeId) -> None:
+        """Wait as the system requires, but not longer than a session may last."""
+        session_s = self._system.session_timeout_s(self._plan.broker)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(session_s + AFTER_SESSION_S):
+                await until(lambda: self._system.may_start_again(node, self.view), LOOK_S)
 
     async def _answers(self, node: NodeId) -> bool:
         return await probe.answers(self.direct(node), protocol_of(node), PROBE_TIMEOUT_S)

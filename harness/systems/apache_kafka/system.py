@@ -20,7 +20,7 @@ from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe import cluster_config
 from harness.cluster.observe.kafka_metadata import KafkaView
-from harness.cluster.observe.metadata_view import MetadataView
+from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.readiness import until_writable_on_any_release
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.settings import PEER_LISTENER
@@ -271,6 +271,19 @@ class ApacheKafka(System):
 
     async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
         await until_writable_on_any_release(view, brokers)
+
+    async def may_start_again(self, node: NodeId, view: MetadataView) -> bool:
+        """A broker ends at once while ZooKeeper has the session of its former process.
+
+        It cannot register itself then, and waits for nothing (NodeExistsException in
+        ``KafkaZkClient.registerBroker``); a supervisor would start it again.
+        """
+        if not isinstance(view, View) or not node.startswith("broker-"):
+            return True
+        try:
+            return node not in await view.live()
+        except ViewUnavailable:  # ZooKeeper is away, and will have the session when it is back
+            return False
 
     async def facts(
         self, brokers: Mapping[NodeId, Address], topics: Sequence[str]

@@ -194,6 +194,23 @@ async def test_kill_and_start_on_the_same_ports(cluster: Processes) -> None:
     assert cluster.unexpected_exits == []
 
 
+async def test_a_node_starts_when_its_system_says_so(
+    cluster: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start waits, but not for longer than a session lasts."""
+    answers = [False, False, True]
+
+    async def may_start_again(system: Kafka, node: NodeId, view: object) -> bool:
+        assert not await cluster.is_running(node)
+        return answers.pop(0)
+
+    monkeypatch.setattr(Kafka, "may_start_again", may_start_again)
+    await cluster.kill(A)
+    await cluster.start_node(A)
+    assert answers == []
+    assert await cluster.is_running(A)
+
+
 async def test_clean_stop(cluster: Processes) -> None:
     """A clean stop returns the exit status."""
     assert await cluster.stop_node(A) == 0

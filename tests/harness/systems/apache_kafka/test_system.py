@@ -8,6 +8,7 @@ import pytest
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe.kafka_metadata import KafkaView
+from harness.cluster.observe.metadata_view import ViewUnavailable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.system import Place, SystemUnavailable
 from harness.systems.apache_kafka import distribution, maven
@@ -142,6 +143,28 @@ async def test_a_distribution_of_another_version(
     with pytest.raises(SystemUnavailable, match=r"contains Apache Kafka 3\.7\.0, not 3\.9\.1"):
         await system("3.9.1").prepare(plan(), lambda line: None)
     await system("3.7.0").prepare(plan(), lambda line: None)
+
+
+async def test_a_broker_starts_again_when_its_session_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would end at once before; other nodes, and brokers with KRaft, start at any time."""
+    there, rng = Address("127.0.0.1", 1), random.Random(1)
+    view = system("3.9.1").view({A: there, ZOOKEEPER: there}, rng)
+    sessions: list[tuple[str, ...] | ViewUnavailable] = [(A, B), ViewUnavailable("away"), (B,)]
+
+    async def live(view: View) -> tuple[str, ...]:
+        found = sessions.pop(0)
+        if isinstance(found, ViewUnavailable):
+            raise found
+        return found
+
+    monkeypatch.setattr(View, "live", live)
+    found = [await system("3.9.1").may_start_again(A, view) for _ in range(3)]
+    assert found == [False, False, True]
+    assert await system("3.9.1").may_start_again(ZOOKEEPER, view)
+    kraft = system("4.1.0").view({A: there}, rng)
+    assert await system("4.1.0").may_start_again(A, kraft)
 
 
 def test_operators_need_their_requests() -> None:
