@@ -19,7 +19,11 @@ from nemesis.options import Options
 from nemesis.package import FROZEN, Applied, Cleanup, Effect, Fault, Package
 
 SETTLE_S = 10.0
-"""How long a signal may take: it takes effect at once, except in a process inside a system call."""
+"""How long until the state of all targets is measured.
+
+A signal takes effect at once, except in a process inside a system call; but a frozen node of a
+user's cluster is recognized by a probe that it leaves unanswered, one node after the other.
+"""
 
 
 class PauseOptions(Options, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ import docker
 from harness.cluster.containers.base_image import ImageError, last_line
 
 TIMEOUT_S = 900
+WORK = Path(__file__).resolve().parents[3] / ".tools" / "image"
+"""The folder for temporary files of builds."""
 
 
 def digest(files: Mapping[str, bytes], base: str) -> str:

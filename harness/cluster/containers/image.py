@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException
 
 from harness.cluster.containers import base_image, wheels
 from harness.cluster.containers.base_image import ImageError, there
-from harness.cluster.containers.build import alone, build, context, digest
+from harness.cluster.containers.build import WORK, alone, build, context, digest
 from harness.cluster.containers.engine import EngineError, connect
 from harness.cluster.mesh.toxiproxy import MeshError, find_server
 from setup import fetch, pins
@@ -96,13 +96,12 @@ def sources(root: Path = ROOT) -> dict[str, bytes]:
 
 
 def _built(client: docker.DockerClient, say: Callable[[str], None]) -> Images:
-    work = ROOT / ".tools" / "image"
-    with alone(work):
+    with alone(WORK):
         if (images := _ready(client)) is not None:  # another harness has just built them
             return images
-        base = base_image.obtain(client, work, say)
+        base = base_image.obtain(client, WORK, say)
         images = _names(base)
-        files = [*sources().items(), *_fetched(client, work, say)]
+        files = [*sources().items(), *_fetched(client, WORK, say)]
         arguments = {"BASE": base, "TOXIPROXY": "scratch"}
         for target, image in images._asdict().items():
             if there(client, image):

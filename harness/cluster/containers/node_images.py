@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cluster.containers import engine
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from harness.cluster.containers.image import Images
 
 Say = Callable[[str], None]
-
-WORK = Path(__file__).resolve().parents[3] / ".tools" / "image"
-"""The folder for temporary files of builds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +95,8 @@ def _built(client: "DockerClient", wanted: ImageSource, say: Say) -> str:
         name = f"{wanted.name}:{build.digest(files, base)}"
         if base_image.there(client, base) and base_image.there(client, name):
             return name
-    with build.alone(WORK):
-        base = base_image.obtain(client, WORK, say, base=kind)
+    with build.alone(build.WORK):
+        base = base_image.obtain(client, build.WORK, say, base=kind)
         name = f"{wanted.name}:{build.digest(files, base)}"
         if not base_image.there(client, name):  # another harness may have just built it
             say(f"building {name} on {base}")

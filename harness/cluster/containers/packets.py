@@ -3,9 +3,16 @@
 import json
 
 TABLE = ("inet", "faultline")
+
+
+def removed(name: str) -> str:
+    """Remove a table of the family ``inet``, whether it exists or not."""
+    return f"table inet {name}; delete table inet {name}"
+
+
 _NAME = " ".join(TABLE)
-NO_RULES = f"table {_NAME}; delete table {_NAME}"
-"""Removes the table, whether it exists or not."""
+NO_RULES = removed(TABLE[1])
+"""Removes the table of dropped packets."""
 NO_TABLE = "No such file"
 """A part of nft's message about a table that does not exist."""
 _PARTS = 10_000
@@ -28,9 +35,16 @@ def rules(share: float) -> str:
 
 def dropped(listing: str) -> int:
     """The number of dropped packets in the output of ``nft --json list table``."""
-    return sum(
-        expression["counter"]["packets"]
-        for entry in json.loads(listing)["nftables"]
-        for expression in entry.get("rule", {}).get("expr", ())
-        if "counter" in expression
-    )
+    return sum(counted(listing).values())
+
+
+def counted(listing: str) -> dict[str, int]:
+    """The packets that the rules of each table have counted, from ``nft --json list``."""
+    found: dict[str, int] = {}
+    for entry in json.loads(listing)["nftables"]:
+        rule = entry.get("rule", {})
+        table = rule.get("table", "")
+        for expression in rule.get("expr", ()):
+            if "counter" in expression:
+                found[table] = found.get(table, 0) + expression["counter"]["packets"]
+    return found

@@ -40,9 +40,9 @@ PEER_VERBS = frozenset({"cut", "heal", "reach"})
 NETWORK_VERBS = PEER_VERBS | {"disconnect", "reconnect"}
 """The verbs that need a container with a network of its own."""
 CONTAINER_HOOKS = "harness.cluster.external.container_hooks"
+"""The program of the default hooks of a compose project."""
 _MODULE = ("-P", "-m", CONTAINER_HOOKS)
 """How Python runs the default hooks: without the modules in the folder of the cluster file."""
-"""The program of the default hooks of a compose project."""
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 

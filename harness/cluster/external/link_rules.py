@@ -5,9 +5,9 @@ is healed. What a node exchanges with itself passes.
 """
 
 import ipaddress
-import json
 from collections.abc import Iterable
 
+from harness.cluster.containers import packets
 from model.roles import NodeId
 
 PREFIX = "faultline_"
@@ -37,23 +37,18 @@ def to_clients(port: int, nodes: Iterable[str]) -> str:
 
 def no_rules_to(peer: NodeId) -> str:
     """Remove the rules about what is sent to a peer, ``clients`` included, if there are any."""
-    return _removed(_sent(peer))
+    return packets.removed(_sent(peer))
 
 
 def no_rules_from_clients() -> str:
     """Remove the rules about what clients send, if there are any."""
-    return _removed(_RECEIVED)
+    return packets.removed(_RECEIVED)
 
 
 def dropped(listing: str) -> dict[str, int]:
     """Return the packets that each table has dropped, from ``nft --json list ruleset``."""
-    found: dict[str, int] = {}
-    for entry in json.loads(listing)["nftables"]:
-        rule = entry.get("rule", {})
-        if rule.get("table", "").startswith(PREFIX):
-            packets = sum(each["counter"]["packets"] for each in rule["expr"] if "counter" in each)
-            found[rule["table"]] = found.get(rule["table"], 0) + packets
-    return found
+    counted = packets.counted(listing)
+    return {table: count for table, count in counted.items() if table.startswith(PREFIX)}
 
 
 _RECEIVED = f"{PREFIX}from_clients"
@@ -64,11 +59,7 @@ def _sent(peer: NodeId) -> str:
 
 
 def _replaced(table: str, chain: str) -> str:
-    return f"{_removed(table)}; table inet {table} {{ {chain} }}"
-
-
-def _removed(table: str) -> str:
-    return f"table inet {table}; delete table inet {table}"
+    return f"{packets.removed(table)}; table inet {table} {{ {chain} }}"
 
 
 def _hook(way: str) -> str:

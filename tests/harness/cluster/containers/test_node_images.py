@@ -55,7 +55,7 @@ class Mixed(Kafka):
 @pytest.fixture(autouse=True)
 def own_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(image, "ensure", lambda client, say: OWN)
-    monkeypatch.setattr(node_images, "WORK", tmp_path / "work")
+    monkeypatch.setattr(build, "WORK", tmp_path / "work")
     monkeypatch.delenv(base_image.JAVA.variable, raising=False)
 
 
