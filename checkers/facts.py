@@ -42,6 +42,14 @@ class Crash(msgspec.Struct, frozen=True):
     last_line: str
 
 
+class Silence(msgspec.Struct, frozen=True):
+    """A node that ran, and answered nothing, after all faults were healed."""
+
+    op: int
+    time_ns: int
+    node: str
+
+
 def faults(columns: Columns) -> tuple[Fault, ...]:
     """Return the faults that were requested, sorted by id."""
     found: dict[int, dict[str, Any]] = {}
@@ -102,6 +110,16 @@ def recovered(columns: Columns) -> bool | None:
         if columns.f_names[columns.f[row]] == RECOVER
     ]
     return flags[-1] if flags else None
+
+
+def silences(columns: Columns) -> tuple[Silence, ...]:
+    """Return the nodes that answered nothing after all faults were healed."""
+    return tuple(
+        Silence(op=int(columns.index[row]), time_ns=int(columns.time_ns[row]), node=str(node))
+        for row, value in columns.of_nemesis()
+        if columns.f_names[columns.f[row]] == RECOVER
+        for node in value.get("unresponsive", ())
+    )
 
 
 def ignored(columns: Columns) -> dict[str, int]:

@@ -22,6 +22,7 @@ nothing about a node."""
 
 
 CRASH = "crash"
+UNRESPONSIVE = "unresponsive"
 """The anomaly of a node of the cluster that exited by itself."""
 
 SCHEMA = pa.schema(
@@ -70,6 +71,7 @@ def findings(
         for f in found
     ]
     results += crashes(tables)
+    results += unresponsive(tables)
     results += [_of_violation(violation, tables) for violation in violations]
     return sorted(results, key=_reading_order)
 
@@ -115,6 +117,26 @@ def crashes(tables: Tables) -> list[Finding]:
         )
         for crash in tables.crashes
         if crash.serves and crash.status != KILLED
+    ]
+
+
+def unresponsive(tables: Tables) -> list[Finding]:
+    """Return a finding for each node that ran and answered nothing when all faults were healed.
+
+    A fault that is not healed, on whatever node, may be the reason; then there is none.
+    """
+    if any(fault.to_ns is None for fault in tables.faults):
+        return []
+    return [
+        Finding(
+            anomaly=UNRESPONSIVE,
+            legal=False,
+            ops=(silence.op,),
+            faults=(),
+            why=f"{silence.node} runs, and answered no probe until {at(silence.time_ns)}, although"
+            " all faults were healed",
+        )
+        for silence in tables.silences
     ]
 
 

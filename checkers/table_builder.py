@@ -68,6 +68,7 @@ def build(columns: Columns) -> Tables:
         catch_ups=catch_ups,
         faults=faults,
         crashes=facts.crashes(columns),
+        silences=facts.silences(columns),
         compacted=compacted,
         deleted=deleted,
         recovered=facts.recovered(columns),

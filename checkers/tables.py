@@ -7,7 +7,7 @@ import numpy as np
 
 from checkers import fault_intervals, logs, positions
 from checkers.columns import Rows
-from checkers.facts import Crash, Fault
+from checkers.facts import Crash, Fault, Silence
 from checkers.kernels.arrays import changes
 from checkers.kernels.compact import Operations
 from checkers.kernels.faults import FaultInterval
@@ -30,6 +30,7 @@ class Tables(History):
     """Partition, catch-up, index of its invocation, and success of every attempt."""
     faults: tuple[Fault, ...]
     crashes: tuple[Crash, ...]
+    silences: tuple[Silence, ...]
     compacted: frozenset[int]
     """Partitions of which only the last record of each record key need stay."""
     deleted: frozenset[int]

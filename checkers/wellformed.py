@@ -255,7 +255,9 @@ def _crash(value: dict[str, Any]) -> str | None:
 
 
 def _recovery(value: dict[str, Any]) -> str | None:
-    recovered = value.get("recovered")
+    recovered, silent = value.get("recovered"), value.get("unresponsive", [])
+    if not isinstance(silent, list) or not all(isinstance(node, str) for node in silent):
+        return f"unresponsive must be a list of nodes, not {silent!r}"
     return (
         None
         if isinstance(recovered, bool)

@@ -17,9 +17,11 @@ cluster, and false for an auxiliary process.
 """
 
 RECOVER = "recover"
-"""The nemesis's event after the last heal, ``{"recovered": bool}``.
+"""The nemesis's event after the last heal, ``{"recovered": bool, "unresponsive": [node, …]}``.
 
-The value is true if every node was up, and every partition had a leader and a full ISR, in time.
+``recovered`` is true if every node was up, and every partition had a leader and a full ISR, in
+time. ``unresponsive``, which a target may leave out, names the nodes whose process runs and which
+answered no probe afterwards, for as long as a checker would wait.
 """
 
 MicroOp = list[Any]

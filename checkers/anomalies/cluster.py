@@ -108,6 +108,17 @@ ANOMALIES = (
         is_excused_by_unclean_elections=False,
     ),
     Anomaly(
+        id="unresponsive",
+        checker="crashes",
+        summary="A node runs, but answers nothing after all faults were healed.",
+        definition=(
+            "all faults are healed and proved to be, the process of a broker, a controller or "
+            "ZooKeeper runs, and it answers no probe for 30 s"
+        ),
+        counted_by="witnesses",
+        is_excused_by_unclean_elections=False,
+    ),
+    Anomaly(
         id="crash",
         checker="crashes",
         summary="A broker or ZooKeeper exited although nothing had asked it to.",

@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.engine import client_crashes
 from harness.engine.crash_monitor import Crashes
@@ -18,6 +19,7 @@ from harness.engine.interpreter import Interpreter
 from harness.engine.progress import Tally
 from harness.engine.recorder import Recorder
 from model.capabilities.cluster import Cluster, HasConnection
+from model.capabilities.processes import CanProbe
 from model.connection import Connection
 from model.op import NEMESIS, RECOVER
 from model.plan import Plan
@@ -26,6 +28,8 @@ from workloads.client.prefixed import Prefixed
 from workloads.package import Workload
 
 RECOVERY_TIMEOUT_S = 60.0
+ANSWER_WITHIN_S = 30.0
+"""How long after the recovery a node may leave probes unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,10 @@ async def _recover(cluster: Cluster, recorder: Recorder) -> bool:
     """
     recorder.record(NEMESIS, "invoke", RECOVER)
     recovered = await cluster.recover(RECOVERY_TIMEOUT_S)
-    recorder.record(NEMESIS, "info", RECOVER, {"recovered": recovered})
+    found: dict[str, Any] = {"recovered": recovered}
+    if isinstance(cluster, CanProbe):
+        found["unresponsive"] = list(await cluster.unresponsive(ANSWER_WITHIN_S))
+    recorder.record(NEMESIS, "info", RECOVER, found)
     return recovered
 
 

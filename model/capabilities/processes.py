@@ -16,6 +16,15 @@ class HasProcesses(Protocol):
 
 
 @runtime_checkable
+class CanProbe(Protocol):
+    """A target that can ask every node for a sign of life, past all faults of links."""
+
+    async def unresponsive(self, within_s: float) -> tuple[NodeId, ...]:
+        """Return the nodes that run, are not paused, and answer no probe within this time."""
+        ...
+
+
+@runtime_checkable
 class CanKill(Protocol):
     async def kill(self, node: NodeId) -> None: ...
     async def start_node(self, node: NodeId) -> None: ...

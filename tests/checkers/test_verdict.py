@@ -244,6 +244,30 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
     assert finding.why.endswith("ERROR broker_impl: storage failed")
 
 
+def test_a_node_that_runs_and_answers_nothing_is_a_finding(histories: Any) -> None:
+    """A node that is silent after all heals is a finding, whether or not the cluster recovered."""
+    ops = histories.events(GOOD)
+    silent = of_nemesis(9, "recover", recovered=True, unresponsive=["controller-2"])
+    healed = of_nemesis(8, "pause", id=4, phase="heal", effect={"proved": True, "how": "runs"})
+    told = verdict(histories, [*ops, *fault_ops(6, proved=True), healed, silent], run=True)
+    assert (told.valid, told.anomalies) == (False, {"unresponsive": 1})
+    assert [name for name, of in told.checkers.items() if of.valid is False] == ["crashes"]
+    (finding,) = findings.findings([], histories.tables([*ops, silent]), Contract())
+    assert (finding.legal, finding.ops) == (False, (9,))
+    assert finding.why.startswith("controller-2 runs, and answered no probe until 9.000 s")
+
+
+def test_silence_during_a_fault_is_no_finding(histories: Any) -> None:
+    """While a fault is not healed it may be the reason; and an older history names no nodes."""
+    ops = histories.events(GOOD)
+    silent = of_nemesis(8, "recover", recovered=True, unresponsive=["controller-2"])
+    told = verdict(histories, [*ops, *fault_ops(6, proved=True), silent], run=True)
+    assert told.anomalies == {}
+    for quiet in (of_nemesis(8, "recover", recovered=True, unresponsive=[]),
+                  of_nemesis(8, "recover", recovered=True)):  # fmt: skip
+        assert verdict(histories, [*ops, quiet], run=True).valid is True
+
+
 @pytest.mark.parametrize(
     ("event", "reason"),
     [

@@ -301,6 +301,11 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
         9,
         "true or false",
     ),
+    "a recovery with a node that is no name": (
+        added(event(8, -1, "info", "recover", {"recovered": True, "unresponsive": [2]})),
+        9,
+        "unresponsive must be a list of nodes",
+    ),
     "a value that is nested deeply": (
         added(
             json.dumps(event(8, -1, "info", "x", 0)).replace(

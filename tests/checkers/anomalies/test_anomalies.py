@@ -43,9 +43,9 @@ def test_names_are_followed_through_a_module() -> None:
 
 
 def test_every_id_of_a_kernel_is_in_the_table() -> None:
-    """The kernels and the check of crashes report all anomalies of the table, and no others."""
+    """The kernels and the checks of nodes report all anomalies of the table, and no others."""
     of_kernels = emitted("kernels", ("Found", "replace"), "anomaly")
-    assert of_kernels | {findings.CRASH} == set(anomalies.OF_HISTORIES)
+    assert of_kernels | {findings.CRASH, findings.UNRESPONSIVE} == set(anomalies.OF_HISTORIES)
 
 
 def test_every_name_of_a_violation_is_in_the_table() -> None:

@@ -203,6 +203,23 @@ def test_recovery_stands_in_the_history(
     assert told.index < next(op.index for op in ops if op.f == "catch-up")
 
 
+class ProbedCluster(FakeCluster):
+    """A cluster of which one node answers nothing."""
+
+    async def unresponsive(self, within_s: float) -> tuple[str, ...]:
+        assert self.log[-1] == "recover"
+        await asyncio.sleep(within_s)
+        return ("broker-1",)
+
+
+def test_silent_nodes_stand_in_the_history(virtually: Any, kafka: Any, tmp_path: Path) -> None:
+    """Nodes are probed when the cluster has recovered, for as long as a checker counts on."""
+    _, ops, _ = run(virtually, kafka, tmp_path, ProbedCluster())
+    asked, told = (op for op in ops if op.f == "recover")
+    assert told.value == {"recovered": True, "unresponsive": ["broker-1"]}
+    assert told.time_ns - asked.time_ns >= 30 * 10**9
+
+
 @dataclasses.dataclass(frozen=True)
 class End:
     """An unexpected end of a process."""

@@ -1,6 +1,7 @@
 """A stand-in for a broker or ZooKeeper: it listens, answers probes and exits cleanly on SIGTERM.
 
-Usage: fake_node.py PROTOCOL HOST:PORT… With ``FAKE_DIES`` in the environment it exits at once.
+Usage: fake_node.py PROTOCOL HOST:PORT… With ``FAKE_DIES`` in the environment it exits at once. On
+SIGUSR1 it closes its ports and continues to run.
 """
 
 import asyncio
@@ -48,8 +49,15 @@ async def serve(protocol: str, addresses: list[str]) -> None:
 
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    for address in addresses:
-        await asyncio.start_server(connected, sock=listening(address))
+    servers = [
+        await asyncio.start_server(connected, sock=listening(address)) for address in addresses
+    ]
+
+    def hang() -> None:
+        for server in servers:
+            server.close()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, hang)
     sys.stdout.write("listening\n")
     sys.stdout.flush()
     await stopped.wait()

@@ -303,6 +303,18 @@ async def test_crash_is_evidence(cluster: Processes) -> None:
     assert (end.node, end.status, end.last_line) == (A, -signal.SIGSEGV, "listening")
 
 
+async def test_a_node_that_runs_and_closed_its_ports_is_unresponsive(cluster: Processes) -> None:
+    """A paused node and one that has ended are not: there is a reason for their silence."""
+    assert await cluster.unresponsive(5.0) == ()
+    for name, signal_ in ((A, signal.SIGUSR1), (B, signal.SIGSTOP)):
+        node = cluster._nodes[name]
+        assert isinstance(node, Process)
+        assert node.pid is not None
+        psutil.Process(node.pid).send_signal(signal_)
+    await cluster.kill(ZOOKEEPER)
+    assert await cluster.unresponsive(0.3) == (A,)
+
+
 async def test_recovery_waits_for_every_replica(cluster: Processes, fake_view: FakeView) -> None:
     """Recovery waits until every node runs, has leaders and full ISRs; else it returns False."""
     fake_view.isr = (B,)
