@@ -40,7 +40,10 @@ from nemesis.package import (
 
 Cut = tuple[NodeId, NodeId]
 
-PARTIES = ("brokers", "zookeeper", "controllers", "clients")
+METADATA_QUORUM = "metadata-quorum"
+"""The party that ``zookeeper`` is with ZooKeeper, and ``controllers`` with KRaft: a plan with this
+party runs with both."""
+PARTIES = ("brokers", "zookeeper", "controllers", METADATA_QUORUM, "clients")
 FAULTS = (
     "partition-one",
     "partition-leader",
@@ -54,8 +57,8 @@ FAULTS = (
 Party = Annotated[
     str,
     Meta(
-        pattern=r"^(brokers|zookeeper|controllers|clients|broker-[1-9][0-9]*)$",
-        description="brokers, zookeeper, controllers, clients or the id of a broker",
+        pattern=rf"^({'|'.join(PARTIES)}|broker-[1-9][0-9]*)$",
+        description=f"{', '.join(PARTIES)} or the id of a broker",
     ),
 ]
 Parties = Annotated[list[Party], Meta(min_length=1)]
@@ -255,6 +258,8 @@ def _ends(
     A single broker as a party is for schedules written by hand; it is left out if it is a target
     itself. A controller that is a role of a broker has links of its own to the other brokers.
     """
+    if party == METADATA_QUORUM:
+        party = "controllers" if layout.is_kraft else "zookeeper"
     rest = [broker for broker in layout.brokers if broker not in nodes]
     if party == "controllers" and layout.combined:
         own = [end for end in layout.controllers if layout.node_of(end) in nodes]
@@ -289,6 +294,7 @@ def unknown_party(options: PartiesOptions, targets: Any, environment: Environmen
     layout = environment.layout
     missing = [] if layout.zookeepers else ["zookeeper"]
     missing += [] if layout.controllers else ["controllers"]
+    missing += [] if layout.keepers else [METADATA_QUORUM]
     known = [party for party in (*PARTIES, *environment.brokers) if party not in missing]
     strange = [party for party in options.parties if party not in known]
     if not strange:

@@ -139,7 +139,8 @@ def plan_options(command: F) -> F:
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
                          help="plant this bug in every broker; may be repeated"),
             click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
-                         help="set KEY (Kafka's name) of broker, producer or consumer"),
+                         help="set KEY (Kafka's name) of broker, producer or consumer, or an"
+                         " option of the plan (options.KEY)"),
         )
     ):  # fmt: skip
         command = option(command)

@@ -9,6 +9,7 @@ import importlib.metadata
 import math
 import platform
 import subprocess
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,10 @@ NAMES_NEEDED = "name faults such as kill,partition, or write none"
 ALL_MUTANTS = "faultline mutants list"
 FIELDS = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
 """Options whose names in a plan file differ from the names of the plan's fields."""
+SETTINGS = ("broker", "producer", "consumer")
+"""The tables of a plan file with settings of Kafka."""
+OPTIONS = "options"
+"""The table with settings of the workload, the target and the system."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -115,23 +120,55 @@ def names_of(text: str) -> tuple[str, ...]:
     return found
 
 
-def setting(text: str) -> tuple[str, str, str]:
-    """Split ``broker.KEY=VALUE`` into its three parts; raises :class:`Refused`."""
+def setting(text: str, tables: Sequence[str] = SETTINGS) -> tuple[str, str, str]:
+    """Split ``broker.KEY=VALUE`` into its three parts; raises :class:`Refused`.
+
+    ``tables`` are the tables of a plan file that may be named before the dot.
+    """
     name, equals, value = text.partition("=")
-    component, dot, key = name.partition(".")
-    if not (equals and dot and key) or component not in ("broker", "producer", "consumer"):
-        raise Refused(f"--set {text}: write broker.KEY=VALUE, producer.KEY=… or consumer.KEY=…")
-    return component, key, value
+    table, dot, key = name.partition(".")
+    if not (equals and dot and key) or table not in tables:
+        others = [f"{other}.KEY=…" for other in tables[1:]]
+        raise Refused(
+            f"--set {text}: write {tables[0]}.KEY=VALUE, {', '.join(others[:-1])} or {others[-1]}"
+        )
+    return table, key, value
 
 
-def settings_of(texts: Iterable[str]) -> list[tuple[str, str, str]]:
+def settings_of(
+    texts: Iterable[str], tables: Sequence[str] = SETTINGS
+) -> list[tuple[str, str, str]]:
     """Split each setting; raises :class:`Refused`, also for a setting that occurs twice."""
-    found = [setting(text) for text in texts]
-    names_ = [f"{component}.{key}" for component, key, _ in found]
+    found = [setting(text, tables) for text in texts]
+    names_ = [f"{table}.{key}" for table, key, _ in found]
     for name in names_:
         if names_.count(name) > 1:
             raise Refused(f"--set {name}: this setting is given more than once; give it once")
     return found
+
+
+def override(fields: Mapping[str, Any], texts: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a plan with these settings in place of the file's.
+
+    A value of the table ``options`` is read as in a plan file (TOML), and as text if that fails;
+    the other tables have only texts. Raises :class:`Refused`.
+    """
+    changed = dict(fields)
+    for table, key, value in settings_of(texts, (*SETTINGS, OPTIONS)):
+        of_table = changed.get(table, {})
+        if not isinstance(of_table, Mapping):
+            raise Refused(f"the plan: {table} must be a table")
+        changed[table] = {**of_table, key: _toml(value) if table == OPTIONS else value}
+    return changed
+
+
+def _toml(text: str) -> Any:
+    try:
+        value = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    is_alone, found = len(value) == 1, value["value"]
+    return found if is_alone and isinstance(found, bool | int | float | str | list) else text
 
 
 def plan_of(fields: Mapping[str, Any]) -> Plan:

@@ -64,6 +64,33 @@ def test_cuts(
     assert len(cuts) == len(lost)
 
 
+@pytest.mark.parametrize(
+    ("layout", "target", "lost"),
+    [
+        (with_zookeeper(3), A, both((A, "zookeeper"))),
+        (
+            with_kraft(3, 3, combined=False),
+            "controller-2",
+            both(("controller-2", "controller-1"), ("controller-2", "controller-3")),
+        ),
+        (
+            with_kraft(2, 2, combined=True),
+            A,
+            both((A, "controller-2"), ("controller-1", B)),
+        ),
+    ],
+)
+def test_the_metadata_quorum_is_zookeeper_or_the_controllers(
+    layout: Layout, target: str, lost: set[tuple[str, str]]
+) -> None:
+    """A plan that names the metadata quorum cuts the same links as one for this coordination."""
+    options = typed("partition-one", {"from": ["metadata-quorum"]})
+    assert set(partition.cuts("partition-one", [target], options, layout)) == lost
+    assert partition.unknown_party(options, [target], Environment(layout, FakeCluster, "x")) is None
+    alone = Environment(Layout(layout.brokers), FakeCluster, "x")
+    assert "from = metadata-quorum" in str(partition.unknown_party(options, [A], alone))
+
+
 def test_unknown_kind() -> None:
     """An unknown kind of partition is an error."""
     with pytest.raises(ValueError, match="no such partition: partition-up"):

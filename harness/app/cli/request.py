@@ -70,8 +70,7 @@ def plan_from(
         fields.setdefault("system", _system_at(home))
     if mutants:
         fields["mutants"] = tuple(mutants)
-    for component, key, value in plan_resolution.settings_of(settings):
-        fields[component] = {**fields.get(component, {}), key: value}
+    fields = plan_resolution.override(fields, settings)
     return plan_resolution.plan_of(fields)
 
 

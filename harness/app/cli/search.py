@@ -31,7 +31,7 @@ from harness.app.cli.output import fail, print_json
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
               help="plant this bug in every broker; may be repeated")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
-              help="set KEY (Kafka's name) in all runs")  # fmt: skip
+              help="set KEY of a table of the plan in all runs")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="the search's folder is created in DIR/searches (results)")  # fmt: skip
 @click.option("--keep", type=options.KEEP, default=0, metavar="N",
@@ -75,8 +75,7 @@ def search(
         fields["nemesis"] = plan_resolution.names_of(nemesis)
     if mutants:
         fields["mutants"] = mutants
-    for component, key, value in plan_resolution.settings_of(settings):
-        fields[component] = {**fields.get(component, {}), key: value}
+    fields = plan_resolution.override(fields, settings)
     asked = campaign.SearchRequest(
         pinned=fields,
         first=seed,

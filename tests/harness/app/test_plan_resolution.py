@@ -397,6 +397,34 @@ def test_a_setting_has_three_parts(text: str) -> None:
     assert plan_resolution.setting("producer.a.b=c=d") == ("producer", "a.b", "c=d")
 
 
+def test_settings_override_the_tables_of_a_plan_file() -> None:
+    """An option's value is read as TOML if possible; Kafka's settings are texts."""
+    fields = {"options": {"topics": 1, "client": "raw"}, "broker": {"a.b": "1"}, "seed": 3}
+    texts = ["options.topics=2", "options.client=librdkafka", "broker.c=[2]", "options.x=[1, 2]"]
+    assert plan_resolution.override(fields, texts) == {
+        "options": {"topics": 2, "client": "librdkafka", "x": [1, 2]},
+        "broker": {"a.b": "1", "c": "[2]"},
+        "seed": 3,
+    }
+    assert fields["options"] == {"topics": 1, "client": "raw"}
+
+
+@pytest.mark.parametrize("value", ["2026-11-23", "1\ny = 2", "{a = 1}", "[1", "-", ""])
+def test_an_option_that_is_no_plain_value_is_a_text(value: str) -> None:
+    """Dates, tables and what is not TOML stay texts, which the check of the option refuses."""
+    assert plan_resolution.override({}, [f"options.x={value}"]) == {"options": {"x": value}}
+
+
+def test_an_option_has_no_part_in_a_contract() -> None:
+    """`faultline check` takes only the settings of Kafka."""
+    with pytest.raises(Refused, match=r"write broker\.KEY=VALUE, producer\.KEY=… or consumer"):
+        plan_resolution.settings_of(["options.topics=2"])
+    with pytest.raises(Refused, match=r"consumer\.KEY=… or options\.KEY"):
+        plan_resolution.override({}, ["topics=2"])
+    with pytest.raises(Refused, match="options must be a table"):
+        plan_resolution.override({"options": 3}, ["options.topics=2"])
+
+
 def test_secrets_are_masked() -> None:
     """Passwords of clients and brokers do not reach a file."""
     plan = plan_resolution.masked(

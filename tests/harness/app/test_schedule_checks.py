@@ -106,8 +106,8 @@ def test_a_possible_target_is_accepted(targets: Any) -> None:
         (
             "partition-one",
             {"from": ["broker-7"]},
-            "from = broker-7: must be brokers or zookeeper or clients or broker-1 or broker-2 or"
-            " broker-3",
+            "from = broker-7: must be brokers or zookeeper or metadata-quorum or clients or"
+            " broker-1 or broker-2 or broker-3",
         ),
         (
             "partition-one",
