@@ -1,6 +1,6 @@
 """Bugs in leader election, and in which controller's requests a broker accepts."""
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import replace
 
 from broker_impl.controller.context import Leadership
@@ -8,6 +8,7 @@ from broker_impl.controller.deletion import DeletionState
 from broker_impl.controller.election import Choice
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
+from broker_impl.node.controller.events import Asked, Event
 from broker_impl.node.controller.znodes import Write
 from broker_impl.wire.types import BrokerId, Epoch
 from broker_impl.zookeeper.multi import Create, SetData
@@ -50,6 +51,27 @@ def election_writes(claim: Create, epoch: SetData) -> list[list[Write]]:
     the same controller epoch, and brokers cannot recognize which of them is stale.
     """
     return [[claim], [SetData(epoch.path, epoch.data)]]
+
+
+@mutant(
+    "resigns-only-when-idle",
+    of="broker_impl.node.controller.events:unanswered",
+    source="KAFKA-14946, KAFKA-14035",
+    kind="historic",
+    symptom="crash",
+    tier=2,
+    schedule="The controller's session ends while a client waits for it to create a topic.",
+)
+def unanswered(events: Iterable[Event | Asked]) -> list[Asked]:
+    """A controller that loses its place expects that it has no change under way.
+
+    Otherwise an error ends the broker. A controller of KRaft reverted its uncommitted changes when
+    another one had been elected, and met a NullPointerException if a topic was among them that it
+    had created, and a partition of another topic that it had changed.
+    """
+    if any(isinstance(event, Asked) for event in events):
+        raise RuntimeError("the controller has a change under way")
+    return []
 
 
 @mutant(

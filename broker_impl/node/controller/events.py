@@ -1,6 +1,7 @@
 """The events that a controller handles; equal events in the queue are handled once."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,3 +116,8 @@ Event = (
     | StaleControllerEpoch
     | ReplicasStopped
 )
+
+
+def unanswered(events: Iterable[Event | Asked]) -> list[Asked]:
+    """Return the requests among the events of a term that ends; they are refused."""
+    return [each for each in events if isinstance(each, Asked) and not each.answer.done()]

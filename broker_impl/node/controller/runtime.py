@@ -19,7 +19,7 @@ from typing import Any
 from broker_impl import failpoints
 from broker_impl.controller.context import Context
 from broker_impl.errors import ErrorCode
-from broker_impl.node.controller import refusal
+from broker_impl.node.controller import events, refusal
 from broker_impl.node.controller.config import ControllerConfig
 from broker_impl.node.controller.events import (
     Asked,
@@ -295,10 +295,9 @@ class ControllerRuntime:
             self._term.end()
             self._term = None
         self.controller_id = NOBODY
-        events, self._events = self._events, {}
-        for event in events:
-            if isinstance(event, Asked) and not event.answer.done():
-                event.answer.set_result(refusal.not_controller(event.request))
+        left, self._events = self._events, {}
+        for asked in events.unanswered(left):
+            asked.answer.set_result(refusal.not_controller(asked.request))
 
     def _put(self, event: Event | Asked) -> None:
         self._events[event] = None
