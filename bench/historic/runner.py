@@ -38,7 +38,8 @@ def arguments(story: Story, place: Place, seed: int) -> list[str]:
     """Return the arguments of ``faultline`` for one run, as a user would type them."""
     named = ["--system", place.system] if not place.is_ours else []
     planted = [word for name in place.mutants for word in ("--mutant", name)]
-    return ["run", story.plan, *named, *planted, "--seed", str(seed)]
+    changed = [word for setting in place.settings for word in ("--set", setting)]
+    return ["run", story.plan, *named, *changed, *planted, "--seed", str(seed)]
 
 
 def digest(story: Story, root: Path = ROOT) -> str:

@@ -23,6 +23,8 @@ class Place(NamedTuple):
     part: Part
     system: str
     mutants: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    """What ``--set`` sets."""
 
     @property
     def is_ours(self) -> bool:
@@ -55,6 +57,8 @@ class Story:
     anomalies: tuple[str, ...]
     """As which it must be reported: one of these, and on every system the same ones are looked
     for."""
+    settings: tuple[str, ...] = ()
+    """What the plan leaves to the system, and its releases need (``--set``)."""
 
     @property
     def plan(self) -> str:
@@ -64,8 +68,8 @@ class Story:
     @property
     def places(self) -> Iterator[Place]:
         """The systems on which the plan runs, in the order of the page."""
-        yield Place("old", f"apache-kafka:{self.old}")
-        yield Place("new", f"apache-kafka:{self.new}")
+        yield Place("old", f"apache-kafka:{self.old}", settings=self.settings)
+        yield Place("new", f"apache-kafka:{self.new}", settings=self.settings)
         yield Place("mutant", OURS, self.mutants)
         if self.mutants:
             yield Place("ours", OURS)
@@ -177,6 +181,45 @@ _STORIES = (
         new="2.0.1",
         mutants=("epochs-by-question", "joins-isr-by-stale-hw"),
         anomalies=("lost-write",),
+    ),
+    Story(
+        name="kafka-2729",
+        title="An ISR never changes again after a controller has lost its session",
+        jira=("KAFKA-2729",),
+        kip=None,
+        text=(
+            "A leader writes a partition's ISR to ZooKeeper with the version of the znode that it"
+            " knows. If the version differs, it skips the write, because the controller must have"
+            " written and will send the new version. A controller whose session had expired while"
+            " it was busy went on writing in its client's next session, and brokers rejected its"
+            " requests, because they knew the next controller. So leaders never got these versions:"
+            " their ISRs stayed as they were until another election or a restart. Since 1.1 a"
+            " controller resigns before its client opens another session."
+        ),
+        old="0.11.0.3",
+        new="1.1.1",
+        mutants=("isr-cas-never-refreshed",),
+        anomalies=("stuck",),
+    ),
+    Story(
+        name="kafka-14946",
+        title="A controller of KRaft shuts itself down when another one is elected",
+        jira=("KAFKA-14946",),
+        kip=None,
+        text=(
+            "A controller that is cut off from the others continues to accept changes, and cannot"
+            " commit them. When it learns of its successor, it reverts them. If a topic was created"
+            " among them and, after that, a partition of another topic changed, reverting met a"
+            " NullPointerException: the controller shut itself down, and hung in the middle of it."
+            " Its process ran on and answered nothing, until an operator killed it. Fixed in 3.4.1."
+            " Our broker, which has no KRaft, has a similar planted bug: its controller ends with"
+            " an error if a request waits when its session is over."
+        ),
+        old="3.4.0",
+        new="3.4.1",
+        mutants=("resigns-only-when-idle",),
+        anomalies=("unresponsive", "crash"),
+        settings=("options.coordination=kraft-separate",),
     ),
     Story(
         name="kip-890",
