@@ -1,5 +1,6 @@
 """Leftovers of killed commands are removed, and nothing else."""
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -250,11 +251,20 @@ def test_ports_that_cannot_be_are_refused(port: int, why: str, home: Path) -> No
         cluster.up(Plan(brokers=3), lambda line: None, port)
 
 
+def _second_of_two(taken: socket.socket) -> int:
+    """Bind a socket to a port after one that is free, and return the port."""
+    while True:
+        with socket.socket() as before, contextlib.suppress(OSError):
+            before.bind(("127.0.0.1", 0))
+            port: int = before.getsockname()[1] + 1
+            taken.bind(("127.0.0.1", port))
+            return port
+
+
 def test_a_port_that_is_taken_is_refused(home: Path) -> None:
     """A port in use is refused with its number, even if it is not the first."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        port = _second_of_two(taken)
         taken.listen()
-        port = taken.getsockname()[1]
         with pytest.raises(Refused, match=f"port {port} cannot be used: Address already in use"):
             cluster.up(Plan(brokers=2), lambda line: None, port - 1)
