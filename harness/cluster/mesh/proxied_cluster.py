@@ -121,6 +121,20 @@ class ProxiedCluster(MeshFaults, BaseCluster):
     async def facts(self, topics: Sequence[str]) -> ClusterFacts | None:
         return await self._system.facts({name: self.direct(name) for name in self.brokers}, topics)
 
+    # --- CanProbe
+
+    async def unresponsive(self, within_s: float) -> tuple[NodeId, ...]:
+        silent = await asyncio.gather(*(self._is_silent(name, within_s) for name in self.nodes))
+        return tuple(name for name, is_silent in zip(self.nodes, silent, strict=True) if is_silent)
+
+    async def _is_silent(self, node: NodeId, within_s: float) -> bool:
+        try:
+            async with asyncio.timeout(within_s):
+                await until(lambda: self._answers(node))
+        except TimeoutError:
+            return await self.is_running(node) and not await self.is_paused(node)
+        return False
+
     # --- implementation
 
     async def _make_nodes(self) -> None:
