@@ -456,10 +456,24 @@ def test_the_quick_suite_suits_a_release(repository: Path) -> None:
     assert {case.plan.workload for case in theirs} == set(catalogue.WORKLOADS)
 
 
+@pytest.mark.usefixtures("has_every_system")
+def test_the_suite_for_kraft_is_strict(repository: Path) -> None:
+    """It has every workload, on a release without ZooKeeper; nothing lost or duplicated is legal."""
+    cases = ready(load(repository / "examples" / "suites" / "kraft.toml"))
+    assert {case.plan.system for case in cases} == {"apache-kafka:4.1.0"}
+    assert {case.plan.workload for case in cases} == set(catalogue.WORKLOADS)
+    for case in cases:
+        contract = Contract.of(case.plan)
+        assert case.plan.schedule
+        assert contract.acks == "all"
+        assert contract.idempotent
+        assert not contract.unclean_elections
+
+
 def test_the_suites_are_all_there_are(repository: Path) -> None:
     """These tests cover all suites of the project."""
     there = {path.stem for path in (repository / "examples" / "suites").iterdir()}
-    assert there == {"quick", "nightly", "release"}
+    assert there == {"quick", "nightly", "release", "kraft"}
 
 
 def test_configurations_are_judged_by_what_they_promise(repository: Path) -> None:
