@@ -1,6 +1,7 @@
-"""One local Spark session, whose files are all in one folder and are removed with it.
+"""One Spark session, whose files are all in one folder and are removed with it.
 
-It listens on the loopback address only, and logs only errors.
+A local session listens on the loopback address only. On a cluster, the driver is this process, and
+the code of the kernels travels to the workers.
 """
 
 import contextlib
@@ -18,11 +19,14 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession, SQLContext
 
-CORES = 2
-SHUFFLE_PARTITIONS = 2
+from checkers import engine as engine_
+from checkers import shipping
+from checkers.engine import Engine
+
 MEMORY_MIN = 640 << 20
 MEMORY_MAX = 4 << 30
-"""Bounds of the driver's heap, bytes."""
+"""Bounds of the driver's heap, bytes; it never has more than half of the machine's memory."""
+_SHUFFLE = "spark.sql.shuffle.partitions"
 PATIENCE_S = 20.0
 """How many seconds a JVM has to exit by itself."""
 
@@ -51,15 +55,22 @@ class NoSpark(Exception):
 def memory_for(history_bytes: int) -> int:
     """Return the heap size for a history of this size on disk: the typed tables are about a third
     of it, and Spark holds them about twice during a shuffle."""
-    return min(max(MEMORY_MIN, history_bytes * 2), MEMORY_MAX)
+    most = min(MEMORY_MAX, engine_.memory_bytes() // 2)
+    return max(MEMORY_MIN, min(history_bytes * 2, most))
 
 
-def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
+def start(
+    folder: Path, *, memory_bytes: int | None = None, engine: Engine | None = None
+) -> SparkSession:
     """Start a session with its files in ``folder/.spark``; this blocks for some seconds.
+
+    ``engine`` is by default the selected one (:func:`checkers.engine.selected`). The workers of a
+    cluster must be able to read that folder by the same path.
 
     There is one session per process. The output of the JVM goes to ``.spark/log``. Raises
     :class:`NoSpark`.
     """
+    engine = engine or engine_.selected()
     home = folder.resolve() / _FOLDER
     shutil.rmtree(home, ignore_errors=True)
     for name in ("local", "warehouse", "tmp"):
@@ -76,23 +87,26 @@ def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
             "-XX:TieredStopAtLevel=1",  # it lives for seconds: compile fast, not well
         )
     )
-    settings = {
-        "spark.master": f"local[{CORES}]",
+    ours = {
         "spark.app.name": "faultline",
         "spark.driver.memory": f"{memory}m",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": java,
-        "spark.local.dir": str(home / "local"),
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
-        "spark.sql.adaptive.enabled": "false",  # it would join what is split on purpose
-        "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
+    if engine.is_local:
+        ours["spark.local.dir"] = str(home / "local")
+        ours[_SHUFFLE] = str(engine_.cores())
+    if engine.is_on_loopback:
+        ours |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    fixed = {
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    settings = engine.settings(ours, fixed)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     gateway: Any = None
     try:
@@ -110,8 +124,16 @@ def start(folder: Path, *, memory_bytes: int | None = None) -> SparkSession:
             _end(gateway)
         last = (home / "log").read_text(errors="replace").strip().splitlines()[-1:]
         raise NoSpark(f"Spark did not start: {' '.join(last) or error}") from error
-    context.pythonExec = sys.executable
-    return SparkSession(context)
+    if engine.is_local:
+        context.pythonExec = sys.executable
+    else:
+        named = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+        context.pythonExec = named or "python3"
+        context.addPyFile(str(shipping.archive(home)))
+    session = SparkSession(context)
+    if _SHUFFLE not in settings:
+        session.conf.set(_SHUFFLE, str(max(2, context.defaultParallelism)))
+    return session
 
 
 def is_alive(session: SparkSession) -> bool:

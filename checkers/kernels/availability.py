@@ -1,6 +1,7 @@
 """Availability: how long a partition took no writes, and how soon after a fault it did again."""
 
-import msgspec
+from dataclasses import dataclass
+
 import numpy as np
 
 from checkers.kernels.found import Found, at
@@ -11,7 +12,8 @@ STUCK_NS = 30_000_000_000
 """A partition is stuck if it acknowledges no write for this long after the last heal."""
 
 
-class Outage(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Outage:
     """A time in which writes were pending and none was acknowledged."""
 
     key: str
@@ -19,7 +21,8 @@ class Outage(msgspec.Struct, frozen=True):
     to_ns: int
 
 
-class Recovery(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Recovery:
     """How soon a partition took a write again after a fault was healed."""
 
     fault: int

@@ -11,9 +11,9 @@ whichever commit was last.
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from checkers.kernels import former
@@ -243,7 +243,7 @@ def _misread(log: Log, register: Register) -> Iterable[Found]:
             continue
         one = _contradiction(log, register, fetch, choices)
         if one.variant != "nobody" and (idle_ns := _remembered(log, register, fetch)) is not None:
-            one = msgspec.structs.replace(one, variant="stale", also=(seconds(idle_ns),))
+            one = replace(one, variant="stale", also=(seconds(idle_ns),))
         place = (one.anomaly, one.variant, choices.newest)
         found[place] = _worst(found.get(place), one)
     return found.values()
@@ -254,7 +254,7 @@ def _worst(first: Found | None, other: Found) -> Found:
     if first is None:
         return other
     worst = other if other.also > first.also else first
-    return msgspec.structs.replace(worst, folded=first.folded + 1)
+    return replace(worst, folded=first.folded + 1)
 
 
 def _mismatched(log: Log, register: Register) -> Iterable[Found]:
@@ -273,7 +273,7 @@ def _mismatched(log: Log, register: Register) -> Iterable[Found]:
         if not len(same) or metadata in commits.metadata[same]:
             continue
         if first := found.get(offset):
-            found[offset] = msgspec.structs.replace(first, folded=first.folded + 1)
+            found[offset] = replace(first, folded=first.folded + 1)
             continue
         last = int(same[-1])
         found[offset] = Found(

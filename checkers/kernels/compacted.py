@@ -8,10 +8,10 @@ keeps what was deleted.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from checkers.kernels.found import Found, at
@@ -144,9 +144,7 @@ def stale_keys(log: Log) -> list[Found]:
                 continue
             value = int(writes.value[number])
             first = found.get(value)
-            found[value] = (
-                stale if first is None else msgspec.structs.replace(first, folded=first.folded + 1)
-            )
+            found[value] = stale if first is None else replace(first, folded=first.folded + 1)
     return [found[value] for value in sorted(found)]
 
 

@@ -5,8 +5,8 @@ breaks a promise; it shows where to look.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 
 from checkers.kernels.arrays import changes, first_rows, is_in
@@ -14,7 +14,8 @@ from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK
 
 
-class Lag(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Lag:
     """The time between a record's certain presence in the log and its delivery to a reader that had
     begun to read before."""
 
@@ -26,7 +27,8 @@ class Lag(msgspec.Struct, frozen=True):
     ns: int
 
 
-class Unseen(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Unseen:
     """The number of records of a partition that were acknowledged but not yet read by a process."""
 
     key: str
@@ -37,7 +39,8 @@ class Unseen(msgspec.Struct, frozen=True):
     """The number at the end of the history."""
 
 
-class Consumption(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Consumption:
     """How records of one partition, or of all partitions together, were consumed."""
 
     lag: Lag | None
@@ -45,7 +48,7 @@ class Consumption(msgspec.Struct, frozen=True):
     counts: dict[int, int]
     """The number of pairs of a process and a record, by how often the process received the record.
     Only polls that ended well count."""
-    unseen_changes: dict[int, int] = {}
+    unseen_changes: dict[int, int] = field(default_factory=dict)
     """By second of the run, the change of the number of unseen records: acknowledged records that
     no process had read. The running sum of the changes is the number itself."""
 

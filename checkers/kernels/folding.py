@@ -8,8 +8,8 @@ the history. What is left stands on its own.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from checkers.kernels.found import Found
@@ -56,9 +56,9 @@ def fold(
         for f in _nearest(explaining, _gone(derived, left)):
             folded[id(f)] += 1
         derived = left
-    return [
-        msgspec.structs.replace(f, folded=folded[id(f)]) if folded[id(f)] else f for f in standing
-    ] + list(derived)
+    return [replace(f, folded=folded[id(f)]) if folded[id(f)] else f for f in standing] + list(
+        derived
+    )
 
 
 def fold_keys(found: Sequence[Found]) -> list[Found]:
@@ -93,7 +93,7 @@ def _folded(found: Sequence[Found], reason_of: Callable[[Found], int | None]) ->
             standing.append(n)
         else:
             folded[reason] += 1
-    return [msgspec.structs.replace(found[n], folded=found[n].folded + folded[n]) for n in standing]
+    return [replace(found[n], folded=found[n].folded + folded[n]) for n in standing]
 
 
 def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int]) -> Iterable[Found]:

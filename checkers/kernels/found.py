@@ -1,9 +1,10 @@
 """What a kernel finds, before the contract and the faults are known."""
 
-import msgspec
+from dataclasses import dataclass
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
     """A violation that a kernel has found. It is later extended by contract and faults to a
     :class:`model.finding.Finding`."""
 

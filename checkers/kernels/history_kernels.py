@@ -1,10 +1,9 @@
 """Runs the kernels for a whole history, after those of its partitions."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
-
-import msgspec
 
 from checkers.kernels import cycles, isolation, outputs, phantom, progress, torn, unproven
 from checkers.kernels.checker_runs import CheckerRun, CheckerRunner
@@ -64,7 +63,7 @@ def judge(history: History, of_keys: Iterable[Found]) -> Report:
             left = runner.run(name, partial(kernel, clean)) or []
             first = found[places[0]]
             folded = first.folded + max(len(more) - len(left), 0)
-            found[places[0]] = msgspec.structs.replace(first, folded=folded)
+            found[places[0]] = replace(first, folded=folded)
             more = left
         found += more
     for name, rewrite in REWRITES.items():

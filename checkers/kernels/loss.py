@@ -5,7 +5,8 @@ a final reader, which began at the beginning after everything had been acknowled
 the final reader did not see is gone, even if others read it before.
 """
 
-import msgspec
+from dataclasses import replace
+
 import numpy as np
 
 from checkers.kernels import compacted
@@ -98,7 +99,7 @@ def _deleted(log: Log, row: int, found: Found) -> Found:
     age_ms = compacted.deleted_for_ms(log, row) if log.is_compacted else None
     if age_ms is None:
         return found
-    return msgspec.structs.replace(found, variant="deleted", also=(age_ms,))
+    return replace(found, variant="deleted", also=(age_ms,))
 
 
 def seen_finally(log: Log, end: CatchUp) -> I64:

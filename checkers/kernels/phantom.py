@@ -1,9 +1,9 @@
 """Phantoms: records that were read although no client wrote them, or the write certainly failed."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
-import msgspec
 import numpy as np
 
 from checkers.kernels.arrays import changes, is_in
@@ -57,7 +57,7 @@ def misrouted(history: History, found: Sequence[Found]) -> list[Found]:
         if phantom.anomaly != "phantom" or len(homes) != 1:
             return phantom
         ((home, sent),) = homes.items()
-        return msgspec.structs.replace(
+        return replace(
             phantom,
             anomaly="misrouted",
             ops=(sent, *phantom.ops),

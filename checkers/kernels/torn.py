@@ -1,8 +1,8 @@
 """Torn transactions: some records of a transaction were read, and others are lost."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from checkers.kernels.found import Found, at
@@ -32,7 +32,7 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
             continue
         op = int(sends.op[row])
         if op in torn:
-            torn[op] = msgspec.structs.replace(torn[op], also=(*torn[op].also, record[1]))
+            torn[op] = replace(torn[op], also=(*torn[op].also, record[1]))
         else:
             torn[op] = _torn(history, lost[op], row, reader)
     standing = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in torn]

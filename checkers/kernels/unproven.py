@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-
-import msgspec
+from dataclasses import replace
 
 from checkers.kernels.found import Found
 from checkers.kernels.history import History
@@ -20,8 +19,6 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
     losses = Counter(f.ops[0] for f in found if f.anomaly == "lost-write" and f.ops[0] in dirty)
     kept = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in dirty]
     return [
-        msgspec.structs.replace(f, folded=f.folded + losses[f.ops[0]])
-        if f.anomaly == "dirty-read"
-        else f
+        replace(f, folded=f.folded + losses[f.ops[0]]) if f.anomaly == "dirty-read" else f
         for f in kept
     ]

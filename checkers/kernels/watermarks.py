@@ -10,8 +10,8 @@ without a fault it must have missed its successor.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from checkers.kernels import former
@@ -60,7 +60,7 @@ def _deepest(found: Iterable[tuple[int, Found]]) -> list[Found]:
         count[f.variant] = count.get(f.variant, -1) + 1
         if f.variant not in best or (f.also, depth) > best[f.variant][:2]:
             best[f.variant] = f.also, depth, f
-    return [msgspec.structs.replace(f, folded=count[variant]) for variant, (*_, f) in best.items()]
+    return [replace(f, folded=count[variant]) for variant, (*_, f) in best.items()]
 
 
 def _before(op: I64, offset: I64, invoked: I64) -> I64:

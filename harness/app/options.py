@@ -3,13 +3,17 @@
 click accepts ``nan`` as a number above 0, and counts that no machine can handle.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+
+from checkers import engine
+from harness.app.refused import Refused
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,6 +117,32 @@ def judged_by(command: F) -> F:
     """Add the option that chooses between judging in this process and by Spark."""
     help_text = "judge in this process (the default in simulation) or with Spark"
     return click.option("--inline/--spark", default=None, help=help_text)(command)
+
+
+def spark_engine(command: F) -> F:
+    """Add the options that choose the Spark that judges, and select it before the command runs."""
+
+    @functools.wraps(command)
+    def with_engine(*args: Any, **rest: Any) -> Any:
+        master, conf = rest.pop("spark_master"), rest.pop("conf")
+        if master is None and not conf:
+            return command(*args, **rest)
+        if rest.get("inline"):
+            raise Refused("--inline: it judges without Spark; leave out --spark-master and --conf")
+        try:
+            engine.select(engine.Engine.of(master, conf))
+        except engine.BadEngine as error:
+            raise Refused(str(error)) from None
+        by_spark = {"inline": False, "spark": True}
+        rest |= {name: value for name, value in by_spark.items() if name in rest}
+        return command(*args, **rest)
+
+    settings = click.option("--conf", multiple=True, metavar="spark.KEY=VALUE",
+                            help="a setting of Spark; may be repeated")  # fmt: skip
+    master = click.option("--spark-master", metavar="URL",
+                          help="judge on this cluster, such as spark://HOST:7077 (all cores of this"
+                               " machine)")  # fmt: skip
+    return cast(F, master(settings(with_engine)))
 
 
 def cluster_file(command: F) -> F:

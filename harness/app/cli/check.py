@@ -23,6 +23,7 @@ from harness.app.cli.output import print_json
               help="judge by this setting instead of the plan's")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
+@options.spark_engine
 @options.strict
 @options.json_output
 def check(

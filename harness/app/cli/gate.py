@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from checkers import engine
 from harness.app import options
 from harness.app.cli import request
 from harness.app.cli.output import fail, print_json
@@ -35,6 +36,7 @@ from harness.app.cli.output import fail, print_json
 @click.option("--require", multiple=True, metavar="NAME",
               help="require this target or system, even if the suite does not; may be repeated",
 )  # fmt: skip
+@options.spark_engine
 @options.json_output
 def gate(
     suite_file: Path,
@@ -64,7 +66,7 @@ def gate(
     asked = dataclasses.replace(
         asked,
         keep=asked.keep if keep is None else keep,
-        inline=asked.inline or inline,
+        inline=inline or (asked.inline and engine.selected() == engine.LOCAL),
     )
     try:
         ended, folder = gate_.run_gate(

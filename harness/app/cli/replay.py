@@ -26,6 +26,7 @@ from harness.app.refused import Refused
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N",
               help="number of these simulations at a time (one for each core)")  # fmt: skip
 @options.judged_by
+@options.spark_engine
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="the new run's folder is created in DIR (results)")  # fmt: skip
 @options.cluster_file

@@ -47,6 +47,7 @@ from harness.app.cli.output import fail
 )
 @click.option("--seed", type=options.SEED, metavar="N", help="seed of all random choices (0)")
 @options.judged_by
+@options.spark_engine
 @options.strict
 @click.option(
     "--results",

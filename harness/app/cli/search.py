@@ -39,6 +39,7 @@ from harness.app.cli.output import fail, print_json
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
               help="at the end, judge all histories again in one Spark job")  # fmt: skip
+@options.spark_engine
 @options.json_output
 def search(
     plan_file: Path | None,

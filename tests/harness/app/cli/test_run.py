@@ -1,14 +1,19 @@
 """``faultline run`` chooses where the history is judged."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from checkers import engine
 from checkers.expectations import STRICT
-from harness.app import exits
+from harness.app import exits, options
 from harness.app.cli import main
 from harness.app.cli.run import run_plan
+from harness.app.refused import Refused
 from harness.app.run import Failed
 from model.plan import Plan
 
@@ -47,7 +52,37 @@ def test_strict_becomes_the_plan_s_expectation(
         raise Failed("enough")
 
     monkeypatch.setattr("harness.app.run.run", run)
-    for options in ([], ["--strict"]):
+    for flags in ([], ["--strict"]):
         with pytest.raises(SystemExit):
-            main(["run", "--nemesis", "none", "--results", str(tmp_path), *options])
+            main(["run", "--nemesis", "none", "--results", str(tmp_path), *flags])
     assert [plan.expect for plan in plans] == [{}, dict(STRICT)]
+
+
+@pytest.fixture
+def _local_engine() -> Iterator[None]:
+    yield
+    engine.select(engine.LOCAL)
+
+
+@pytest.mark.usefixtures("_local_engine")
+def test_an_engine_is_selected_before_the_command() -> None:
+    """A command that names a Spark judges with it, also where it would judge inline by default."""
+    told: list[tuple[bool | None, str | None]] = []
+
+    @click.command()
+    @options.judged_by
+    @options.spark_engine
+    def judge(inline: bool | None) -> None:
+        told.append((inline, engine.selected().master))
+
+    cli = CliRunner()
+    assert cli.invoke(judge, []).exit_code == 0
+    assert cli.invoke(judge, ["--inline"]).exit_code == 0
+    assert (
+        cli.invoke(judge, ["--spark-master", "spark://h:1", "--conf", "spark.a=1"]).exit_code == 0
+    )
+    assert told == [(None, None), (True, None), (False, "spark://h:1")]
+    assert engine.selected().conf == {"spark.a": "1"}
+    for wrong in (["--inline", "--conf", "spark.a=1"], ["--spark-master", "http://h"]):
+        assert isinstance(cli.invoke(judge, wrong).exception, Refused)
+    assert len(told) == 3

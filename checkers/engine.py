@@ -1,0 +1,138 @@
+"""Which Spark judges: a local one that uses this machine, or the user's cluster, and its settings.
+
+A setting comes from the command line (``--conf``), else from Spark's own ``spark-defaults.conf``,
+else from Faultline, which fits a session to this machine. A user cannot change
+the few settings on which a verdict depends, or which say where files are written.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+DEFAULTS_FILE = "spark-defaults.conf"
+FIXED = {
+    "spark.master": "it is chosen by --spark-master",
+    "spark.submit.deployMode": "the driver is this process",
+    "spark.sql.warehouse.dir": "it is in the folder that is judged",
+    "spark.sql.catalogImplementation": "no tables are stored",
+    "spark.sql.adaptive.enabled": "it would join what is split on purpose",
+    "spark.sql.session.timeZone": "times are in UTC",
+}
+"""Settings that a user cannot change, each with the reason."""
+_LOCAL = "local"
+
+
+class BadEngine(ValueError):
+    """There is no such engine, or a setting is not possible; one sentence says what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A Spark to use, and settings of the user."""
+
+    master: str | None = None
+    """The URL of a cluster manager, such as ``spark://host:7077``; ``None`` for all cores of this
+    machine."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, master: str | None, conf: Sequence[str]) -> Self:
+        """Return the engine of a command line; ``conf`` has texts ``KEY=VALUE``.
+
+        Raises :class:`BadEngine`.
+        """
+        if master is not None and not _is_master(master):
+            raise BadEngine(
+                f"--spark-master {master}: must be local[N], spark://HOST:PORT, yarn or k8s://URL"
+            )
+        found: dict[str, str] = {}
+        for text in conf:
+            name, equals, value = text.partition("=")
+            if not equals or not name.startswith("spark."):
+                raise BadEngine(f"--conf {text}: write spark.KEY=VALUE")
+            if name in found:
+                raise BadEngine(f"--conf {name}: this setting is given more than once")
+            if name in FIXED:
+                raise BadEngine(f"--conf {name}: it cannot be set: {FIXED[name]}")
+            found[name] = value
+        return cls(master, found)
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the executors are threads of the driver's JVM."""
+        return self.master is None or self.master.startswith(_LOCAL)
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Return whether no other machine takes part, by the address of the master."""
+        if self.master is None or self.is_local:
+            return True
+        host = urlsplit(self.master.split(",")[0]).hostname or ""
+        return host == "localhost" or host.startswith("127.") or host == "::1"
+
+    def settings(self, ours: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+        """Return all settings of a session, given Faultline's defaults and what is fixed."""
+        master = self.master or f"local[{cores()}]"
+        return {**ours, **_defaults(), **self.conf, **fixed, "spark.master": master}
+
+
+LOCAL = Engine()
+"""All cores of this machine."""
+_selected = [LOCAL]
+
+
+def select(engine: Engine) -> None:
+    """Use this engine for all sessions that this process starts from now on."""
+    _selected[0] = engine
+
+
+def selected() -> Engine:
+    """Return the engine for sessions of this process."""
+    return _selected[0]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def memory_bytes() -> int:
+    """Return the memory of this machine, or of this process's control group if that is less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdigit() else total
+
+
+def _is_master(text: str) -> bool:
+    if text in (_LOCAL, "yarn"):
+        return True
+    is_local = text.startswith(f"{_LOCAL}[") and text.endswith("]")
+    return is_local or (text.startswith(("spark://", "k8s://")) and not text.endswith("//"))
+
+
+def _defaults() -> dict[str, str]:
+    """Return the settings of ``spark-defaults.conf``, except those that a user cannot change.
+
+    The file is in ``SPARK_CONF_DIR``, or in ``SPARK_HOME/conf``. Its lines are a name, blanks or
+    ``=``, and a value.
+    """
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if not folder and (home := os.environ.get("SPARK_HOME")):
+        folder = str(Path(home, "conf"))
+    try:
+        lines = Path(folder, DEFAULTS_FILE).read_text().splitlines() if folder else []
+    except (OSError, UnicodeDecodeError):
+        return {}
+    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if line.strip())
+    found = {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+    return {
+        name: value
+        for name, value in found.items()
+        if name.startswith("spark.") and name not in FIXED
+    }

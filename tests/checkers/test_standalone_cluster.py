@@ -1,0 +1,106 @@
+"""A cluster of Spark whose workers have none of this project's packages finds what inline finds."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.histories import World
+from model import history
+from tests.checkers.standalone_spark import StandaloneCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SIMULATED = (
+    ("transactions", "late-produce-hangs"),
+    ("groups", "commit-any-generation"),
+    ("exactly-once", "txn-offsets-visible-early"),
+)
+"""Workloads, each with a planted bug that may or may not show in the run."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    with StandaloneCluster(tmp_path_factory.mktemp("spark-cluster")) as started:
+        yield started
+
+
+def faultline(*arguments: Any, folder: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "harness.app.cli", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+
+
+def verdicts(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
+    """Return what was judged, without the names of the executor and the times."""
+    out, errors = process.communicate(timeout=200)
+    assert out, errors
+    told = json.loads(out)
+    found = told if isinstance(told, list) else [told]
+    return [{"valid": v["valid"], **{name: v[name] for name in KEPT}} for v in found]
+
+
+KEPT = ("anomalies", "allowed", "evidence", "notes", "unknown_because")
+
+
+def write(path: Path, seed: int, operations: int, keys: int = 3) -> Path:
+    """Write a history with lost, duplicated and phantom records."""
+    rng = random.Random(seed)
+    made = World(rng, keys=keys, lost=seed % 3, doubled=seed % 2, phantom=seed % 4, span=30)
+    history.write(path, made.events(operations))
+    return path
+
+
+def test_a_cluster_finds_what_inline_finds(
+    cluster: StandaloneCluster, tmp_path: Path, repository: Path
+) -> None:
+    """Both give the same verdicts on histories of all kinds, with and without defects."""
+    done = subprocess.run(
+        [cluster.python, "-c", "import msgspec"], capture_output=True, check=False
+    )
+    assert b"No module named 'msgspec'" in done.stderr
+    paths = [write(tmp_path / f"{seed}.jsonl", seed, 150) for seed in range(6)]
+    for workload, mutant in SIMULATED:
+        run = faultline(
+            "run", "--target", "simulated", "--workload", workload, "--mutant", mutant, "--json",
+            "--time-limit", 10, "--seed", 1, "--results", tmp_path / workload, folder=repository,
+        )  # fmt: skip
+        run.communicate(timeout=100)
+        paths += (tmp_path / workload).glob("*/history.jsonl")
+    assert len(paths) == 9
+    here = verdicts(faultline("check", *paths, "--inline", "--json", folder=repository))
+    there = verdicts(
+        faultline(
+            "check", *paths, "--json", "--spark-master", cluster.url,
+            "--conf", f"spark.pyspark.python={cluster.python}", folder=repository,
+        )
+    )  # fmt: skip
+    assert there == here
+    assert {v["valid"] for v in here} >= {True, False}
+    assert "Asked to launch executor" in cluster.said("worker-1") + cluster.said("worker-2")
+
+
+def test_a_worker_that_is_killed_costs_no_finding(
+    cluster: StandaloneCluster, tmp_path: Path, repository: Path
+) -> None:
+    """Tasks of a lost worker run again on the other one."""
+    path = write(tmp_path / "large.jsonl", 7, 60_000, keys=24)
+    here = verdicts(faultline("check", path, "--inline", "--json", folder=repository))
+    judging = faultline(
+        "check", path, "--json", "--spark-master", cluster.url,
+        "--conf", f"spark.pyspark.python={cluster.python}", folder=repository,
+    )  # fmt: skip
+    limit_s = time.monotonic() + 100
+    while not cluster.runs_python("worker-2"):
+        assert time.monotonic() < limit_s
+        assert judging.poll() is None, "it ended before a worker could be killed"
+        time.sleep(0.01)
+    cluster.kill("worker-2")
+    assert verdicts(judging) == here
+    assert here[0]["anomalies"].keys() >= {"lost-write", "phantom"}
