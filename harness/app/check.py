@@ -33,6 +33,7 @@ from harness.app import (
     run_folder,
     temporary,
     terminal,
+    unpacking,
 )
 from harness.app.judgements import Judged, Kept
 from harness.app.refused import Refused
@@ -112,6 +113,7 @@ def examined(
     contract = Contract.of(plan, settings, facts)
     changed = {} if contract == Contract.of(plan, cluster=facts) else dict(settings or {})
     with ExitStack() as stack:
+        file = stack.enter_context(unpacking.plain(file))
         executor: Executor = inline_.judge
         if not inline:
             executor = stack.enter_context(_on_spark(folder, file, session))
@@ -236,7 +238,7 @@ def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
     """
     from checkers import session as session_
 
-    bytes_max = max(_located(path)[1].stat().st_size for path in paths)
+    bytes_max = max(unpacking.text_bytes(_located(path)[1]) for path in paths)
     with temporary.folder(None, "faultline-check-") as home:
         try:
             session = session_.start(home, memory_bytes=session_.memory_for(bytes_max))

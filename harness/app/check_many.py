@@ -1,6 +1,8 @@
 """Implements ``faultline check`` for several histories: judges each, stores and prints it."""
 
 import contextlib
+import glob
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,7 @@ def judge_all(
     verdicts: list[Verdict] = []
     with contextlib.ExitStack() as stack:
         try:
+            paths = [path for given in paths for path in matching(given)]
             for path in paths:  # fail before the first long judgement
                 folder_of(path)
             is_one = request.inline or len(paths) == 1  # starts its own session while it reads
@@ -62,6 +65,21 @@ def judge_all(
         except BadHistory as error:
             raise Refused(str(error)) from None
     return verdicts
+
+
+def matching(path: Path) -> list[Path]:
+    """Return the paths that a pattern such as ``results/*-seed7`` stands for, sorted.
+
+    A path that exists stands for itself. Raises :class:`~harness.app.refused.Refused` for a pattern
+    without a match.
+    """
+    if os.path.lexists(path) or not glob.has_magic(str(path)):
+        return [path]
+    here = Path(path.anchor or ".")
+    found = sorted(here.glob(str(path.relative_to(path.anchor))))
+    if not found:
+        raise Refused(f"{path}: no file or folder has such a name")
+    return found
 
 
 def _render(folder: Path, kept: Kept, screen: Screen) -> None:

@@ -458,7 +458,7 @@ def test_the_quick_suite_suits_a_release(repository: Path) -> None:
 
 @pytest.mark.usefixtures("has_every_system")
 def test_the_suite_for_kraft_is_strict(repository: Path) -> None:
-    """It has every workload, on a release without ZooKeeper; nothing lost or duplicated is legal."""
+    """It has every workload, on a release without ZooKeeper; no loss and no duplicate is legal."""
     cases = ready(load(repository / "examples" / "suites" / "kraft.toml"))
     assert {case.plan.system for case in cases} == {"apache-kafka:4.1.0"}
     assert {case.plan.workload for case in cases} == set(catalogue.WORKLOADS)
