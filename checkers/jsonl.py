@@ -128,7 +128,8 @@ def _add_lines(columns: EventColumns, lines: bytes) -> None:
     columns.add(events)
     # A decoder silently takes the last of two fields of one name. Fields are counted in the text,
     # where that is easy; where the counts differ, each line is checked.
-    is_easy = not any(lines.count(rare) for rare in _RARE)
+    # To look for one byte first is four times as fast: most texts have no backslash and no tab.
+    is_easy = not any(rare[:1] in lines and rare in lines for rare in _RARE)
     if not (is_easy and lines.count(b'":') == columns.fields - before):
         for line in lines.split(b"\n"):
             _check_fields(columns, line)
