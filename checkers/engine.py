@@ -6,6 +6,7 @@ the few settings on which a verdict depends, or which say where files are writte
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +21,14 @@ FIXED = {
     "spark.sql.catalogImplementation": "no tables are stored",
     "spark.sql.adaptive.enabled": "it would join what is split on purpose",
     "spark.sql.session.timeZone": "times are in UTC",
+    "spark.sql.files.ignoreMissingFiles": "a missing file would look like lost records",
+    "spark.sql.files.ignoreCorruptFiles": "a damaged file would look like lost records",
+    "spark.sql.execution.arrow.useLargeVarTypes": "the tables have other types",
 }
 """Settings that a user cannot change, each with the reason."""
 _LOCAL = "local"
+_LINE = re.compile(r"\s*(spark\.[^\s=:]+)\s*[=:\s]\s*(.*\S)")
+"""A line of a file of properties: a name, and after ``=``, ``:`` or blanks a value."""
 
 
 class BadEngine(ValueError):
@@ -112,6 +118,10 @@ def memory_bytes() -> int:
 def _is_master(text: str) -> bool:
     if text in (_LOCAL, "yarn"):
         return True
+    try:
+        urlsplit(text)
+    except ValueError:
+        return False
     is_local = text.startswith(f"{_LOCAL}[") and text.endswith("]")
     return is_local or (text.startswith(("spark://", "k8s://")) and not text.endswith("//"))
 
@@ -129,10 +139,5 @@ def _defaults() -> dict[str, str]:
         lines = Path(folder, DEFAULTS_FILE).read_text().splitlines() if folder else []
     except (OSError, UnicodeDecodeError):
         return {}
-    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if line.strip())
-    found = {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
-    return {
-        name: value
-        for name, value in found.items()
-        if name.startswith("spark.") and name not in FIXED
-    }
+    pairs = [match.groups() for line in lines if (match := _LINE.match(line))]
+    return {name: value.strip() for name, value in pairs if name not in FIXED}

@@ -8,7 +8,7 @@ import numpy as np
 
 from checkers import micro_ops, vocabulary
 from checkers.columns import INVOKE, Columns, Rows
-from model.op import CRASH, NEMESIS, RECOVER
+from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -48,6 +48,7 @@ class Silence(msgspec.Struct, frozen=True):
     op: int
     time_ns: int
     node: str
+    for_s: float
 
 
 def faults(columns: Columns) -> tuple[Fault, ...]:
@@ -115,10 +116,14 @@ def recovered(columns: Columns) -> bool | None:
 def silences(columns: Columns) -> tuple[Silence, ...]:
     """Return the nodes that answered nothing after all faults were healed."""
     return tuple(
-        Silence(op=int(columns.index[row]), time_ns=int(columns.time_ns[row]), node=str(node))
+        Silence(
+            op=int(columns.index[row]),
+            time_ns=int(columns.time_ns[row]),
+            node=str(value["node"]),
+            for_s=float(value["for_s"]),
+        )
         for row, value in columns.of_nemesis()
-        if columns.f_names[columns.f[row]] == RECOVER
-        for node in value.get("unresponsive", ())
+        if columns.f_names[columns.f[row]] == UNRESPONSIVE
     )
 
 

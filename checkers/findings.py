@@ -21,8 +21,8 @@ KILLED = -9
 nothing about a node."""
 
 
-CRASH = "crash"
 UNRESPONSIVE = "unresponsive"
+CRASH = "crash"
 """The anomaly of a node of the cluster that exited by itself."""
 
 SCHEMA = pa.schema(
@@ -123,9 +123,14 @@ def crashes(tables: Tables) -> list[Finding]:
 def unresponsive(tables: Tables) -> list[Finding]:
     """Return a finding for each node that ran and answered nothing when all faults were healed.
 
-    A fault that is not healed, on whatever node, may be the reason; then there is none.
+    There is none where something else may be the reason: a fault that was not healed by then, a
+    SIGKILL from outside, or the end of a process such as Toxiproxy, through which probes may lead.
     """
-    if any(fault.to_ns is None for fault in tables.faults):
+    if any(crash.status == KILLED or not crash.serves for crash in tables.crashes):
+        return []
+    healed_ns = [fault.to_ns for fault in tables.faults]
+    last_ns = max((ns for ns in healed_ns if ns is not None), default=0)
+    if None in healed_ns or any(silence.time_ns < last_ns for silence in tables.silences):
         return []
     return [
         Finding(
@@ -133,8 +138,8 @@ def unresponsive(tables: Tables) -> list[Finding]:
             legal=False,
             ops=(silence.op,),
             faults=(),
-            why=f"{silence.node} runs, and answered no probe until {at(silence.time_ns)}, although"
-            " all faults were healed",
+            why=f"{silence.node} runs, and answered no probe for {silence.for_s:g} s, until"
+            f" {at(silence.time_ns)}, although all faults were healed",
         )
         for silence in tables.silences
     ]

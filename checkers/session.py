@@ -105,6 +105,10 @@ def start(
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.execution.arrow.useLargeVarTypes": "false",
+        "spark.submit.deployMode": "client",
     }
     settings = engine.settings(ours, fixed)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))

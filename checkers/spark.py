@@ -170,5 +170,5 @@ class _Rows:
 
     def frame(self, session: SparkSession) -> DataFrame:
         """Return the whole file as a data frame."""
-        read = session.read.schema(self._schema).parquet(str(self._path))
+        read = session.read.schema(self._schema).parquet(self._path.resolve().as_uri())
         return read.select(*self._schema.fieldNames())

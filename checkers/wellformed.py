@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, only
 from checkers.kernels.rows import UNKNOWN, Bools
-from model.op import CRASH, NEMESIS, RECOVER
+from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE
 
 NO_OFFSET = (UNKNOWN, -1001)
 """What clients report in place of an unknown offset: the protocol's -1, and librdkafka's
@@ -189,9 +189,7 @@ def _catch_ups(events: _Events) -> Iterator[Broken]:
 
 def _details(events: _Events) -> Iterator[Broken]:
     """Check that values kept as JSON have the shape that checkers rely on."""
-    crash, recover = (
-        [n for n, name in enumerate(events.f_names) if name == known] for known in (CRASH, RECOVER)
-    )
+    rules = {CRASH: _crash, RECOVER: _recovery, UNRESPONSIVE: _silence}
     detail = events.columns.detail
     says = np.diff(events.columns.micro_op_end) > 0
     yield from _first(
@@ -221,9 +219,8 @@ def _details(events: _Events) -> Iterator[Broken]:
         elif not isinstance(value, dict):
             continue
         else:
-            f = events.f[row]
-            why = _crash(value) if f in crash else _recovery(value) if f in recover else None
-            why = why or _fault(value)
+            rule = rules.get(events.f_names[events.f[row]])
+            why = (rule and rule(value)) or _fault(value)
         if why is not None:
             yield Broken(row, why)
             return
@@ -254,10 +251,17 @@ def _crash(value: dict[str, Any]) -> str | None:
     return None
 
 
+def _silence(value: dict[str, Any]) -> str | None:
+    """Return what is wrong with the report of a node that answered nothing."""
+    if not isinstance(value.get("node"), str):
+        return f"an unresponsive node must be named, not {value.get('node')!r}"
+    if type(value.get("for_s")) not in (int, float):
+        return f"for_s must be a number of seconds, not {value.get('for_s')!r}"
+    return None
+
+
 def _recovery(value: dict[str, Any]) -> str | None:
-    recovered, silent = value.get("recovered"), value.get("unresponsive", [])
-    if not isinstance(silent, list) or not all(isinstance(node, str) for node in silent):
-        return f"unresponsive must be a list of nodes, not {silent!r}"
+    recovered = value.get("recovered")
     return (
         None
         if isinstance(recovered, bool)

@@ -17,11 +17,15 @@ cluster, and false for an auxiliary process.
 """
 
 RECOVER = "recover"
-"""The nemesis's event after the last heal, ``{"recovered": bool, "unresponsive": [node, …]}``.
+"""The nemesis's event after the last heal, ``{"recovered": bool}``.
 
-``recovered`` is true if every node was up, and every partition had a leader and a full ISR, in
-time. ``unresponsive``, which a target may leave out, names the nodes whose process runs and which
-answered no probe afterwards, for as long as a checker would wait.
+The value is true if every node was up, and every partition had a leader and a full ISR, in time.
+"""
+
+UNRESPONSIVE = "unresponsive"
+"""The nemesis's event for a node that runs, and that answered no probe after the recovery.
+
+Its value is ``{"node", "for_s"}``: for how many seconds it was asked.
 """
 
 MicroOp = list[Any]

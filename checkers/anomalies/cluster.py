@@ -115,6 +115,10 @@ ANOMALIES = (
             "all faults are healed and proved to be, the process of a broker, a controller or "
             "ZooKeeper runs, and it answers no probe for 30 s"
         ),
+        legal_when=(
+            "never. It is not judged where a process such as Toxiproxy had ended, or a node was "
+            "killed from outside"
+        ),
         counted_by="witnesses",
         is_excused_by_unclean_elections=False,
     ),

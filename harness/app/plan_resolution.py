@@ -165,7 +165,7 @@ def override(fields: Mapping[str, Any], texts: Iterable[str]) -> dict[str, Any]:
 def _toml(text: str) -> Any:
     try:
         value = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
     is_alone, found = len(value) == 1, value["value"]
     return found if is_alone and isinstance(found, bool | int | float | str | list) else text

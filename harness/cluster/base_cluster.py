@@ -70,6 +70,8 @@ class BaseCluster(ObservedCluster):
         self._nodes: dict[NodeId, Node] = {}
         self.unexpected_exits: list[Exit] = []
         """Nodes that exited unexpectedly."""
+        self.revived: set[NodeId] = set()
+        """Nodes that were down when the recovery began, and were started by it."""
 
     # --- implemented by targets
 
@@ -127,6 +129,7 @@ class BaseCluster(ObservedCluster):
             async with asyncio.timeout(timeout_s):
                 for name in self.nodes:
                     if not await self._nodes[name].is_up():
+                        self.revived.add(name)
                         await self.start_node(name)
                 await until(self.is_whole)
         except (TimeoutError, ClusterError):

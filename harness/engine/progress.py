@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from model.op import CRASH, NEMESIS, RECOVER, Op
+from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE, Op
 
 WRITES = ("send", "txn")
 READS = ("poll", "txn")
@@ -42,7 +42,7 @@ class Tally:
             if op.f == RECOVER:
                 if op.type == "invoke":
                     self.calm_since_ns = op.time_ns
-            elif op.f != CRASH:
+            elif op.f not in (CRASH, UNRESPONSIVE):
                 self._fault(op)
         elif op.type == "invoke":
             for begun in self._awaited.pop(op.f, ()):

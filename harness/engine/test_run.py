@@ -10,7 +10,6 @@ import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.engine import client_crashes
 from harness.engine.crash_monitor import Crashes
@@ -21,7 +20,7 @@ from harness.engine.recorder import Recorder
 from model.capabilities.cluster import Cluster, HasConnection
 from model.capabilities.processes import CanProbe
 from model.connection import Connection
-from model.op import NEMESIS, RECOVER
+from model.op import NEMESIS, RECOVER, UNRESPONSIVE
 from model.plan import Plan
 from model.roles import Client
 from workloads.client.prefixed import Prefixed
@@ -102,10 +101,11 @@ async def _recover(cluster: Cluster, recorder: Recorder) -> bool:
     """
     recorder.record(NEMESIS, "invoke", RECOVER)
     recovered = await cluster.recover(RECOVERY_TIMEOUT_S)
-    found: dict[str, Any] = {"recovered": recovered}
+    recorder.record(NEMESIS, "info", RECOVER, {"recovered": recovered})
     if isinstance(cluster, CanProbe):
-        found["unresponsive"] = list(await cluster.unresponsive(ANSWER_WITHIN_S))
-    recorder.record(NEMESIS, "info", RECOVER, found)
+        for node in await cluster.unresponsive(ANSWER_WITHIN_S):
+            value = {"node": node, "for_s": ANSWER_WITHIN_S}
+            recorder.record(NEMESIS, "info", UNRESPONSIVE, value)
     return recovered
 
 

@@ -78,7 +78,7 @@ class StandaloneCluster:
             self._processes[name] = subprocess.Popen(
                 [self._spark / "bin" / "spark-class", main, "--host", "127.0.0.1",
                  "--webui-port", str(self._web_ports.pop()), *arguments],
-                env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(self._spark)},
+                env=_environment() | {"SPARK_HOME": str(self._spark)},
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
@@ -103,6 +103,12 @@ class StandaloneCluster:
         command.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec {base} -S "$@"\n')
         command.chmod(0o755)
         return command
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment without the path to this project's packages."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept | {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -34,6 +34,7 @@ def test_where_the_executors_are(master: str | None, is_local: bool, is_on_loopb
         ("http://host", (), "must be local"),
         ("spark://", (), "must be local"),
         ("locally", (), "must be local"),
+        ("spark://[x", (), "must be local"),
         (None, ("executor.memory=1g",), "write spark.KEY=VALUE"),
         (None, ("spark.executor.memory",), "write spark.KEY=VALUE"),
         (None, ("spark.a=1", "spark.a=2"), "spark.a: this setting is given more than once"),
@@ -55,6 +56,7 @@ def test_settings_are_the_users_before_sparks_file_before_ours(
     (tmp_path / "spark-defaults.conf").write_text(
         "# a comment\n\nspark.executor.memory  3g\nspark.a=file\nspark.b   file\n"
         "spark.sql.adaptive.enabled true\nspark.alone\nother.name 4\n"
+        "spark.c: file\nspark.java  -Dx=1 -Dy=2\n"
     )
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     found = Engine.of("yarn", ["spark.b=user=x"])
@@ -62,7 +64,8 @@ def test_settings_are_the_users_before_sparks_file_before_ours(
     assert found.settings({"spark.a": "ours", "spark.b": "ours", "spark.c": "ours"}, fixed) == {
         "spark.a": "file",
         "spark.b": "user=x",
-        "spark.c": "ours",
+        "spark.c": "file",
+        "spark.java": "-Dx=1 -Dy=2",
         "spark.executor.memory": "3g",
         "spark.sql.adaptive.enabled": "false",
         "spark.master": "yarn",

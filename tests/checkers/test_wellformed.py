@@ -301,10 +301,15 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
         9,
         "true or false",
     ),
-    "a recovery with a node that is no name": (
-        added(event(8, -1, "info", "recover", {"recovered": True, "unresponsive": [2]})),
+    "a silent node that is no name": (
+        added(event(8, -1, "info", "unresponsive", {"node": 2, "for_s": 30.0})),
         9,
-        "unresponsive must be a list of nodes",
+        "an unresponsive node must be named",
+    ),
+    "a silent node without a time": (
+        added(event(8, -1, "info", "unresponsive", {"node": "broker-1"})),
+        9,
+        "for_s must be a number",
     ),
     "a value that is nested deeply": (
         added(

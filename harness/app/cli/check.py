@@ -37,7 +37,8 @@ def check(
     """Judge recorded histories again: folders of runs, or bare files.
 
     A bare file is a history.jsonl, a Parquet file, or the history.edn of a run of Jepsen's Kafka
-    workload; texts may be compressed (.gz, .zst, .bz2). Patterns such as 'results/*' are expanded.
+    workload; texts may be compressed (.gz, .zst, .bz2). Patterns such as 'results/*-seed7' are
+    expanded.
     A bare history is judged by the strictest contract unless --set says otherwise. A
     judgement under other settings than the plan's never replaces the verdict of a run: it is stored
     separately.

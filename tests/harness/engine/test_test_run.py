@@ -214,10 +214,14 @@ class ProbedCluster(FakeCluster):
 
 def test_silent_nodes_stand_in_the_history(virtually: Any, kafka: Any, tmp_path: Path) -> None:
     """Nodes are probed when the cluster has recovered, for as long as a checker counts on."""
-    _, ops, _ = run(virtually, kafka, tmp_path, ProbedCluster())
-    asked, told = (op for op in ops if op.f == "recover")
-    assert told.value == {"recovered": True, "unresponsive": ["broker-1"]}
-    assert told.time_ns - asked.time_ns >= 30 * 10**9
+    _, ops, tally = run(virtually, kafka, tmp_path, ProbedCluster())
+    (recovered,) = (op for op in ops if op.f == "recover" and op.type == "info")
+    (found,) = (op for op in ops if op.f == "unresponsive")
+    assert recovered.value == {"recovered": True}
+    assert found.value == {"node": "broker-1", "for_s": 30.0}
+    assert found.time_ns - recovered.time_ns >= 30 * 10**9
+    assert found.index < next(op.index for op in ops if op.f == "catch-up")
+    assert tally.faults == 1
 
 
 @dataclasses.dataclass(frozen=True)
