@@ -5,6 +5,10 @@ partitions that it has read (KIP-447): the coordinator rejects them once the gro
 generation. Id and generation are those of the assignment, not of the moment of the commit: a member
 that was removed from its group, and does not know it yet, would commit without a member id, which
 the coordinator does not reject.
+
+In the protocol of KIP-848 the member's epoch takes the generation's place. It also advances when
+the member gives up partitions, and no callback reports that. So the epoch is requested before each
+poll: what the poll returns belongs to partitions that the member owns in that epoch or a later one.
 """
 
 from collections.abc import Mapping
@@ -109,6 +113,7 @@ class TransformingMember(Member):
         self._producer = producer
         self._identity: Any = None
         """The member id and generation, opaque; ``None`` while nothing is assigned."""
+        self._has_epochs = config.get("group.protocol") == "consumer"
         self._owned: set[str] = set()
         self._changes = 0
         """The number of rebalances so far."""
@@ -125,7 +130,7 @@ class TransformingMember(Member):
 
     @property
     def identity(self) -> Any:
-        """The member id and generation of its last assignment."""
+        """The member id, with the generation of its assignment or the epoch of its last poll."""
         return self._identity
 
     async def producer_of(self, keys: list[str]) -> "_Named":
@@ -153,7 +158,11 @@ class TransformingMember(Member):
     def _poll(self) -> tuple[list[MicroOp], str | None]:
         """Poll until a rebalance: records that are read after it belong to another transaction."""
         changes = self._changes
-        if not self._feed.has_records and self._take(POLL_TIMEOUT_S):
+        if self._feed.has_records:
+            return self._feed.take(), self._error
+        if self._has_epochs and self._identity is not None:
+            self._identity = self._consumer.consumer_group_metadata()
+        if self._take(POLL_TIMEOUT_S):
             for _ in range(transform.RECORDS_MAX - 1):
                 if self._changes != changes or not self._take(0):
                     break

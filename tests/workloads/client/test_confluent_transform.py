@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from model.op import MicroOp
-from workloads.client.confluent_transform import _Named, _Polls
+from workloads.client.confluent_transform import TransformingMember, _Named, _Polls
 from workloads.client.transaction import Failure
 
 ASSIGNED: MicroOp = ["assigned", "g", None, {"a-0": None}]
@@ -55,3 +55,31 @@ async def test_who_was_never_assigned_anything_commits_nothing() -> None:
         await _Named(producer, Member(identity=None)).send_offsets({"a-0": 1}, "g")  # type: ignore[arg-type]
     await _Named(producer, Member()).send_offsets({"a-0": 1}, "g")  # type: ignore[arg-type]
     assert producer.said == ({"a-0": 1}, "me")
+
+
+@pytest.mark.parametrize(("protocol", "then"), [("consumer", "epoch 2"), ("classic", "epoch 1")])
+async def test_the_epoch_of_a_commit_is_that_of_the_last_poll(protocol: str, then: str) -> None:
+    """With KIP-848 the epoch advances without an assignment; a generation does not."""
+
+    class Consumer:
+        epoch = 1
+
+        def consumer_group_metadata(self) -> str:
+            return f"epoch {self.epoch}"
+
+        def poll(self, _: float) -> None:
+            self.epoch = 3  # the coordinator has moved on while the member polls
+
+    consumer, producer = Consumer(), object()
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.protocol": protocol}
+    how = {"instance": None, "assignor": "range", "commit": "sync"}
+    member = TransformingMember(config, "g", how, producer)  # type: ignore[arg-type]
+    member._consumer.close()
+    member._consumer = consumer  # type: ignore[assignment]
+    assert (member._poll(), member.identity) == (([["poll", {}]], None), None)
+    consumer.epoch = 1
+    member._assigned(["a-0"])
+    member._feed.take()
+    consumer.epoch = 2
+    member._poll()
+    assert member.identity == then
