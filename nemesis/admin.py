@@ -105,7 +105,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     options: dict[str, Any] = {"keys": rng.sample(shape.keys, rng.randint(1, len(shape.keys)))}
     if shape.coordinators and shape.internal_topics and rng.random() < 0.5:
         options = {"internal": True}
-    one = aim.draw_one(rng, shape)
+    one = aim.draw_broker(rng, shape)
     low, high = GAP_S
     gap_s = low * (high / low) ** rng.random()
     if rng.random() < ELECTIONS and shape.replicas > 1:

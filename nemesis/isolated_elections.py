@@ -48,7 +48,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     return Drawn(
         "elect-apart",
         rng.uniform(0.0, 1.0),
-        aim.draw_one(rng, shape),
+        aim.draw_broker(rng, shape),
         options,
         overhead_s=OVERHEAD_S + times * gap_s,
     )

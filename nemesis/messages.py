@@ -147,7 +147,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
         if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
             options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER}
             options["stir"] = rng.choice(REASONS) if shape.replicas > 1 else True
-    targets = aim.draw_one(rng, shape)
+    targets = aim.draw_broker(rng, shape)
     alone = "stir" in options
     if not alone and rng.random() < CORRUPT_SHARE:
         options = {"api": "Produce", "from": CLIENTS}

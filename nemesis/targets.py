@@ -39,7 +39,10 @@ class Inhabited(Protocol):
 
 
 def draw_one(rng: random.Random, shape: ClusterShape) -> Any:
-    """Draw one broker, by id or by role."""
+    """Draw one node, by id or by role: a broker, or the controller, which may be another process.
+
+    See :func:`draw_broker` for faults that only a broker can have.
+    """
     kinds = ["node", "node", CONTROLLER, *(["leader"] * 2 if shape.keys else [])]
     kinds += ["coordinator"] * 4 if shape.coordinators else []
     match rng.choice(kinds):
@@ -51,6 +54,12 @@ def draw_one(rng: random.Random, shape: ClusterShape) -> Any:
             return CONTROLLER
         case _:
             return [rng.choice(shape.brokers)]
+
+
+def draw_broker(rng: random.Random, shape: ClusterShape) -> Any:
+    """Draw one broker, by id or by role."""
+    drawn = draw_one(rng, shape)
+    return [rng.choice(shape.brokers)] if drawn == CONTROLLER and shape.layout.separate else drawn
 
 
 ROLES = (

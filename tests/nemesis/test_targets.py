@@ -47,6 +47,17 @@ async def test_unknown_role_is_an_error(cluster: FakeCluster, rng: random.Random
         await targets.resolve(cluster, "king", rng)
 
 
+def test_only_brokers_are_drawn_where_a_controller_is_none() -> None:
+    """Separate controllers hold no replica and no client sends them requests."""
+    rng = random.Random(1)
+    combined = ClusterShape(with_kraft(2, 1, combined=True), ("x-0",))
+    separate = ClusterShape(with_kraft(2, 3, combined=False), ("x-0",))
+    brokers = {"leader:x-0", "['broker-1']", "['broker-2']"}
+    for shape, expected in ((combined, {"controller", *brokers}), (separate, brokers)):
+        drawn = {str(targets.draw_broker(rng, shape)) for _ in range(100)}
+        assert drawn == expected
+
+
 def test_draw_names_every_kind_of_target() -> None:
     """Nodes, controller and leaders are drawn, leaders only if partitions are known."""
     rng = random.Random(1)
