@@ -135,7 +135,8 @@ def ignored(columns: Columns) -> dict[str, int]:
     for name, times in zip(columns.f_names, count, strict=True):
         if name not in vocabulary.OPERATIONS:
             found[name] += times
-    rows = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, micro_ops.ASSIGN))
+    asked = (*vocabulary.MICRO_OPERATIONS, micro_ops.ASSIGN, micro_ops.TRANSFORM)
+    rows = np.flatnonzero(~columns.is_op(*asked))
     if len(rows):
         events = np.searchsorted(columns.micro_op_end, rows, side="right") - 1
         for code in columns.op[rows[invoked[events]]].tolist():

@@ -7,6 +7,8 @@ FREEZE = "freeze"
 COMMIT, COMMITTED, WATERMARK = "commit", "committed", "watermarks"
 COMMIT_PLAINLY = "commit-plainly"
 """A commit of offsets that is made during a transaction, but not as a part of it."""
+TRANSFORM = "transform"
+"""Asks for a record about each record of a poll; a completion has the sends in its place."""
 REBALANCES = ("assigned", "revoked", "lost")
 """How a member's partitions change: they are assigned, revoked, or already lost."""
 WATERMARKS = ("start", "high", "stable")
