@@ -199,15 +199,16 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         raise Refused(str(error)) from None
     system = _system(plan)
     defaults = {**system.broker, **target.broker, **workload.broker} if target.owns_cluster else {}
+    own_options = {**workload.options, **target.options, **system.options}
     for name in plan.options:
-        known("options", name, {**workload.options, **target.options, **system.options})
+        known("options", name, own_options)
     resolved = msgspec.structs.replace(
         plan,
         rate_hz=plan.rate_hz or workload.rate_hz * target.pace,
         broker={**defaults, **plan.broker},
         producer={**workload.producer, **plan.producer},
         consumer={**workload.consumer, **target.consumer, **plan.consumer},
-        options={**workload.options, **target.options, **system.options, **plan.options},
+        options={**own_options, **system.fitted(workload.options), **plan.options},
         versions={**versions(), **system.versions},
         commit=commit(),
     )

@@ -143,6 +143,11 @@ class System(abc.ABC):
     def refusal(self, plan: Plan) -> str | None:
         """Return why the system cannot run a resolved plan; ``None`` if it can."""
 
+    def fitted(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return other defaults for those of a workload's options that this system refuses."""
+        del options
+        return {}
+
     @abc.abstractmethod
     def session_timeout_s(self, broker: Mapping[str, str]) -> float:
         """Return after which silence a broker is declared dead, in seconds."""

@@ -24,6 +24,7 @@ FIRST_WITH: Mapping[int, Version] = {
     447: (2, 5),
     496: (2, 4),
     848: (4, 0),
+    1030: (4, 0),
 }
 """The first release with each KIP that workloads need."""
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){1,3}")

@@ -8,6 +8,7 @@ or a namespace.
 import base64
 import hashlib
 import itertools
+import math
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,8 @@ TICK_MS = 500
 COORDINATION = ("zookeeper", "kraft", "kraft-separate")
 """What coordinates the brokers: ZooKeeper, controllers in the brokers' processes, or controllers
 that are processes of their own."""
+SEGMENT_BYTES, SEGMENT_BYTES_MIN = "segment_bytes", 1 << 20
+"""The option of workloads with small segments, and its least value since KIP-1030."""
 HOME = "FAULTLINE_KAFKA_HOME"
 """The environment variable with the folder of an unpacked distribution (``--kafka-home``)."""
 RELEASE, OURS = "release", "kafka"
@@ -307,8 +310,19 @@ class ApacheKafka(System):
             return f"options: zookeeper={OURS}: this project's ZooKeeper has one server"
         if not isinstance(wanted["image"], str):
             return f"options: image={wanted['image']}: must be the name of an image"
+        if self.release.has_kip(1030) and wanted.get(SEGMENT_BYTES, math.inf) < SEGMENT_BYTES_MIN:
+            return (
+                f"options: {SEGMENT_BYTES}={wanted[SEGMENT_BYTES]}: {self.name} has no segments"
+                f" below {SEGMENT_BYTES_MIN} bytes"
+            )
         refusal = options.refusal(wanted, _LEAST) or _too_many(wanted)
         return refusal or (self.missing() if self._needs_jars(plan) else None)
+
+    def fitted(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Let segments end by their age where small ones are refused (KIP-1030)."""
+        if SEGMENT_BYTES in options and self.release.has_kip(1030):
+            return {SEGMENT_BYTES: SEGMENT_BYTES_MIN, "segment_ms": 1000}
+        return {}
 
     def missing(self) -> str | None:
         if HOME in os.environ:

@@ -111,6 +111,7 @@ def test_links_with_kraft() -> None:
             {"controller_first": True},
             "controller_first=True: KRaft's controllers elect one of themselves",
         ),
+        ("4.1.0", {"segment_bytes": 4096}, "no segments below 1048576 bytes"),
     ],
 )
 def test_refusals(version: str, options: dict[str, object], why: str) -> None:
@@ -119,6 +120,15 @@ def test_refusals(version: str, options: dict[str, object], why: str) -> None:
     assert refusal is not None
     assert why in refusal
     assert "\n" not in refusal
+
+
+def test_options_that_a_release_refuses_have_other_defaults() -> None:
+    """Where segments cannot be small (KIP-1030), they end by their age."""
+    small = {"segment_bytes": 4096, "segment_ms": 5000}
+    assert system("4.1.0").fitted(small) == {"segment_bytes": 1 << 20, "segment_ms": 1000}
+    assert not system("4.1.0").fitted({"groups": 3})
+    assert not system("3.9.1").fitted(small)
+    assert system("4.1.0").refusal(plan(**system("4.1.0").fitted(small))) is None
 
 
 def test_without_maven_and_distribution(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
