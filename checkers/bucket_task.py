@@ -105,6 +105,33 @@ def by_bucket(
     return judge_keys
 
 
+def by_share(
+    mark: str, wholes: Sequence[Whole]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that judges the partitions of some shares, whose tables are files that
+    Spark has sent to the executor, and returns their reports.
+
+    The function gets the numbers of the shares.
+    """
+    judge_keys = by_bucket(wholes)
+
+    def judge_shares(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import SparkFiles  # only where Spark runs it
+
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                events, polls = (
+                    pa.Table.from_batches([file.get_batch(number)])
+                    for file in (
+                        pa.ipc.open_file(SparkFiles.get(f"{mark}-{name}.arrow"))
+                        for name in ("rows", "polls")
+                    )
+                )
+                yield from judge_keys((number,), events, polls).to_batches()
+
+    return judge_shares
+
+
 def _rows(kind: Any, table: pa.Table, numbers: I64) -> tuple[Any, I64]:
     """Return the rows of some partitions, in order, and the index in ``numbers`` of each one's
     partition."""

@@ -1,4 +1,4 @@
-"""Which Spark judges: a local one that uses this machine, or the user's cluster, and its settings.
+"""Which Spark judges: a local one, the user's cluster, or a server of Spark Connect; its settings.
 
 A setting comes from the command line (``--conf``), else from Spark's own ``spark-defaults.conf``,
 else from Faultline, which fits a session to this machine. A user cannot change
@@ -26,9 +26,23 @@ FIXED = {
     "spark.sql.execution.arrow.useLargeVarTypes": "the tables have other types",
 }
 """Settings that a user cannot change, each with the reason."""
+FIXED_SQL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+}
+"""The values of those among :data:`FIXED` that a running session can change."""
 _LOCAL = "local"
+REMOTE_PORT = 15002
+"""The port of a Spark Connect server whose URL has none."""
 _LINE = re.compile(r"\s*(spark\.[^\s=:]+)\s*[=:\s]\s*(.*\S)")
 """A line of a file of properties: a name, and after ``=``, ``:`` or blanks a value."""
+
+
+class NoSpark(Exception):
+    """Spark cannot be started; the message says why, in one sentence."""
 
 
 class BadEngine(ValueError):
@@ -43,13 +57,19 @@ class Engine:
     """The URL of a cluster manager, such as ``spark://host:7077``; ``None`` for all cores of this
     machine."""
     conf: Mapping[str, str] = field(default_factory=dict)
+    remote: str | None = None
+    """The URL of a Spark Connect server, ``sc://HOST:PORT``; there is no ``master`` then."""
 
     @classmethod
-    def of(cls, master: str | None, conf: Sequence[str]) -> Self:
+    def of(cls, master: str | None, conf: Sequence[str], remote: str | None = None) -> Self:
         """Return the engine of a command line; ``conf`` has texts ``KEY=VALUE``.
 
         Raises :class:`BadEngine`.
         """
+        if remote is not None:
+            if master is not None:
+                raise BadEngine("--spark-remote and --spark-master name two engines: leave out one")
+            remote_address(remote)
         if master is not None and not _is_master(master):
             raise BadEngine(
                 f"--spark-master {master}: must be local[N], spark://HOST:PORT, yarn or k8s://URL"
@@ -64,7 +84,7 @@ class Engine:
             if name in FIXED:
                 raise BadEngine(f"--conf {name}: it cannot be set: {FIXED[name]}")
             found[name] = value
-        return cls(master, found)
+        return cls(master, found, remote)
 
     @property
     def is_local(self) -> bool:
@@ -83,6 +103,20 @@ class Engine:
         """Return all settings of a session, given Faultline's defaults and what is fixed."""
         master = self.master or f"local[{cores()}]"
         return {**ours, **_defaults(), **self.conf, **fixed, "spark.master": master}
+
+
+def remote_address(url: str) -> tuple[str, int]:
+    """Return host and port of a Spark Connect server. Raises :class:`BadEngine`."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or not url.startswith("sc://"):
+        raise BadEngine(
+            f"--spark-remote {url}: must be sc://HOST:PORT, with /;KEY=VALUE if need be"
+        )
+    return host, REMOTE_PORT if port is None else port
 
 
 LOCAL = Engine()

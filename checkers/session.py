@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession, SQLContext
 from checkers import engine as engine_
 from checkers import shipping
 from checkers.engine import Engine
+from checkers.engine import NoSpark as NoSpark
 
 MEMORY_MIN = 640 << 20
 MEMORY_MAX = 4 << 30
@@ -48,10 +49,6 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-class NoSpark(Exception):
-    """Spark cannot be started; the message says why, in one sentence."""
-
-
 def memory_for(history_bytes: int) -> int:
     """Return the heap size for a history of this size on disk: the typed tables are about a third
     of it, and Spark holds them about twice during a shuffle."""
@@ -71,6 +68,9 @@ def start(
     :class:`NoSpark`.
     """
     engine = engine or engine_.selected()
+    if engine.remote is not None:
+        opened: SparkSession = _connect().start(folder, engine)
+        return opened
     home = folder.resolve() / _FOLDER
     shutil.rmtree(home, ignore_errors=True)
     for name in ("local", "warehouse", "tmp"):
@@ -103,12 +103,8 @@ def start(
     fixed = {
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.files.ignoreMissingFiles": "false",
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.execution.arrow.useLargeVarTypes": "false",
         "spark.submit.deployMode": "client",
+        **engine_.FIXED_SQL,
     }
     settings = engine.settings(ours, fixed)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
@@ -142,6 +138,8 @@ def start(
 
 def is_alive(session: SparkSession) -> bool:
     """Return whether the session can still run jobs."""
+    if is_remote(session):
+        return bool(_connect().is_alive(session))
     context: Any = session.sparkContext
     if context._gateway.proc.poll() is not None:
         return False
@@ -152,13 +150,31 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def stop(session: SparkSession) -> None:
-    """End the session and its JVM, and remove its files, even if the JVM has already died."""
+    """End the session and its JVM, and remove its files, even if the JVM has already died.
+
+    The server of Spark Connect goes on.
+    """
+    if is_remote(session):
+        _connect().stop(session)
+        return
     gateway: Any = session.sparkContext._gateway
     with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore", RuntimeWarning)  # raised for a JVM that has died
         session.stop()
     _end(gateway)
     shutil.rmtree(gateway.home, ignore_errors=True)
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Return whether a server of Spark Connect runs the jobs of the session."""
+    return not isinstance(session, SparkSession)
+
+
+def _connect() -> Any:
+    """Return the module for Spark Connect, whose imports take half a second."""
+    from checkers import connect
+
+    return connect
 
 
 def _end(gateway: Any) -> None:

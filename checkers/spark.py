@@ -17,6 +17,7 @@ from checkers.kernels.key import Report
 from checkers.kernels.rows import I64, Begins, Polls, Resets, Sends
 from checkers.kernels.steps import Steps
 from checkers.logs import Key
+from checkers.session import is_remote
 from checkers.tables import Tables
 
 _LONG, _BOOL = t.LongType(), t.BooleanType()
@@ -96,7 +97,18 @@ def judge_together(
             names += [(len(wholes), key.name) for key in keys]
             wholes.append(Whole(tables.intervals, tables.groups))
             first += len(tables.keys)
-    judged = (
+    judged = (_judged_remotely if is_remote(session) else _judged)(session, events, polls, wholes)
+    found = sorted(judged.to_pylist(), key=lambda row: row["number"])
+    reports: list[dict[str, Report]] = [{} for _ in wholes]
+    for (history, name), row in zip(names, found, strict=True):
+        reports[history][name] = bucket_task.report(row)
+    return reports
+
+
+def _judged(
+    session: SparkSession, events: "_Rows", polls: "_Rows", wholes: list[Whole]
+) -> pa.Table:
+    return (
         events.frame(session)
         .groupBy("bucket")
         .cogroup(polls.frame(session).groupBy("bucket"))
@@ -104,11 +116,19 @@ def judge_together(
         .select(*_REPORT.fieldNames())
         .toArrow()
     )
-    found = sorted(judged.to_pylist(), key=lambda row: row["number"])
-    reports: list[dict[str, Report]] = [{} for _ in wholes]
-    for (history, name), row in zip(names, found, strict=True):
-        reports[history][name] = bucket_task.report(row)
-    return reports
+
+
+def _judged_remotely(
+    session: SparkSession, events: "_Rows", polls: "_Rows", wholes: list[Whole]
+) -> pa.Table:
+    from checkers import connect  # imports grpc, which only these sessions need
+
+    tables = {"rows": events.path, "polls": polls.path}
+
+    def task(mark: str) -> Any:
+        return bucket_task.by_share(mark, wholes)
+
+    return connect.judged(session, tables, task, _REPORT)
 
 
 def _key_rows(keys: Sequence[Key], first: int, history: int) -> tuple[I64, dict[str, Any]]:
@@ -131,7 +151,7 @@ class _Rows:
     loses their order."""
 
     def __init__(self, path: Path, schema: t.StructType) -> None:
-        self._path = path
+        self.path = path
         self._schema = schema
         self._writer = pq.ParquetWriter(path, to_arrow_schema(schema), compression="zstd")
 
@@ -170,5 +190,5 @@ class _Rows:
 
     def frame(self, session: SparkSession) -> DataFrame:
         """Return the whole file as a data frame."""
-        read = session.read.schema(self._schema).parquet(self._path.resolve().as_uri())
+        read = session.read.schema(self._schema).parquet(self.path.resolve().as_uri())
         return read.select(*self._schema.fieldNames())

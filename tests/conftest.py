@@ -66,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(line)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def repository() -> Path:
     """The project's folder."""
     return Path(__file__).resolve().parent.parent

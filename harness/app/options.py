@@ -124,13 +124,14 @@ def spark_engine(command: F) -> F:
 
     @functools.wraps(command)
     def with_engine(*args: Any, **rest: Any) -> Any:
-        master, conf = rest.pop("spark_master"), rest.pop("conf")
-        if master is None and not conf:
+        master, remote, conf = (rest.pop(each) for each in ("spark_master", "spark_remote", "conf"))
+        if master is None and remote is None and not conf:
             return command(*args, **rest)
         if rest.get("inline"):
-            raise Refused("--inline: it judges without Spark; leave out --spark-master and --conf")
+            named = "--spark-master, --spark-remote and --conf"
+            raise Refused(f"--inline: it judges without Spark; leave out {named}")
         try:
-            engine.select(engine.Engine.of(master, conf))
+            engine.select(engine.Engine.of(master, conf, remote))
         except engine.BadEngine as error:
             raise Refused(str(error)) from None
         by_spark = {"inline": False, "spark": True}
@@ -142,7 +143,9 @@ def spark_engine(command: F) -> F:
     master = click.option("--spark-master", metavar="URL",
                           help="judge on this cluster, such as spark://HOST:7077 (all cores of this"
                                " machine)")  # fmt: skip
-    return cast(F, master(settings(with_engine)))
+    remote = click.option("--spark-remote", metavar="URL",
+                          help="judge on this server of Spark Connect, sc://HOST:PORT")  # fmt: skip
+    return cast(F, master(remote(settings(with_engine))))
 
 
 def cluster_file(command: F) -> F:

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on the loopback address, whose workers have none of this project."""
+"""Spark on the loopback address whose Python has none of this project: a cluster, or a server."""
 
 import contextlib
 import os
@@ -16,6 +16,7 @@ PACKAGES = ("pyspark", "py4j", "numpy", "numpy.libs", "pyarrow")
 """What the Python of the workers has."""
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 PATIENCE_S = 60.0
 
 
@@ -28,7 +29,7 @@ class StandaloneCluster:
         self._spark = Path(pyspark.__file__).parent
         port, *self._web_ports = _free_ports(4)
         self.url = f"spark://127.0.0.1:{port}"
-        self.python = self._write_python()
+        self.python = write_python(folder)
 
     def __enter__(self) -> Self:
         try:
@@ -89,20 +90,63 @@ class StandaloneCluster:
             assert self._processes[name].poll() is None, self.said(name)
             time.sleep(0.05)
 
-    def _write_python(self) -> Path:
-        """Write a command that starts Python without any package but :data:`PACKAGES`."""
-        site = self._folder / "site"
-        site.mkdir()
-        for name in PACKAGES:
-            for home in map(Path, sys.path):
-                if (home / name).is_dir():
-                    (site / name).symlink_to(home / name)
-                    break
-        base: Any = getattr(sys, "_base_executable", sys.executable)
-        command = self._folder / "python"
-        command.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec {base} -S "$@"\n')
-        command.chmod(0o755)
-        return command
+
+class ConnectServer:
+    """A server of Spark Connect, with two cores of its own and 1 GiB."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "connect.log"
+        self._spark = Path(pyspark.__file__).parent
+        [port] = _free_ports(1)
+        self.url = f"sc://127.0.0.1:{port}"
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": port,
+            "spark.driver.memory": "1g",
+            "spark.local.dir": folder,
+            "spark.pyspark.python": write_python(folder),
+            "spark.sql.warehouse.dir": folder / "warehouse",
+            "spark.ui.enabled": "false",
+        }
+        conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [self._spark / "bin" / "spark-submit", "--class", CONNECT, "--master", "local[2]",
+                 *conf, "spark-internal"],
+                env=_environment() | {"SPARK_HOME": str(self._spark)}, cwd=folder,
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        limit_s = time.monotonic() + PATIENCE_S
+        while "Spark Connect server started" not in self._log.read_text(errors="replace"):
+            assert time.monotonic() < limit_s, self._log.read_text(errors="replace")
+            assert self._process.poll() is None, self._log.read_text(errors="replace")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in psutil.Process(self._process.pid).children(True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        self._process.kill()
+        self._process.wait()
+
+
+def write_python(folder: Path) -> Path:
+    """Write a command that starts Python without any package but :data:`PACKAGES`."""
+    site = folder / "site"
+    site.mkdir()
+    for name in PACKAGES:
+        for home in map(Path, sys.path):
+            if (home / name).is_dir():
+                (site / name).symlink_to(home / name)
+                break
+    base: Any = getattr(sys, "_base_executable", sys.executable)
+    command = folder / "python"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec {base} -S "$@"\n')
+    command.chmod(0o755)
+    return command
 
 
 def _environment() -> dict[str, str]:

@@ -86,3 +86,30 @@ def test_the_machine() -> None:
     """A session knows how many cores and how much memory it may use."""
     assert engine.cores() >= 1
     assert engine.memory_bytes() > 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("sc://spark:15002", ("spark", 15002)),
+        ("sc://spark", ("spark", 15002)),
+        ("sc://[::1]:9/;token=x;use_ssl=true", ("::1", 9)),
+    ],
+)
+def test_the_address_of_a_connect_server(url: str, expected: tuple[str, int]) -> None:
+    """A URL of Spark Connect may lack the port and may have parameters."""
+    assert Engine.of(None, (), url).remote == url
+    assert engine.remote_address(url) == expected
+
+
+@pytest.mark.parametrize("url", ["http://spark:1", "sc://", "sc://spark:x", "spark", ""])
+def test_what_is_no_address_of_a_connect_server(url: str) -> None:
+    """The sentence names the form."""
+    with pytest.raises(BadEngine, match="must be sc://HOST:PORT"):
+        Engine.of(None, (), url)
+
+
+def test_one_engine_at_a_time() -> None:
+    """A master and a server together are refused."""
+    with pytest.raises(BadEngine, match="name two engines"):
+        Engine.of("local[2]", (), "sc://spark")

@@ -94,3 +94,15 @@ def test_two_processes_count_together(tmp_path: Path, monkeypatch: pytest.Monkey
     events = [event | {"node": "n1"} for event in base()]
     history = jsonl.read(write(tmp_path, [*events]), lambda done: None)
     assert left_out.fields_of(history) == {"node": 8}
+
+
+def test_what_only_invocations_have_is_known(tmp_path: Path) -> None:
+    """A transaction that asks for records about what it polls is known to the checkers."""
+    path = write(
+        tmp_path,
+        added(
+            event(8, 4, "invoke", "txn", [["poll"], ["transform", "y", 1], ["commit", "g", None]]),
+            event(9, 4, "ok", "txn", [["poll", {}]]),
+        ),
+    )
+    assert notes(path) == ()

@@ -1,4 +1,4 @@
-"""A cluster of Spark whose workers have none of this project's packages finds what inline finds."""
+"""A Spark whose Python has none of this project's packages finds what inline finds."""
 
 import json
 import random
@@ -13,7 +13,7 @@ import pytest
 
 from bench.histories import World
 from model import history
-from tests.checkers.standalone_spark import StandaloneCluster
+from tests.checkers.standalone_spark import ConnectServer, StandaloneCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -57,33 +57,69 @@ def write(path: Path, seed: int, operations: int, keys: int = 3) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def histories(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> list[Path]:
+    """Thirty histories of all kinds, with and without defects."""
+    folder = tmp_path_factory.mktemp("histories")
+    paths = [write(folder / f"{seed}.jsonl", seed, 150) for seed in range(21)]
+    for seed in (1, 2, 3):
+        for workload, mutant in SIMULATED:
+            results = folder / f"{workload}-{seed}"
+            run = faultline(
+                "run", "--target", "simulated", "--workload", workload, "--mutant", mutant,
+                "--json", "--time-limit", 10, "--seed", seed, "--results", results,
+                folder=repository,
+            )  # fmt: skip
+            run.communicate(timeout=100)
+            paths += results.glob("*/history.jsonl")
+    assert len(paths) == 30
+    return paths
+
+
+@pytest.fixture(scope="module")
+def here(histories: list[Path], repository: Path) -> list[dict[str, Any]]:
+    """What inline finds in them."""
+    found = verdicts(faultline("check", *histories, "--inline", "--json", folder=repository))
+    assert {v["valid"] for v in found} >= {True, False}
+    return found
+
+
 def test_a_cluster_finds_what_inline_finds(
-    cluster: StandaloneCluster, tmp_path: Path, repository: Path
+    cluster: StandaloneCluster, histories: list[Path], here: list[dict[str, Any]], repository: Path
 ) -> None:
-    """Both give the same verdicts on histories of all kinds, with and without defects."""
+    """Both give the same verdicts."""
     done = subprocess.run(
         [cluster.python, "-c", "import msgspec"], capture_output=True, check=False
     )
     assert b"No module named 'msgspec'" in done.stderr
-    paths = [write(tmp_path / f"{seed}.jsonl", seed, 150) for seed in range(6)]
-    for workload, mutant in SIMULATED:
-        run = faultline(
-            "run", "--target", "simulated", "--workload", workload, "--mutant", mutant, "--json",
-            "--time-limit", 10, "--seed", 1, "--results", tmp_path / workload, folder=repository,
-        )  # fmt: skip
-        run.communicate(timeout=100)
-        paths += (tmp_path / workload).glob("*/history.jsonl")
-    assert len(paths) == 9
-    here = verdicts(faultline("check", *paths, "--inline", "--json", folder=repository))
     there = verdicts(
         faultline(
-            "check", *paths, "--json", "--spark-master", cluster.url,
+            "check", *histories, "--json", "--spark-master", cluster.url,
             "--conf", f"spark.pyspark.python={cluster.python}", folder=repository,
         )
     )  # fmt: skip
     assert there == here
-    assert {v["valid"] for v in here} >= {True, False}
     assert "Asked to launch executor" in cluster.said("worker-1") + cluster.said("worker-2")
+
+
+def test_a_connect_server_finds_what_inline_finds(
+    tmp_path: Path, histories: list[Path], here: list[dict[str, Any]], repository: Path
+) -> None:
+    """Tables and code reach a server that sees none of this process's files."""
+    with ConnectServer(tmp_path) as server:
+        there = verdicts(
+            faultline(
+                "check", *histories, "--json", "--spark-remote", server.url, folder=repository
+            )
+        )
+        refused = faultline(
+            "check", histories[0], "--spark-remote", server.url,
+            "--conf", "spark.executor.memory=1g", folder=repository,
+        )  # fmt: skip
+        out, _ = refused.communicate(timeout=60)
+    assert there == here
+    assert refused.returncode == 2
+    assert "refused: spark.executor.memory can only be set where the server is started" in out
 
 
 def test_a_worker_that_is_killed_costs_no_finding(

@@ -453,19 +453,6 @@ def test_what_no_checker_knows_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_what_only_invocations_have_is_known(tmp_path: Path) -> None:
-    """A transaction that asks for records about what it polls is known to the checkers."""
-    path = write(
-        tmp_path,
-        added(
-            event(8, 4, "invoke", "txn", [["poll"], ["transform", "y", 1], ["commit", "g", None]]),
-            event(9, 4, "ok", "txn", [["poll", {}]]),
-        ),
-    )
-    verdict = check.examine(path, inline=True).verdict
-    assert verdict.notes == ()
-
-
 def test_what_no_checker_knows_is_counted_in_edn_too(tmp_path: Path) -> None:
     """Unknown operations are counted in EDN, too."""
     path = tmp_path / "history.edn"

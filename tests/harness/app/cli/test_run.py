@@ -83,6 +83,9 @@ def test_an_engine_is_selected_before_the_command() -> None:
     )
     assert told == [(None, None), (True, None), (False, "spark://h:1")]
     assert engine.selected().conf == {"spark.a": "1"}
+    assert cli.invoke(judge, ["--spark-remote", "sc://h"]).exit_code == 0
+    assert engine.selected().remote == "sc://h"
+    assert told.pop() == (False, None)
     for wrong in (["--inline", "--conf", "spark.a=1"], ["--spark-master", "http://h"]):
         assert isinstance(cli.invoke(judge, wrong).exception, Refused)
     assert len(told) == 3
