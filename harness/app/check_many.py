@@ -9,12 +9,15 @@ from pathlib import Path
 
 from checkers.expectations import KNOWN, BadSetting
 from checkers.verdict import Verdict
-from harness.app import names, report
+from harness.app import names, report, unpacking
 from harness.app.check import describe, examined, folder_of, session_for
 from harness.app.judgements import Kept
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from model.history import BadHistory
+
+HISTORIES = (".jsonl", ".parquet", ".edn")
+"""How the name of a history ends; that of a compressed one has a further suffix."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def judge_all(
     verdicts: list[Verdict] = []
     with contextlib.ExitStack() as stack:
         try:
-            paths = [path for given in paths for path in matching(given)]
+            paths = [path for given in paths for path in matching(given, screen.say)]
             for path in paths:  # fail before the first long judgement
                 folder_of(path)
             is_one = request.inline or len(paths) == 1  # starts its own session while it reads
@@ -67,11 +70,12 @@ def judge_all(
     return verdicts
 
 
-def matching(path: Path) -> list[Path]:
+def matching(path: Path, say: Callable[[str], None]) -> list[Path]:
     """Return the paths that a pattern such as ``results/*-seed7`` stands for, sorted.
 
-    A path that exists stands for itself. Raises :class:`~harness.app.refused.Refused` for a pattern
-    without a match.
+    A path that exists stands for itself. What holds no history is left out and named by ``say``,
+    unless nothing would be left. Raises :class:`~harness.app.refused.Refused` for a pattern without
+    a match.
     """
     if os.path.lexists(path) or not glob.has_magic(str(path)):
         return [path]
@@ -79,7 +83,21 @@ def matching(path: Path) -> list[Path]:
     found = sorted(here.glob(str(path.relative_to(path.anchor))))
     if not found:
         raise Refused(f"{path}: no file or folder has such a name")
-    return found
+    kept = [each for each in found if _may_hold_history(each)]
+    if not kept:
+        return found
+    for each in found:
+        if each not in kept:
+            say(f"{each} holds no history and is left out")
+    return kept
+
+
+def _may_hold_history(path: Path) -> bool:
+    """Return whether a folder has a file for the events, or a file's name ends like one's."""
+    if path.is_dir():
+        return any(os.path.lexists(path / f"history{kind}") for kind in HISTORIES)
+    suffix = Path(path.stem).suffix if path.suffix in unpacking.KINDS else path.suffix
+    return suffix in HISTORIES
 
 
 def _render(folder: Path, kept: Kept, screen: Screen) -> None:

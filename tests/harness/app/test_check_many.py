@@ -4,15 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.app.check_many import matching
+from harness.app import check_many
 from harness.app.refused import Refused
+
+
+def matching(path: Path) -> list[Path]:
+    return check_many.matching(path, lambda _: None)
 
 
 def test_a_pattern_stands_for_what_it_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Patterns match files and folders at any depth, and are sorted; other paths are kept."""
-    for name in ("b.jsonl", "a.jsonl", "c.edn", "runs/seed7/d.jsonl"):
+    for name in ("b.jsonl", "a.jsonl", "c.edn", "runs/seed7/d.jsonl", "runs/seed7/history.jsonl"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert matching(tmp_path / "*.jsonl") == [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
@@ -34,3 +38,20 @@ def test_a_pattern_without_a_match_is_refused(tmp_path: Path) -> None:
     """Nothing is judged silently."""
     with pytest.raises(Refused, match="no file or folder has such a name"):
         matching(tmp_path / "*.jsonl")
+
+
+def test_what_holds_no_history_is_left_out(tmp_path: Path) -> None:
+    """A folder of results also holds other things; each of them is named."""
+    for name in ("run/history.jsonl", "crashed/plan.json", "README.md", "a.jsonl.gz", "b.md.gz"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    told: list[str] = []
+    found = check_many.matching(tmp_path / "*", told.append)
+    assert found == [tmp_path / "a.jsonl.gz", tmp_path / "run"]
+    assert told == [
+        f"{tmp_path / name} holds no history and is left out"
+        for name in ("README.md", "b.md.gz", "crashed")
+    ]
+    told.clear()
+    assert check_many.matching(tmp_path / "*.md", told.append) == [tmp_path / "README.md"]
+    assert not told, "the reader refuses it"
