@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from checkers import findings as findings_
 from checkers import history_file, table_builder
@@ -26,13 +24,13 @@ from checkers.verdict import Verdict
 from harness.app import (
     catalogue,
     command_line,
-    files,
     judgements,
     plan_file,
     plan_resolution,
     run_folder,
     temporary,
     terminal,
+    typed_history,
     unpacking,
 )
 from harness.app.judgements import Judged, Kept
@@ -117,10 +115,8 @@ def examined(
         executor: Executor = inline_.judge
         if not inline:
             executor = stack.enter_context(_on_spark(folder, file, session))
-        history = history_file.read(file, lambda done: progress("reading", done))
+        history = typed_history.read(folder, file, lambda done: progress("reading", done))
         columns = history_file.columns(history, file)
-        if folder is not None and file.suffix != ".parquet":
-            _keep_typed(history, folder)
         del history  # frees memory that the tables do not need
         tables = table_builder.build(columns)
         if plan is None and tables.subscribes:
@@ -151,12 +147,6 @@ def _signed(
         },
     )
     return judged._replace(verdict=verdict)
-
-
-def _keep_typed(history: pa.Table, folder: Path) -> None:
-    """Write the history as Parquet for other tools; nothing in Faultline depends on it."""
-    with contextlib.suppress(OSError):  # another user's folder, or a full disk
-        files.write(folder / "history.parquet", lambda path: pq.write_table(history, path))
 
 
 def examine_together(

@@ -1,0 +1,78 @@
+"""Reads the typed copy of a run's history in place of the text from which it was made.
+
+The copy, ``history.parquet``, names the text by a digest, and the code that read it. If the history
+was changed since, or if another version of the readers made the copy, the text is read again.
+"""
+
+import contextlib
+import functools
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import checkers
+from checkers import history_file
+from checkers.pieces import Progress
+from harness.app import files
+from model.history import BadHistory
+
+NAME = "history.parquet"
+_SOURCE = b"faultline.source"
+"""The key of the metadata that names text and readers."""
+
+
+def read(folder: Path | None, file: Path, progress: Progress) -> pa.Table:
+    """Return the events of a history file; ``folder`` is the run's, ``None`` for a bare history.
+
+    A run's folder gets the copy if it has none of this text. Raises
+    :class:`~model.history.BadHistory`.
+    """
+    if folder is None or file.name == NAME:
+        return history_file.read(file, progress)
+    copy = folder / NAME
+    source = _source(file)
+    if source is not None and _source_of(copy) == source:
+        with contextlib.suppress(BadHistory):  # damaged, perhaps; the text counts
+            return _without_source(history_file.read(copy, progress))
+    history = history_file.read(file, progress)
+    if source is not None:
+        metadata = {**(history.schema.metadata or {}), _SOURCE: source}
+        marked = history.replace_schema_metadata(metadata)
+        with contextlib.suppress(OSError):  # another user's folder, or a full disk
+            files.write(copy, lambda path: pq.write_table(marked, path))
+    return history
+
+
+def _source(file: Path) -> bytes | None:
+    """Return what names this text and these readers; ``None`` if the text cannot be read."""
+    try:
+        with file.open("rb") as text:
+            digest = hashlib.file_digest(text, "sha256").hexdigest()
+    except OSError:
+        return None
+    return f"sha256:{digest} read by {_readers()}".encode()
+
+
+def _source_of(copy: Path) -> bytes | None:
+    try:
+        metadata = pq.read_schema(copy).metadata or {}
+    except (OSError, pa.ArrowException):
+        return None
+    source: bytes | None = metadata.get(_SOURCE)
+    return source
+
+
+def _without_source(history: pa.Table) -> pa.Table:
+    metadata = {k: v for k, v in (history.schema.metadata or {}).items() if k != _SOURCE}
+    return history.replace_schema_metadata(metadata or None)
+
+
+@functools.cache
+def _readers() -> str:
+    """Return a digest of the code that makes tables of histories."""
+    found = hashlib.sha256()
+    for module in sorted(Path(str(checkers.__file__)).parent.glob("*.py")):
+        found.update(module.read_bytes())
+    return found.hexdigest()
