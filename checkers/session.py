@@ -27,6 +27,8 @@ from checkers.engine import NoSpark as NoSpark
 MEMORY_MIN = 640 << 20
 MEMORY_MAX = 4 << 30
 """Bounds of the driver's heap, bytes; it never has more than half of the machine's memory."""
+HISTORY_BYTES = 1 << 30
+"""The size for which a session has memory that starts before there is a history."""
 _SHUFFLE = "spark.sql.shuffle.partitions"
 PATIENCE_S = 20.0
 """How many seconds a JVM has to exit by itself."""
@@ -61,7 +63,8 @@ def start(
 ) -> SparkSession:
     """Start a session with its files in ``folder/.spark``; this blocks for some seconds.
 
-    ``engine`` is by default the selected one (:func:`checkers.engine.selected`). The workers of a
+    ``memory_bytes`` is the driver's heap. ``engine`` is by default the selected one
+    (:func:`checkers.engine.selected`). The workers of a
     cluster must be able to read that folder by the same path.
 
     There is one session per process. The output of the JVM goes to ``.spark/log``. Raises
@@ -77,7 +80,7 @@ def start(
         (home / name).mkdir(parents=True)
     (home / "log4j2.properties").write_text(_LOGGING)
     _find_java()
-    memory = max(MEMORY_MIN, memory_bytes or 0) >> 20
+    memory = (memory_bytes or memory_for(HISTORY_BYTES)) >> 20
     java = " ".join(
         (
             f"-Djava.io.tmpdir={home / 'tmp'}",

@@ -76,6 +76,9 @@ def test_a_session_stays_in_its_folder(spark: Any) -> None:
     assert java.getProperty("derby.system.home") == str(home)
     assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert conf.get("spark.ui.enabled") == "false"
+    heap = session.memory_for(session.HISTORY_BYTES)
+    assert conf.get("spark.driver.memory") == f"{heap >> 20}m"
+    assert heap > session.MEMORY_MIN
     assert spark.range(5).count() == 5
     assert "Exception" not in (home / "log").read_text()  # the output of the JVM
 
