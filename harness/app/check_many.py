@@ -40,7 +40,7 @@ def judge_all(
     verdicts: list[Verdict] = []
     with contextlib.ExitStack() as stack:
         try:
-            paths = [path for given in paths for path in matching(given, screen.say)]
+            paths = [path for given in paths for path in histories(given, screen.say)]
             for path in paths:  # fail before the first long judgement
                 folder_of(path)
             is_one = request.inline or len(paths) == 1  # starts its own session while it reads
@@ -70,12 +70,11 @@ def judge_all(
     return verdicts
 
 
-def matching(path: Path, say: Callable[[str], None]) -> list[Path]:
+def matching(path: Path) -> list[Path]:
     """Return the paths that a pattern such as ``results/*-seed7`` stands for, sorted.
 
-    A path that exists stands for itself. What holds no history is left out and named by ``say``,
-    unless nothing would be left. Raises :class:`~harness.app.refused.Refused` for a pattern without
-    a match.
+    A path that exists stands for itself. Raises :class:`~harness.app.refused.Refused` for a pattern
+    without a match.
     """
     if os.path.lexists(path) or not glob.has_magic(str(path)):
         return [path]
@@ -83,8 +82,17 @@ def matching(path: Path, say: Callable[[str], None]) -> list[Path]:
     found = sorted(here.glob(str(path.relative_to(path.anchor))))
     if not found:
         raise Refused(f"{path}: no file or folder has such a name")
+    return found
+
+
+def histories(path: Path, say: Callable[[str], None]) -> list[Path]:
+    """Return the histories and folders of runs that a pattern stands for; see :func:`matching`.
+
+    What holds no history is left out and named by ``say``, unless nothing would be left.
+    """
+    found = matching(path)
     kept = [each for each in found if _may_hold_history(each)]
-    if not kept:
+    if not kept or found == [path]:
         return found
     for each in found:
         if each not in kept:

@@ -4,12 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.app import check_many
+from harness.app.check_many import histories, matching
 from harness.app.refused import Refused
-
-
-def matching(path: Path) -> list[Path]:
-    return check_many.matching(path, lambda _: None)
 
 
 def test_a_pattern_stands_for_what_it_matches(
@@ -46,12 +42,12 @@ def test_what_holds_no_history_is_left_out(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     told: list[str] = []
-    found = check_many.matching(tmp_path / "*", told.append)
+    found = histories(tmp_path / "*", told.append)
     assert found == [tmp_path / "a.jsonl.gz", tmp_path / "run"]
     assert told == [
         f"{tmp_path / name} holds no history and is left out"
         for name in ("README.md", "b.md.gz", "crashed")
     ]
     told.clear()
-    assert check_many.matching(tmp_path / "*.md", told.append) == [tmp_path / "README.md"]
+    assert histories(tmp_path / "*.md", told.append) == [tmp_path / "README.md"]
     assert not told, "the reader refuses it"
