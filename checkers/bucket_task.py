@@ -106,7 +106,7 @@ def by_bucket(
 
 
 def by_share(
-    mark: str, wholes: Sequence[Whole]
+    mark: str, shares: int, wholes: Sequence[Whole]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that judges the partitions of some shares, whose tables are files that
     Spark has sent to the executor, and returns their reports.
@@ -121,20 +121,26 @@ def by_share(
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 events, polls = (
-                    pa.Table.from_batches([file.get_batch(number)])
-                    for file in (
-                        pa.ipc.open_file(SparkFiles.get(f"{mark}-{name}.arrow"))
-                        for name in ("rows", "polls")
-                    )
+                    _share(SparkFiles.get(f"{mark}-{name}.arrow"), number, shares)
+                    for name in ("rows", "polls")
                 )
                 yield from judge_keys((number,), events, polls).to_batches()
 
     return judge_shares
 
 
+def _share(path: str, number: int, shares: int) -> pa.Table:
+    """Return the rows of a share: those of every batch whose number has it as its remainder."""
+    with pa.memory_map(path) as source:
+        file = pa.ipc.open_file(source)
+        batches = [file.get_batch(at) for at in range(number, file.num_record_batches, shares)]
+        return pa.Table.from_batches(batches, file.schema)
+
+
 def _rows(kind: Any, table: pa.Table, numbers: I64) -> tuple[Any, I64]:
     """Return the rows of some partitions, in order, and the index in ``numbers`` of each one's
-    partition."""
+    partition. Rows of other partitions, which a client only assigned, are left out."""
+    table = table.filter(pc.is_in(table["key"], pa.array(numbers)))
     order = np.argsort(table["row"].to_numpy(), kind="stable")
     columns = [table[name].to_numpy()[order] for name in kind._fields]
     return kind(*columns), np.searchsorted(numbers, table["key"].to_numpy()[order])

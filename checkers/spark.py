@@ -125,8 +125,8 @@ def _judged_remotely(
 
     tables = {"rows": events.path, "polls": polls.path}
 
-    def task(mark: str) -> Any:
-        return bucket_task.by_share(mark, wholes)
+    def task(mark: str, shares: int) -> Any:
+        return bucket_task.by_share(mark, shares, wholes)
 
     return connect.judged(session, tables, task, _REPORT)
 
