@@ -9,15 +9,17 @@ from pathlib import Path
 
 from checkers.expectations import KNOWN, BadSetting
 from checkers.verdict import Verdict
-from harness.app import names, report, unpacking
+from harness.app import names, plan_file, report
 from harness.app.check import describe, examined, folder_of, session_for
 from harness.app.judgements import Kept
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from model.history import BadHistory
 
-HISTORIES = (".jsonl", ".parquet", ".edn")
-"""How the name of a history ends; that of a compressed one has a further suffix."""
+OF_RUNS = ("history.jsonl", "history.parquet", "history.edn", plan_file.NAME)
+"""A folder with one of these is a run."""
+OTHER_FILES = (".html", ".json", ".log", ".md", ".png", ".txt", ".xml")
+"""How the names of files end that are no histories."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,14 @@ def histories(path: Path, say: Callable[[str], None]) -> list[Path]:
 
 
 def _may_hold_history(path: Path) -> bool:
-    """Return whether a folder has a file for the events, or a file's name ends like one's."""
+    """Return whether a path must be judged, or refused with the reason.
+
+    A folder with a plan is a run, even one that has lost its history.
+    """
     if path.is_dir():
-        return any(os.path.lexists(path / f"history{kind}") for kind in HISTORIES)
-    suffix = Path(path.stem).suffix if path.suffix in unpacking.KINDS else path.suffix
-    return suffix in HISTORIES
+        is_open = os.access(path, os.R_OK | os.X_OK)
+        return not is_open or any(os.path.lexists(path / name) for name in OF_RUNS)
+    return path.suffix not in OTHER_FILES and not path.name.startswith(".")
 
 
 def _render(folder: Path, kept: Kept, screen: Screen) -> None:

@@ -1,7 +1,7 @@
 """Reads the typed copy of a run's history in place of the text from which it was made.
 
-The copy, ``history.parquet``, names the text by a digest, and the code that read it. If the history
-was changed since, or if another version of the readers made the copy, the text is read again.
+The copy, ``history.parquet``, has a digest of the text, and one of the code that read it. If the
+history was changed since, or if another version of that code made the copy, the text is read again.
 """
 
 import contextlib
@@ -9,10 +9,12 @@ import functools
 import hashlib
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import checkers
+import model
 from checkers import history_file
 from checkers.pieces import Progress
 from harness.app import files
@@ -56,6 +58,8 @@ def _source(file: Path) -> bytes | None:
 
 
 def _source_of(copy: Path) -> bytes | None:
+    if not copy.is_file():  # reading a pipe would not end
+        return None
     try:
         metadata = pq.read_schema(copy).metadata or {}
     except (OSError, pa.ArrowException):
@@ -72,7 +76,8 @@ def _without_source(history: pa.Table) -> pa.Table:
 @functools.cache
 def _readers() -> str:
     """Return a digest of the code that makes tables of histories."""
-    found = hashlib.sha256()
-    for module in sorted(Path(str(checkers.__file__)).parent.glob("*.py")):
-        found.update(module.read_bytes())
+    found = hashlib.sha256(f"msgspec {msgspec.__version__} pyarrow {pa.__version__}".encode())
+    for package in (checkers, model):
+        for module in sorted(Path(str(package.__file__)).parent.glob("*.py")):
+            found.update(module.read_bytes())
     return found.hexdigest()

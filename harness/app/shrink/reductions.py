@@ -207,7 +207,8 @@ def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     target, workload = catalogue.TARGETS[plan.target], catalogue.WORKLOADS[plan.workload]
     shape = ("default.replication.factor", "min.insync.replicas")
     system = catalogue.system_of(plan)
-    options = {**workload.options, **target.options, **system.options}
+    fitted = system.fitted(workload.options)
+    options = {**workload.options, **target.options, **system.options, **fitted}
     sizes = ("topics", "late_topics", "partitions", "replication_factor", "batch_max")
     return {
         "broker": {**system.broker, **target.broker, **workload.broker}

@@ -313,7 +313,8 @@ class ApacheKafka(System):
         if self.release.has_kip(1030) and wanted.get(SEGMENT_BYTES, math.inf) < SEGMENT_BYTES_MIN:
             return (
                 f"options: {SEGMENT_BYTES}={wanted[SEGMENT_BYTES]}: {self.name} has no segments"
-                f" below {SEGMENT_BYTES_MIN} bytes"
+                f" below {SEGMENT_BYTES_MIN} bytes; use --set options.{SEGMENT_BYTES}="
+                f"{SEGMENT_BYTES_MIN} and options.segment_ms to end them by their age"
             )
         refusal = options.refusal(wanted, _LEAST) or _too_many(wanted)
         return refusal or (self.missing() if self._needs_jars(plan) else None)

@@ -38,7 +38,7 @@ def test_a_pattern_without_a_match_is_refused(tmp_path: Path) -> None:
 
 def test_what_holds_no_history_is_left_out(tmp_path: Path) -> None:
     """A folder of results also holds other things; each of them is named."""
-    for name in ("run/history.jsonl", "crashed/plan.json", "README.md", "a.jsonl.gz", "b.md.gz"):
+    for name in ("run/history.jsonl", "judgements/run/verdict.json", "README.md", "a.jsonl.gz"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     told: list[str] = []
@@ -46,8 +46,20 @@ def test_what_holds_no_history_is_left_out(tmp_path: Path) -> None:
     assert found == [tmp_path / "a.jsonl.gz", tmp_path / "run"]
     assert told == [
         f"{tmp_path / name} holds no history and is left out"
-        for name in ("README.md", "b.md.gz", "crashed")
+        for name in ("README.md", "judgements")
     ]
     told.clear()
     assert histories(tmp_path / "*.md", told.append) == [tmp_path / "README.md"]
+    assert histories(tmp_path / "README.md", told.append) == [tmp_path / "README.md"]
     assert not told, "the reader refuses it"
+
+
+def test_a_run_that_lost_its_history_is_not_left_out(tmp_path: Path) -> None:
+    """It is refused, so that its loss is noticed; so is a file that may be a history."""
+    for name in ("run/history.jsonl", "crashed/plan.json", "history", "events.dat"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    told: list[str] = []
+    found = histories(tmp_path / "*", told.append)
+    assert [path.name for path in found] == ["crashed", "events.dat", "history", "run"]
+    assert not told

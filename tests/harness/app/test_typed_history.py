@@ -1,5 +1,6 @@
 """The typed copy of a history stands for its text only as long as the text is the same."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,6 +78,14 @@ def test_copies_of_others_do_not_count(
     copy.write_bytes(whole[:4] + bytes(60) + whole[64:])
     assert read(tmp_path) == history
     assert len(texts) == 5
+
+
+def test_a_pipe_is_no_copy(tmp_path: Path, texts: list[Path]) -> None:
+    """A pipe, which would block the reader, is replaced."""
+    os.mkfifo(tmp_path / typed_history.NAME)
+    written(tmp_path, base())
+    assert read(tmp_path) == read(tmp_path)
+    assert len(texts) == 1
 
 
 def test_a_bare_history_has_no_copy(tmp_path: Path) -> None:
