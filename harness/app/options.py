@@ -148,6 +148,14 @@ def spark_engine(command: F) -> F:
     return cast(F, master(remote(settings(with_engine))))
 
 
+def lake(command: F) -> F:
+    """Add the option that names a lake."""
+    help_text = "folder of the lake (the environment variable FAULTLINE_LAKE)"
+    return click.option("--lake", type=click.Path(path_type=Path), metavar="DIR", help=help_text)(
+        command
+    )
+
+
 def cluster_file(command: F) -> F:
     """Add the options of the target ``external``."""
     yes = click.option("--yes-break-it", is_flag=True,

@@ -11,11 +11,13 @@ from harness.app.cli.clean import clean
 from harness.app.cli.cluster import cluster
 from harness.app.cli.doctor import doctor
 from harness.app.cli.gate import gate
+from harness.app.cli.lake import lake
 from harness.app.cli.mutants import mutants
 from harness.app.cli.replay import replay
 from harness.app.cli.run import run
 from harness.app.cli.search import search
 from harness.app.cli.shrink import shrink
+from harness.app.cli.sql import sql
 from harness.simulation import determinism
 
 
@@ -33,5 +35,5 @@ def faultline() -> None:
         leftovers.remove_if_any(lambda line: click.echo(f"faultline: {line}", err=True))
 
 
-for _verb in (run, replay, check, gate, search, shrink, mutants, cluster, doctor, clean):
+for _verb in (run, replay, check, gate, search, shrink, mutants, cluster, doctor, lake, sql, clean):
     faultline.add_command(_verb)
