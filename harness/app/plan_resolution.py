@@ -52,6 +52,8 @@ FIELDS = {"time-limit": "time_limit_s", "rate": "rate_hz", "mutant": "mutants"}
 """Options whose names in a plan file differ from the names of the plan's fields."""
 SETTINGS = ("broker", "producer", "consumer")
 """The tables of a plan file with settings of Kafka."""
+OF_THE_FILE = ("results", "inline", "lake")
+"""Fields of a plan file that are not part of the plan."""
 OPTIONS = "options"
 """The table with settings of the workload, the target and the system."""
 _ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +84,7 @@ def fields_of(asked: Mapping[str, Any], where: str) -> dict[str, Any]:
     if isinstance(fields.get("mutants"), str):
         fields["mutants"] = (fields["mutants"],)
     _of_the_file_alone(fields, where)
-    known = {field.name for field in msgspec.structs.fields(Plan)} | {"results", "inline"}
+    known = {field.name for field in msgspec.structs.fields(Plan)} | {*OF_THE_FILE}
     for name in asked:
         if FIELDS.get(name, name) not in known:
             shown = sorted({*known, *FIELDS} - {*FIELDS.values()})
@@ -101,15 +103,9 @@ def _of_the_file_alone(fields: Mapping[str, Any], where: str) -> None:
     """
     if not isinstance(fields.get("inline", False), bool):
         raise Refused(f"{where}: inline: must be true or false")
-    results = fields.get("results", "results")
-    if not isinstance(results, str) or not results:
-        raise Refused(f"{where}: results: must be the name of a folder")
-    path = Path(results)
-    if path.is_absolute() or ".." in path.parts or results.startswith("~"):
-        raise Refused(
-            f"{where}: results: {results} is not below the current folder; only the"
-            " option --results may name another folder"
-        )
+    for name in ("results", "lake"):
+        if name in fields:
+            toml_lines.check_below_here(fields[name], name, where)
 
 
 def names_of(text: str) -> tuple[str, ...]:
@@ -175,7 +171,7 @@ def plan_of(fields: Mapping[str, Any]) -> Plan:
     """Return a plan with these fields; types are checked, defaults are not yet filled in."""
     if isinstance(fields.get("target"), str):
         known("--target", fields["target"], catalogue.TARGETS)
-    fields = {name: value for name, value in fields.items() if name not in ("results", "inline")}
+    fields = {name: value for name, value in fields.items() if name not in OF_THE_FILE}
     try:
         return msgspec.convert(fields, Plan)
     except msgspec.ValidationError as error:

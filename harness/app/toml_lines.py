@@ -46,6 +46,21 @@ def read(path: Path) -> dict[str, Any]:
         raise Refused(f"{path}: {error}") from None
 
 
+def check_below_here(folder: object, name: str, where: str) -> None:
+    """Refuse a folder in a file that is not below the current folder.
+
+    ``name`` is the name of the field, and of the option that may name any folder.
+    """
+    if not isinstance(folder, str) or not folder:
+        raise Refused(f"{where}: {name}: must be the name of a folder")
+    path = Path(folder)
+    if path.is_absolute() or ".." in path.parts or folder.startswith("~"):
+        raise Refused(
+            f"{where}: {name}: {folder} is not below the current folder; only the"
+            f" option --{name} may name another folder"
+        )
+
+
 def line_of(text: str, path: Path_) -> int | None:
     """Return the number of the line on which a key's statement or table begins.
 

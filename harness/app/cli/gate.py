@@ -36,6 +36,7 @@ from harness.app.cli.output import fail, print_json
 @click.option("--require", multiple=True, metavar="NAME",
               help="require this target or system, even if the suite does not; may be repeated",
 )  # fmt: skip
+@options.lake
 @options.spark_engine
 @options.json_output
 def gate(
@@ -48,6 +49,7 @@ def gate(
     systems: tuple[str, ...],
     seed: int | None,
     require: tuple[str, ...],
+    lake: Path | None,
     as_json: bool,
 ) -> int:
     """Run a suite of tests for CI: a matrix of runs, one page, one exit status.
@@ -58,6 +60,7 @@ def gate(
     from harness.app.gate import console, outcome
     from harness.app.gate import runner as gate_
     from harness.app.gate import suite as suite_
+    from harness.app.lake import add
     from harness.app.progress import Screen
     from harness.app.run import Failed
 
@@ -77,6 +80,7 @@ def gate(
             junit_to=junit,
             seed=seed,
             mutants=mutants,
+            lake=add.opened(lake, asked.lake),
         )
     except Failed as error:
         return fail(str(error))

@@ -8,6 +8,7 @@ import click
 from harness.app import options, terminal
 from harness.app.cli import request
 from harness.app.cli.output import fail
+from harness.app.refused import Refused
 
 
 @click.command(
@@ -55,6 +56,7 @@ from harness.app.cli.output import fail
     metavar="DIR",
     help="the run's folder is created in DIR (results)",
 )
+@options.lake
 @options.plan_options
 @options.cluster_file
 @options.json_output
@@ -66,6 +68,7 @@ def run(
     inline: bool | None,
     strict: bool,
     results: Path | None,
+    lake: Path | None,
     cluster: Path | None,
     yes_break_it: bool,
     as_json: bool,
@@ -80,6 +83,7 @@ def run(
     request.select_cluster(cluster, target, confirmed=yes_break_it)
     from checkers.expectations import STRICT
     from harness.app import plan_resolution, toml_lines
+    from harness.app.lake import add
 
     fields: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
     if plan_file is not None:
@@ -93,16 +97,18 @@ def run(
     for line in plan_resolution.missing_faults(plan, fields["nemesis"]):
         click.echo(line, err=True)
     where = results or Path(fields.get("results", "results"))
-    return run_plan(
-        plan, where, inline=fields.get("inline") if inline is None else inline, as_json=as_json
-    )
+    into = add.opened(lake, fields.get("lake"))
+    inline = fields.get("inline") if inline is None else inline
+    return run_plan(plan, where, inline=inline, as_json=as_json, lake=into)
 
 
-def run_plan(plan: Any, results: Path, *, inline: bool | None, as_json: bool) -> int:
+def run_plan(
+    plan: Any, results: Path, *, inline: bool | None, as_json: bool, lake: Any = None
+) -> int:
     """Run the plan, print the verdict and return the exit status.
 
     ``inline=None`` chooses by target: a simulated run is small, and would be over before a Spark
-    session has started.
+    session has started. The run is added to the ``lake`` (:class:`~harness.app.lake.store.Lake`).
     """
     from checkers.verdict import exit_status
     from harness.app import catalogue
@@ -115,9 +121,23 @@ def run_plan(plan: Any, results: Path, *, inline: bool | None, as_json: bool) ->
     try:
         (verdict, findings), folder = run(plan, results, inline=inline, screen=Screen())
     except Failed as error:
+        _add(error.folder, lake)
         return fail(str(error))
+    _add(folder, lake)
     if as_json:
         click.echo(terminal.escaped(verdict.to_json().decode()), nl=False)
     else:
         click.echo(describe(verdict, findings, folder))
     return exit_status(verdict)
+
+
+def _add(folder: Path | None, lake: Any) -> None:
+    """Add a run to the lake, if both exist; the exit status does not depend on it."""
+    if lake is None or folder is None:
+        return
+    from harness.app.lake import add
+
+    try:
+        add.add([folder], lake.folder)
+    except (OSError, Refused) as error:
+        click.echo(terminal.sentence(f"{folder} was not added to {lake.folder}: {error}"), err=True)

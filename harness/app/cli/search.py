@@ -39,6 +39,7 @@ from harness.app.cli.output import fail, print_json
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
               help="at the end, judge all histories again in one Spark job")  # fmt: skip
+@options.lake
 @options.spark_engine
 @options.json_output
 def search(
@@ -55,6 +56,7 @@ def search(
     keep: int,
     keep_going: bool,
     spark: bool,
+    lake: Path | None,
     as_json: bool,
 ) -> int:
     """Run many simulations, each with a plan drawn from its own seed.
@@ -65,6 +67,7 @@ def search(
     """
     request.pin(["simulated"])
     from harness.app import command_line, plan_resolution
+    from harness.app.lake import add
     from harness.app.progress import Screen
     from harness.app.run import Failed
     from harness.app.search import campaign, outcome
@@ -77,6 +80,7 @@ def search(
     if mutants:
         fields["mutants"] = mutants
     fields = plan_resolution.override(fields, settings)
+    into = add.opened(lake, fields.pop("lake", None))
     asked = campaign.SearchRequest(
         pinned=fields,
         first=seed,
@@ -86,6 +90,7 @@ def search(
         keep=keep,
         enough=None if keep_going else 1,
         spark=spark,
+        lake=into,
     )
     try:
         summary = campaign.run(asked, results, Screen())

@@ -24,6 +24,8 @@ from harness.app.check import reasons
 from harness.app.gate import console, figures, junit, outcome, page, summary
 from harness.app.gate.outcome import Case, Gate, Status
 from harness.app.gate.suite import Ready, Suite
+from harness.app.lake import run_row
+from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Done, Failed, Interrupted, Spark
@@ -49,14 +51,16 @@ def run_gate(
     junit_to: Path | None = None,
     seed: int | None = None,
     mutants: Sequence[str] = (),
+    lake: Lake | None = None,
     run: Run = run_.run,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> tuple[Gate, Path]:
     """Run all cases that the budget allows; return the gate and its folder in ``results/gates``.
 
-    ``seed`` and ``mutants`` are only recorded: the cases already contain them. An interruption ends
-    the gate cleanly. Raises :class:`~harness.app.refused.Refused` if a requested file cannot be
-    written, and :class:`~harness.app.run.Failed` if Spark does not start, before any case runs.
+    ``seed`` and ``mutants`` are only recorded: the cases already contain them. Each run is added to
+    the ``lake``. An interruption ends the gate cleanly. Raises
+    :class:`~harness.app.refused.Refused` if a requested file cannot be written, and
+    :class:`~harness.app.run.Failed` if Spark does not start, before any case runs.
     """
     if junit_to is not None:
         junit_to = _prepare_path(junit_to, suite)
@@ -76,7 +80,8 @@ def run_gate(
     screen.say(f"{folder}: {len(cases)} cases")
     with _Ending() as ending, contextlib.ExitStack() as stack:
         spark = None if suite.inline else stack.enter_context(_started(folder))
-        gate = _Series(suite, folder, screen, run, spark, clock_s, ending).run(gate, cases)
+        series = _Series(suite, folder, screen, run, spark, clock_s, ending, lake)
+        gate = series.run(gate, cases)
         _write_files(gate, folder, screen, junit_to)
     return gate, folder
 
@@ -105,6 +110,7 @@ class _Series:
         spark: Spark | None,
         clock_s: Callable[[], float],
         ending: "_Ending",
+        lake: Lake | None,
     ) -> None:
         self._suite = suite
         self._folder = folder
@@ -113,6 +119,7 @@ class _Series:
         self._spark = spark
         self._clock_s = clock_s
         self._ending = ending
+        self._lake = lake
         self._began_s = clock_s()
         self._beside: dict[tuple[str, str], list[float]] = {}
         """The seconds that cases took in addition to their time limits, by target and system."""
@@ -123,7 +130,7 @@ class _Series:
         for number, ready in enumerate(cases, start=1):
             place = f"{number} of {len(cases)} · {ready.asked.name}"
             case = self._case(ready, self._screen.part(place))
-            spare = None
+            spare, ran = None, case.folder
             if ready.left_out is None and not kept.keeps(passed=case.status == "valid"):
                 spare, case = case.folder, msgspec.structs.replace(case, folder=None)
             done = (*gate.cases, case)
@@ -136,10 +143,21 @@ class _Series:
             )
             with contextlib.suppress(OSError):  # for example a full disk; reported at the end
                 outcome.write(self._folder, gate)
+            if self._lake is not None and ran is not None:
+                self._add(self._lake, self._folder / ran, case)
             if spare is not None:
                 self._remove(self._folder / spare)
             self._screen.say(console.line(case, number, len(cases)))
         return gate
+
+    def _add(self, lake: Lake, run: Path, case: Case) -> None:
+        """Add a run to the lake; the gate's verdict does not depend on whether that succeeds."""
+        about = {"suite": self._suite.name, "configuration": case.configuration}
+        try:
+            row = run_row.of_folder(run, about)
+            lake.add([row if case.folder is not None else {**row, "folder": None}])
+        except (OSError, Refused, run_row.NoRun) as error:
+            self._screen.say(f"{run.name} was not added to {lake.folder}: {error}")
 
     def _remove(self, folder: Path) -> None:
         try:

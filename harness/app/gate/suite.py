@@ -55,6 +55,7 @@ class _File(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
     budget_minutes: float | None = None
     inline: bool = False
     keep: int = 2
+    lake: str | None = None
     optional_targets: list[str] = []
     optional_systems: list[str] = []
     configurations: dict[str, dict[str, Any]] = {}
@@ -84,6 +85,8 @@ class Suite:
     inline: bool
     keep: int
     """How many folders of valid cases are kept."""
+    lake: str | None
+    """The folder of the lake to which the gate adds its runs; ``None`` if the file names none."""
     optional: tuple[str, ...]
     """Targets whose cases are skipped on a machine that cannot offer them."""
     optional_systems: tuple[str, ...]
@@ -186,6 +189,7 @@ def suite(
         budget_s=budget_s,
         inline=file.inline,
         keep=file.keep,
+        lake=file.lake,
         optional=tuple(name for name in file.optional_targets if name not in require),
         optional_systems=tuple(name for name in file.optional_systems if name not in require),
         files=(path, *(path.parent / matrix.plan for matrix in file.matrix if matrix.plan)),
@@ -243,6 +247,8 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
     systems_.check(file.optional_systems, f"{path}: optional-systems: ")
     if not 0 <= file.keep <= options.KEEP_MAX:
         raise Refused(f"{path}: keep {brief(file.keep)}: must be 0 to {options.KEEP_MAX:,}")
+    if file.lake is not None:
+        toml_lines.check_below_here(file.lake, "lake", str(path))
     if file.time_limit is not None:
         try:
             plan_resolution.check_numbers(Plan(time_limit_s=file.time_limit))

@@ -35,6 +35,15 @@ def chosen(option: Path | None, in_file: str | None = None) -> Path | None:
     return Path(named) if named else None
 
 
+def opened(option: Path | None, in_file: str | None = None) -> Lake | None:
+    """Return the chosen lake of a command that adds its own runs, created if it is missing.
+
+    ``None`` if no lake is named. Raises :class:`~harness.app.refused.Refused`.
+    """
+    found = chosen(option, in_file)
+    return None if found is None else Lake.create(found)
+
+
 def required(option: Path | None) -> Path:
     """Return the lake of a request that needs one; raises Refused."""
     found = chosen(option)

@@ -11,7 +11,10 @@ from typing import Any
 import msgspec
 
 from harness.app import plan_resolution, runtime
+from harness.app.lake import run_row
+from harness.app.lake.store import Lake
 from harness.app.progress import Screen
+from harness.app.refused import Refused
 from harness.app.run import Failed, new_folder
 from harness.app.search import batch_check, draw, outcome, single_run
 from harness.app.search.batch_check import BatchResult
@@ -49,6 +52,8 @@ class SearchRequest:
     """After this many invalid or failed runs no other begins; ``None`` means no limit."""
     spark: bool = False
     """True if all histories are judged again at the end, in one Spark job."""
+    lake: Lake | None = None
+    """The lake to which each run is added; ``None`` for none."""
 
 
 Each = Callable[[int, Mapping[str, Any], Path], RunResult]
@@ -77,6 +82,7 @@ def run(
     ):
         search = _Search(asked, folder, place, each)
         _drive(search, jobs, asked.jobs, ending, screen)
+    search.add_failed()
     outcome.write(search.summary())
     if asked.spark and not ending:
         search.judge_together(screen)
@@ -144,12 +150,16 @@ class _Search:
         keeps_red = self._red < RED_KEPT_MAX
         each, pinned = self._each, self._asked.pinned
         aside = self._aside(seed) if self._asked.spark else None
+        lake, name = self._asked.lake, f"{self._folder.name}/{kept.name}"
 
         def work() -> bytes:
             ran = each(seed, pinned, folder)
             if aside is not None and ran.status != "failed":
                 batch_check.put_aside(folder, aside)
-            if is_sample if ran.status == "valid" else keeps_red:
+            is_kept = is_sample if ran.status == "valid" else keeps_red
+            if lake is not None:
+                ran = _added(ran, lake, folder, name, kept if is_kept else None)
+            if is_kept:
                 shutil.move(folder, kept)
                 if ran.status != "failed":
                     single_run.finish(kept)
@@ -174,6 +184,14 @@ class _Search:
             drop_if_empty(Path(ran.folder) / SAID)
         self._red += ran.status != "valid"
         self._ran.append(ran)
+
+    def add_failed(self) -> None:
+        """Add runs to the lake whose process ended before it could; the others are there."""
+        lake = self._asked.lake
+        for run in self._ran:
+            if lake is not None and run.status == "failed" and run.folder is not None:
+                folder = Path(run.folder)
+                _added(run, lake, folder, f"{self._folder.name}/{folder.name}", folder)
 
     def note_down(self) -> None:
         """Write the summary so far, from time to time."""
@@ -238,6 +256,16 @@ class _Search:
 
     def _aside(self, seed: int) -> Path:
         return self._folder / "judged" / f"seed{seed}"
+
+
+def _added(ran: RunResult, lake: Lake, folder: Path, name: str, kept: Path | None) -> RunResult:
+    """Add a run to the lake; if that fails, the result says why, and its status is the same."""
+    try:
+        row = run_row.of_folder(folder, name=name)
+        lake.add([{**row, "folder": None if kept is None else str(kept.resolve())}])
+    except (OSError, Refused, run_row.NoRun) as error:
+        return msgspec.structs.replace(ran, why=(*ran.why, f"not added to the lake: {error}"))
+    return ran
 
 
 def cores() -> int:

@@ -51,7 +51,7 @@ PROTOCOLS = (None, None, None, "epochs-by-question")
 """
 QUIET_SEEDS = 5
 """The number of seeds that are tried before a request is refused because no fault is drawn."""
-OWN = ("nemesis", "seed", "results", "inline")
+OWN = ("nemesis", "seed", *plan_resolution.OF_THE_FILE)
 """Fields of a plan file that the search itself handles."""
 
 

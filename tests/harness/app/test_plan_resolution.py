@@ -466,6 +466,7 @@ def test_a_bare_cluster_takes_what_its_brokers_take(
         ("inline = 1", "inline: must be true or false"),
         ('inline = "no"', "inline: must be true or false"),
         ("results = 7", "results: must be the name of a folder"),
+        ("lake = '../lake'", "only the option --lake may name another folder"),
         ("[producer]\nacks = []", "producer.acks: the value must be text, a number, true or false"),
         (
             "[broker]\na.b = {c = {}}",

@@ -11,8 +11,19 @@ import pytest
 from harness.app.gate import outcome
 from harness.app.gate.outcome import Gate, exit_status
 from harness.app.gate.suite import load, suite
+from harness.app.lake import store
+from harness.app.lake.store import Lake
 from harness.app.refused import Refused
-from tests.harness.app.gate.fake_runs import LOST, FakeRun, asked, carried_out, names, statuses
+from harness.app.run import Failed
+from tests.harness.app.gate.fake_runs import (
+    LOST,
+    VALID,
+    FakeRun,
+    asked,
+    carried_out,
+    names,
+    statuses,
+)
 
 
 def test_a_folder_that_cannot_be_removed_is_told(
@@ -138,3 +149,26 @@ def test_what_was_asked_in_the_suites_place_is_told(tmp_path: Path) -> None:
     assert (there["seed"], there["mutants"]) == (7, ["no-min-isr-check"])
     assert there["cases"][0]["mutants"] == ["no-min-isr-check"]
     assert there["cases"][0]["seed"] == 7
+
+
+def test_every_run_is_in_the_lake(tmp_path: Path) -> None:
+    """Each case's run is added to the lake, also one that failed or whose folder is removed."""
+    lake = Lake.create(tmp_path / "lake")
+    run = FakeRun(VALID, VALID, Failed("it broke"))
+    _, folder, printed = carried_out(tmp_path, run, asked(3, keep=1), lake=lake)
+    with lake.reading() as paths:
+        rows = store.read(paths, ["name", "suite", "configuration", "folder"]).to_pylist()
+    assert [(row["name"], row["suite"], row["configuration"]) for row in rows] == [
+        (f"run-{number}", "quick", "default") for number in range(3)
+    ]
+    kept = {row["name"] for row in rows if row["folder"] is not None}
+    assert kept == names(folder / "runs")
+    assert "not added" not in printed
+
+
+def test_a_lake_that_cannot_be_written_changes_no_verdict(tmp_path: Path) -> None:
+    """Why a run was not added is printed; the gate goes on."""
+    lake = Lake.create(tmp_path / "lake")
+    (lake.folder / "rows-00000001.parquet").write_bytes(b"no rows")
+    gate, _, printed = carried_out(tmp_path, FakeRun(), asked(1), lake=lake)
+    assert (gate.valid, printed.count("was not added")) == (True, 1)

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.app.lake import store
+from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed
@@ -262,3 +264,30 @@ def test_a_second_judgement_that_fails_leaves_the_first(
         _search(tmp_path, _with_parts, runs=1, spark=True)
     assert failed.value.folder is not None
     assert (failed.value.folder / outcome.FILE).exists()
+
+
+def test_every_run_is_in_the_lake(tmp_path: Path) -> None:
+    """Each run is added by its own process, and one that died by the search, each once."""
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
+        (folder / "history.jsonl").write_text("{}")
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return _ran(seed, "invalid" if seed == 3 else "valid")
+
+    lake = Lake.create(tmp_path / "lake")
+    summary = _search(tmp_path, each, runs=3, enough=None, jobs=2, lake=lake)
+    with lake.reading() as paths:
+        rows = store.read(paths, ["name", "folder"]).to_pylist()
+    folder = Path(summary.folder)
+    found = sorted((row["name"], row["folder"] is not None) for row in rows)
+    assert found == [(f"{folder.name}/seed{n}", n > 1) for n in (1, 2, 3)]
+
+
+def test_a_run_that_cannot_be_added_says_why(tmp_path: Path) -> None:
+    """Its status stays the same."""
+    lake = Lake.create(tmp_path / "lake")
+    (lake.folder / "rows-00000001.parquet").write_bytes(b"no rows")
+    (run,) = _search(tmp_path, _red(1), runs=1, lake=lake).findings
+    assert run.why[0] == "it was 1"
+    assert run.why[1].startswith("not added to the lake: ")
