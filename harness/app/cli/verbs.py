@@ -18,6 +18,7 @@ from harness.app.cli.run import run
 from harness.app.cli.search import search
 from harness.app.cli.shrink import shrink
 from harness.app.cli.sql import sql
+from harness.app.cli.trends import trends
 from harness.simulation import determinism
 
 
@@ -35,5 +36,19 @@ def faultline() -> None:
         leftovers.remove_if_any(lambda line: click.echo(f"faultline: {line}", err=True))
 
 
-for _verb in (run, replay, check, gate, search, shrink, mutants, cluster, doctor, lake, sql, clean):
+for _verb in (
+    run,
+    replay,
+    check,
+    gate,
+    search,
+    shrink,
+    mutants,
+    cluster,
+    doctor,
+    lake,
+    sql,
+    trends,
+    clean,
+):
     faultline.add_command(_verb)

@@ -33,6 +33,7 @@ FANOUT = 16
 COMPRESSION = "zstd"
 _VERSION, _REPLACES = b"faultline.lake.version", b"faultline.lake.replaces"
 _NO_VERDICT = (None, "failed")
+_KNOWN = pa.schema([schema.ROW.field(name) for name in ("id", "verdict")])
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -44,12 +45,14 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 class Stored(NamedTuple):
-    """A file of rows."""
+    """A file of rows; a file never changes."""
 
     path: Path
     version: int
     rows: int
     replaces: frozenset[str]
+    verdicts: Mapping[str, str | None]
+    """The verdict of each run, by its id."""
 
 
 class Lake:
@@ -57,6 +60,8 @@ class Lake:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._read: dict[Path, Stored] = {}
+        """The files that were read so far."""
 
     @classmethod
     def open(cls, folder: Path) -> "Lake":
@@ -103,7 +108,11 @@ class Lake:
         """
         with self._lock(WRITERS, fcntl.LOCK_EX):
             there = self.stored()
-            known = self._verdicts(there)
+            known = {
+                name: (verdict, file.path)
+                for file in there
+                for name, verdict in file.verdicts.items()
+            }
             new, superseded = _to_add(rows, known)
             if not new:
                 return 0
@@ -122,23 +131,22 @@ class Lake:
 
     def judged(self) -> set[str]:
         """Return the ids of the rows that have a verdict."""
-        with self.reading() as paths:
-            rows = read(paths, ["id", "verdict"]).to_pylist()
-        return {row["id"] for row in rows if row["verdict"] not in _NO_VERDICT}
+        with self._lock(READERS, fcntl.LOCK_SH):
+            there = self.stored()
+        return {
+            name
+            for file in there
+            for name, verdict in file.verdicts.items()
+            if verdict not in _NO_VERDICT
+        }
 
     def stored(self) -> list[Stored]:
         """Return the files that count, oldest first; raises Refused for one that is damaged."""
-        found = [_stored(path) for path in sorted(self.folder.glob("rows-*.parquet"))]
+        paths = sorted(self.folder.glob("rows-*.parquet"))
+        self._read = {path: self._read.get(path) or _stored(path) for path in paths}
+        found = list(self._read.values())
         gone = {name for file in found for name in file.replaces}
         return [file for file in found if file.path.name not in gone]
-
-    def _verdicts(self, there: Sequence[Stored]) -> dict[str, tuple[str | None, Path]]:
-        """Return the verdict of each id, and its file."""
-        found: dict[str, tuple[str | None, Path]] = {}
-        for file in there:
-            rows = read([file.path], ["id", "verdict"]).to_pylist()
-            found |= {row["id"]: (row["verdict"], file.path) for row in rows}
-        return found
 
     def _write(self, table: pa.Table, there: Sequence[Stored], old: Sequence[Stored]) -> None:
         """Write a file that replaces the ``old`` ones, and remove those."""
@@ -228,14 +236,17 @@ def _filler(table: pa.Table) -> Callable[[Path], None]:
 
 def _stored(path: Path) -> Stored:
     try:
-        found = pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
+        with pq.ParquetFile(path) as file:
+            found = file.metadata
+            metadata = found.metadata or {}
+            version = int(metadata.get(_VERSION, b"0"))
+            _refuse_newer(path, version)
+            rows = current(file.read(columns=["id", "verdict"]), _KNOWN).to_pylist()
+        replaces = msgspec.json.decode(metadata.get(_REPLACES, b"[]"), type=frozenset[str])
+    except (OSError, pa.ArrowException, ValueError, msgspec.MsgspecError) as error:
         raise Refused(f"{path} cannot be read: {_first(error)}") from None
-    metadata = found.metadata or {}
-    version = int(metadata.get(_VERSION, b"0"))
-    _refuse_newer(path, version)
-    replaces = msgspec.json.decode(metadata.get(_REPLACES, b"[]"), type=frozenset[str])
-    return Stored(path, version, found.num_rows, replaces)
+    verdicts = {row["id"]: row["verdict"] for row in rows}
+    return Stored(path, version, found.num_rows, replaces, verdicts)
 
 
 def _refuse_newer(path: Path, version: int) -> None:
