@@ -12,10 +12,10 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench historic verdicts hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake historic verdicts hostile same clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
 setup: ## the locked environment, Java and Toxiproxy, where they are missing
 	$(WITH)
@@ -41,6 +41,9 @@ prove: ## planted bugs are found; a killed harness loses nothing; exit statuses 
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench
+
+bench-lake: ## a lake of 500 simulated runs: SQL, and a planted slow-down that trends must find
+	$(WITH) python -m bench.lake
 
 historic: ## historic bugs on the releases that had them; takes hours (RUNS=n seeds of each)
 	$(WITH) python -m bench.historic --runs $(or $(RUNS),5)
