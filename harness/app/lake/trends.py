@@ -68,6 +68,8 @@ class _Test(NamedTuple):
     split: int
     """The versions from this place on are those after."""
     is_latest: bool
+    whole: Sample | None = None
+    """All runs, if the place was found in them: they must differ as a whole, too."""
 
 
 def find(lake: Lake, suite: str | None, baseline: str | None) -> tuple[Trends, list[Series]]:
@@ -125,7 +127,8 @@ def _by_change_points(of: Series) -> Iterator[_Test]:
             if 0 < split < len(versions):
                 window = sample.between(begin, end)
                 is_latest = end == len(versions)
-                yield _Test(of, measure, window, versions[begin:end], split - begin, is_latest)
+                place = split - begin
+                yield _Test(of, measure, window, versions[begin:end], place, is_latest, sample)
 
 
 def _against_commit(of: Series, named: set[str]) -> Iterator[_Test]:
@@ -166,11 +169,23 @@ def _judged(tests: Sequence[_Test]) -> Iterator[Change]:
     orders = significance.orders_for(len(tests))
     aligned = [significance.aligned(test.sample, test.measure.least) for test in tests]
     raw = [
-        significance.p_value(test.sample, values, orders=orders)
+        max(_p_of_whole(test, orders), significance.p_value(test.sample, values, orders=orders))
         for test, values in zip(tests, aligned, strict=True)
     ]
     for test, values, p in zip(tests, aligned, significance.corrected(raw), strict=True):
         yield _change(test, values, p)
+
+
+def _p_of_whole(test: _Test, orders: int) -> float:
+    """Return the p-value of the whole series, in which a change point was found.
+
+    The runs next to a proposed change point were chosen because they differ, so their own p-value
+    alone would be too small. That of the whole series does not depend on the proposals.
+    """
+    if test.whole is None or len(test.whole.values) == len(test.sample.values):
+        return 0.0
+    values = significance.aligned(test.whole, test.measure.least)
+    return significance.p_value(test.whole, values, orders=orders)
 
 
 def _has_both(test: _Test) -> bool:

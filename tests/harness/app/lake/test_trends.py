@@ -1,11 +1,13 @@
 """Trends find what became worse, and nothing where nothing did."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.app.lake import trends
+from harness.app.lake.series import MEASURES, Run, Series
 from harness.app.lake.trends import Trends
 from harness.app.refused import Refused
 from tests.harness.app.lake import made_rows
@@ -121,3 +123,31 @@ def test_versions_are_shortened() -> None:
     """A commit is shortened and keeps its suffix; a release stays as it is."""
     assert trends.short(f"{'a1' * 20}-dirty") == "a1a1a1a1a-dirty"
     assert trends.short("3.9.1") == "3.9.1"
+
+
+@pytest.mark.slow
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    """In series without a change, places that PELT proposes are not taken for changes too often.
+
+    At the level of 5 %, at most so many of 60 series have one as chance explains.
+    """
+    level, count = 0.05, 60
+    alarms = sum(_alarms(seed, level) for seed in range(count))
+    assert alarms <= count * level + 3 * np.sqrt(count * level * (1 - level))
+
+
+def _alarms(seed: int, level: float) -> bool:
+    rng = np.random.default_rng(seed)
+    figures = [measure for measure in MEASURES if not measure.is_share]
+    runs = [
+        Run(
+            made_rows.FIRST + timedelta(days=version, minutes=number),
+            commit(version),
+            (str(number % 3),),
+            {each.name: float(rng.lognormal(3 + number % 3, 0.5)) for each in figures},
+        )
+        for version in range(10)
+        for number in range(9)
+    ]
+    tests = list(trends._by_change_points(Series("quick", "kafka", runs)))
+    return any(change.p <= level for change in trends._judged(tests))
