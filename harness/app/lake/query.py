@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -54,7 +54,7 @@ def ask(lake: Lake, statement: str, spark: "SparkSession") -> Answer:
     from pyspark.errors import PySparkException
 
     with lake.reading() as paths:
-        make_views(paths, spark)
+        make_views(paths, spark, views.named(statement))
         try:
             frame = spark.sql(statement)
             table = frame.toArrow()
@@ -63,8 +63,10 @@ def ask(lake: Lake, statement: str, spark: "SparkSession") -> Answer:
     return Answer(frame.columns, [dict(row) for row in table.to_pylist()])
 
 
-def make_views(paths: Sequence[Path], spark: "SparkSession") -> None:
-    """Create the views of :mod:`harness.app.lake.views` over these files.
+def make_views(
+    paths: Sequence[Path], spark: "SparkSession", names: Collection[str] = views.VIEWS
+) -> None:
+    """Create these views of :mod:`harness.app.lake.views` over these files.
 
     Columns that a file of an older version lacks are null.
     """
@@ -77,8 +79,8 @@ def make_views(paths: Sequence[Path], spark: "SparkSession") -> None:
     else:
         rows = spark.createDataFrame([], kind)
     rows.createOrReplaceTempView(views.ROWS)
-    for name, view in views.VIEWS.items():
-        spark.sql(view.query).createOrReplaceTempView(name)
+    for name in names:
+        spark.sql(views.VIEWS[name].query).createOrReplaceTempView(name)
 
 
 def reason(message: str) -> str:

@@ -194,6 +194,15 @@ VIEWS = {
 """The views by name."""
 
 
+def named(statement: str) -> list[str]:
+    """Return the views that a statement may use; each costs time to create.
+
+    A statement that names none, such as ``show views``, may ask about all of them.
+    """
+    text = statement.lower()
+    return [name for name in VIEWS if name in text] or list(VIEWS)
+
+
 def page() -> str:
     """Return the tables of ``docs/lake.md``."""
     parts = []

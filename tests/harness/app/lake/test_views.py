@@ -26,6 +26,18 @@ def test_columns_are_those_of_the_table(tmp_path: Path, spark: Any) -> None:
         assert spark.table(name).dtypes == stated, name
 
 
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("select * from Runs r join `faults` using (run_id)", ["runs", "faults"]),
+        ("show views", list(views.VIEWS)),
+    ],
+)
+def test_which_views_a_statement_needs(statement: str, names: list[str]) -> None:
+    """Only the views that a statement names are created; without names, all."""
+    assert views.named(statement) == names
+
+
 def test_a_run_is_described() -> None:
     """Each view has the run's id as its first column, by which views are joined."""
     assert {next(iter(view.columns)) for view in views.VIEWS.values()} == {"run_id"}
