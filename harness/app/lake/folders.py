@@ -1,10 +1,11 @@
 """Finds the folders of runs in what a user names: runs, gates and searches."""
 
+import glob
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.app import check_many
 from harness.app.gate import outcome as gate_outcome
 from harness.app.lake import run_row
 from harness.app.refused import Refused
@@ -18,10 +19,27 @@ def find(paths: Sequence[Path]) -> list[Path]:
     """Return the folders of runs, each once; patterns are expanded.
 
     The folder of a gate or a search stands for all runs that are left in it. Raises
-    :class:`~harness.app.refused.Refused` for any other path.
+    :class:`~harness.app.refused.Refused` for any other path, and for a pattern that matches none of
+    these; what else a pattern matches is left out.
     """
-    named = [path for given in paths for path in check_many.matching(given)]
+    named = [path for given in paths for path in _matching(given)]
     return list(dict.fromkeys(run for path in named for run in _runs(path)))
+
+
+def _matching(path: Path) -> list[Path]:
+    """Return the paths that a pattern such as ``results/2026*`` stands for, sorted."""
+    if os.path.lexists(path) or not glob.has_magic(str(path)):
+        return [path]
+    here = Path(path.anchor or ".")
+    found = sorted(here.glob(str(path.relative_to(path.anchor))))
+    kept = [each for each in found if is_run(each) or _has_runs(each)]
+    if not kept:
+        raise Refused(f"{path}: no folder of a run, a gate or a search has such a name")
+    return kept
+
+
+def _has_runs(path: Path) -> bool:
+    return any((path / name).is_file() for name in (gate_outcome.FILE, search_outcome.FILE))
 
 
 def _runs(path: Path) -> Iterator[Path]:

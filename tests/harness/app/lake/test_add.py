@@ -65,10 +65,24 @@ def test_a_bad_path_adds_nothing(tmp_path: Path) -> None:
     """One path that is not a run is refused in one sentence, before any run is added."""
     good = made_runs.make(tmp_path / made_runs.NAME)
     (tmp_path / "empty").mkdir()
-    for bad, why in (("none", "does not exist"), ("empty", "neither a run"), ("x*", "no file")):
+    for bad, why in (
+        ("none", "does not exist"),
+        ("empty", "neither a run"),
+        ("x*", "has such a name"),
+        ("emp*", "has such a name"),
+    ):
         with pytest.raises(Refused, match=why):
             add.add([good, tmp_path / bad], tmp_path / "lake")
     assert not (tmp_path / "lake").exists()
+
+
+def test_a_pattern_leaves_out_what_is_no_run(tmp_path: Path) -> None:
+    """``results/*`` may match other folders and files; named directly they would be refused."""
+    run = made_runs.make(tmp_path / made_runs.NAME)
+    (tmp_path / "gates").mkdir()
+    (tmp_path / "notes.txt").touch()
+    assert folders.find([tmp_path / "*"]) == [run]
+    assert folders.find([tmp_path / "*", run]) == [run]
 
 
 def test_which_lake(monkeypatch: pytest.MonkeyPatch) -> None:
