@@ -102,6 +102,18 @@ class EventColumns:
         self.record_key, self.record_offset, self.record_value = _column(), _column(), _column()
         self.no_value = _column()  # rows of micro-operations without a number
 
+    def sibling(self) -> "EventColumns":
+        """Return empty columns that use the same codes, and count the same ignored fields."""
+        other = EventColumns()
+        other.names, other.errors, other.ops, other.keys = (
+            self.names,
+            self.errors,
+            self.ops,
+            self.keys,
+        )
+        other.groups, other.unknown = self.groups, self.unknown
+        return other
+
     def add(self, events: list[Event]) -> None:
         """Add events. Raises one of ``SHAPE_ERRORS`` midway when a value has another shape."""
         self.index.extend([event.index for event in events])

@@ -186,9 +186,6 @@ def table(part: Part, rest: Part | None = None) -> pa.Table:
         ],
         fields=list(_MICRO_OP),
     )
-    details = pa.nulls(part.rows, pa.string())
-    if part.details:
-        details = pa.array([part.details.get(row) for row in range(part.rows)], pa.string())
     return pa.Table.from_arrays(
         [
             plain("index"),
@@ -197,7 +194,7 @@ def table(part: Part, rest: Part | None = None) -> pa.Table:
             _text(columns["type"].array(), pa.array(TYPES, pa.string())),
             named("f"),
             pa.ListArray.from_arrays(ends("op_end"), micro_ops),
-            details,
+            _sparse_text(part.details, part.rows),
             named("error"),
         ],
         schema=SCHEMA,
@@ -225,3 +222,12 @@ def _append(part: Part, rest: Part) -> None:
 def _text(codes: NDArray[Any], names: pa.Array) -> pa.DictionaryArray:
     none = codes < 0
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=none if none.any() else None), names)
+
+
+def _sparse_text(texts: Mapping[int, str], rows: int) -> pa.Array:
+    """Return a column of texts by row; the other rows are null."""
+    places = np.full(rows, UNKNOWN, dtype=np.int32)
+    places[list(texts)] = np.arange(len(texts), dtype=np.int32)
+    return pa.array(list(texts.values()), pa.string()).take(
+        pa.array(places, mask=places == UNKNOWN)
+    )
