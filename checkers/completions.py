@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, Rows, spread
+from checkers.kernels.arrays import stable_order
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, Bools
 from model.op import NEMESIS
@@ -76,7 +77,7 @@ def misfits(columns: Columns) -> Iterator[Misfit]:
 def _pairs(columns: Columns) -> tuple[I32, I32]:
     """Return the rows of invocations and of their completions, in the order of the completions."""
     clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
-    order = clients[np.argsort(columns.process[clients], kind="stable")]
+    order = clients[stable_order(columns.process[clients])]
     process, invokes = columns.process[order], columns.type[order] == INVOKE
     paired = np.flatnonzero((process[1:] == process[:-1]) & invokes[:-1] & ~invokes[1:])
     first, last = order[paired], order[paired + 1]

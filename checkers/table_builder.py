@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
+from checkers.kernels.arrays import stable_order
 from checkers.kernels.compact import I32, Operations
 from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import FAIL, INFO, OK
@@ -109,7 +110,7 @@ def _operations(columns: Columns) -> Operations:
 def _ends(columns: Columns) -> tuple[I32, I32]:
     """Return the rows of the first and of the last event of each operation, by the last one."""
     clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
-    order = clients[np.argsort(columns.process[clients], kind="stable")]
+    order = clients[stable_order(columns.process[clients])]
     process, invokes = columns.process[order], columns.type[order] == INVOKE
     same = np.append(process[1:] == process[:-1], False)
     paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, only
+from checkers.kernels.arrays import stable_order
 from checkers.kernels.rows import UNKNOWN, Bools
 from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE
 
@@ -105,7 +106,7 @@ def _types(events: _Events) -> Iterator[Broken]:
 def _operations(events: _Events) -> Iterator[Broken]:
     """Check that each client invokes an operation, completes it, invokes the next, and so on."""
     clients = np.flatnonzero(events.process != NEMESIS)
-    order = clients[np.argsort(events.process[clients], kind="stable")]
+    order = clients[stable_order(events.process[clients])]
     if not len(order):
         return
     process, kind, f = events.process[order], events.type[order], events.f[order]

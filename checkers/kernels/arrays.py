@@ -14,6 +14,11 @@ FEW = 256
 BLOCK = 1 << 19
 """Number of rows that are handled together, because numpy allocates temporary columns."""
 
+TABLE = 1 << 23
+"""Number of entries of a table of numbers up to which it is used in place of sorting."""
+SPARSE = 64
+"""Number of entries of such a table per number."""
+
 
 def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which of the values are among others, like ``np.isin``, but faster for a few
@@ -22,7 +27,8 @@ def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
         blocks = np.split(values, range(BLOCK, len(values), BLOCK))
         return np.concatenate([np.isin(block, others) for block in blocks])
     if len(values) + len(others) > FEW:
-        return np.isin(values, others)
+        is_dense = values.dtype.kind == "i" and _is_dense(others)
+        return np.isin(values, others, kind="table" if is_dense else None)
     if not len(others):
         return np.zeros(len(values), dtype=np.bool_)
     ordered = np.sort(others)
@@ -30,6 +36,13 @@ def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     place[place == len(ordered)] = 0
     found: NDArray[np.bool_] = ordered[place] == values
     return found
+
+
+def _is_dense(values: NDArray[Any]) -> bool:
+    """Return whether a table with an entry for each number between the values is small."""
+    if values.dtype.kind != "i" or len(values) <= FEW:
+        return False
+    return int(values.max()) - int(values.min()) < min(TABLE, SPARSE * len(values))
 
 
 def changes(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -40,9 +53,39 @@ def changes(column: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
+def stable_order(column: NDArray[Any]) -> I64:
+    """Return the order of a column of integers, like a stable ``argsort``, which is ten times as
+    fast for numbers of 16 bits."""
+    if column.dtype.itemsize > 2 and len(column) > FEW:
+        least = column.min()
+        if int(column.max()) - int(least) < 1 << 16:
+            return np.argsort((column - least).astype(np.uint16), kind="stable")
+    return np.argsort(column, kind="stable")
+
+
+def places(ordered: I64, values: I64) -> I64:
+    """Return how many numbers of an ascending column are less than each value, like
+    ``np.searchsorted``, but with a table where that is faster."""
+    if len(values) <= FEW or not len(ordered):
+        return np.searchsorted(ordered, values)
+    least, most = int(ordered[0]), int(ordered[-1])
+    if most - least >= min(TABLE, 3 * len(values)):
+        return np.searchsorted(ordered, values)
+    below = np.zeros(most - least + 2, dtype=np.int64)
+    np.cumsum(np.bincount(ordered - least), out=below[1:])
+    inside: I64 = below[np.clip(values, least, most + 1) - least]
+    return inside
+
+
 def first_rows(column: I64) -> tuple[I64, I64]:
     """The distinct values of a column, ascending, and the first row of each. ``np.unique`` returns
     the same, and takes four times as long for a few rows."""
+    if _is_dense(column):
+        least = column.min()
+        table = np.full(int(column.max() - least) + 1, -1, dtype=np.int32)
+        table[column[::-1] - least] = np.arange(len(column) - 1, -1, -1, dtype=np.int32)
+        place = np.flatnonzero(table >= 0)
+        return place + least, table[place].astype(np.int64)
     order = column.argsort(kind="stable")
     ordered = column[order]
     is_first = changes(ordered)

@@ -6,7 +6,7 @@ import numpy as np
 
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
-from checkers.kernels.rows import I64, OK
+from checkers.kernels.rows import I64, OK, Bools
 
 STUCK_NS = 30_000_000_000
 """A partition is stuck if it acknowledges no write for this long after the last heal."""
@@ -49,19 +49,22 @@ def longest_outage(log: Log) -> Outage | None:
 def recoveries(log: Log) -> list[Recovery]:
     """Return for each healed fault the time from the heal, or from the first write that was pending
     after it, to the next acknowledgement. A fault without a later write is left out."""
-    found: list[Recovery] = []
-    if not log.faults:
-        return found
+    healed = [interval for interval in log.faults if interval.to_ns is not None]
+    if not healed:
+        return []
     demand = _Demand(log)
-    for interval in log.faults:
-        if interval.to_ns is None or not demand.after(interval.to_ns):
-            continue
-        since = int(demand.since(np.array([interval.to_ns]))[0])
-        next_ = int(np.searchsorted(demand.acked, since))
-        taken = next_ < len(demand.acked)
-        seconds = (int(demand.acked[next_]) - since) / 1e9 if taken else None
-        found.append(Recovery(interval.id, log.key, seconds))
-    return found
+    times_ns = np.array([interval.to_ns for interval in healed], dtype=np.int64)
+    is_followed = demand.after(times_ns)
+    since = demand.since(times_ns[is_followed])
+    next_ = demand.acked.searchsorted(since)
+    never = next_ == len(demand.acked)
+    taken_ns = np.append(demand.acked, 0)[next_] - since
+    return [
+        Recovery(healed[fault].id, log.key, None if is_never else ns / 1e9)
+        for fault, is_never, ns in zip(
+            np.flatnonzero(is_followed).tolist(), never.tolist(), taken_ns.tolist(), strict=True
+        )
+    ]
 
 
 class _Demand:
@@ -73,9 +76,9 @@ class _Demand:
         self._next_start = np.minimum.accumulate(log.sends.start_ns[order][::-1])[::-1]
         self.acked: I64 = self._end[log.sends.outcome[order] == OK]
 
-    def after(self, time_ns: int) -> bool:
-        """Return whether a write was pending at this time, or was sent later."""
-        return bool(len(self._end)) and bool(self._end[-1] > time_ns)
+    def after(self, times_ns: I64) -> Bools:
+        """Return whether a write was pending at each of these times, or was sent later."""
+        return np.less(times_ns, self._end[-1]) if len(self._end) else times_ns < times_ns
 
     def since(self, times_ns: I64) -> I64:
         """Return each time, or the first one after it at which a write was pending."""

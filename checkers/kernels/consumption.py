@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from checkers.kernels.arrays import changes, first_rows, is_in
+from checkers.kernels.arrays import changes, first_rows, is_in, places
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK
 
@@ -76,11 +76,11 @@ def _worst_lag(log: Log) -> Lag | None:
         return None
     known_ns = polls.end_ns[first]
     was_read = is_in(acked.value, values)
-    np.minimum.at(known_ns, values.searchsorted(acked.value[was_read]), acked.end_ns[was_read])
+    np.minimum.at(known_ns, places(values, acked.value[was_read]), acked.end_ns[was_read])
     # for this reader, records that were there before it began have no lag
     readers, first_of_reader = first_rows(polls.process)
-    began_ns = polls.end_ns[first_of_reader][readers.searchsorted(polls.process)]
-    known = known_ns[values.searchsorted(polls.value)]
+    began_ns = polls.end_ns[first_of_reader][places(readers, polls.process)]
+    known = known_ns[places(values, polls.value)]
     lag = np.where(known > began_ns, polls.end_ns - known, 0)
     row = int(lag.argmax())
     if lag[row] <= 0:
@@ -97,7 +97,7 @@ def _worst_lag(log: Log) -> Lag | None:
 def _changes(acked: I64, acked_ns: I64, read: I64, read_ns: I64) -> tuple[I64, I64]:
     """Return the changes of the number of unseen records, in the order of time: +1 when a record is
     acknowledged, and -1 when it is first read."""
-    place = np.minimum(read.searchsorted(acked), max(len(read) - 1, 0))
+    place = np.minimum(places(read, acked), max(len(read) - 1, 0))
     seen = read[place] == acked if len(read) else np.zeros(len(acked), dtype=np.bool_)
     seen_ns = np.maximum(read_ns[place[seen]], acked_ns[seen])
     time_ns = np.concatenate((seen_ns, acked_ns))
@@ -135,12 +135,23 @@ def _counts(log: Log) -> dict[int, int]:
     polls = log.polls.where(log.polls.outcome == OK)
     if len(log.first_reads[0]) == len(log.polls.value):  # no record was delivered twice
         return {1: len(polls.value)} if len(polls.value) else {}
-    order = np.lexsort((polls.value, polls.process))
-    process, value = polls.process[order], polls.value[order]
-    begins = (changes(process) | changes(value)).nonzero()[0]
-    ends = np.concatenate((begins[1:], (len(order),)))
+    begins = _first_of_pairs(polls.process, polls.value)
+    ends = np.concatenate((begins[1:], (len(polls.value),)))
     pairs = np.bincount(ends - begins) if len(begins) else begins
     return {times: count for times, count in enumerate(pairs.tolist()) if count}
+
+
+def _first_of_pairs(process: I64, value: I64) -> I64:
+    """Return where each distinct pair begins, if pairs are sorted."""
+    if not len(process):
+        return np.zeros(0, dtype=np.int64)
+    least, most = int(value.min()), int(value.max())
+    readers = int(process.max()) + 1
+    if (most - least + 1) * readers < 1 << 63 and process.min() >= 0:  # sorted as one number
+        pairs = np.sort(process * (most - least + 1) + (value - least))
+        return np.flatnonzero(changes(pairs))
+    order = np.lexsort((value, process))
+    return np.flatnonzero(changes(process[order]) | changes(value[order]))
 
 
 def merged(of_keys: Iterable[Consumption]) -> Consumption:

@@ -7,6 +7,7 @@ same process, or later in real time. Elle and Jepsen name such a cycle ``G1c-pro
 
 import numpy as np
 
+from checkers.kernels.arrays import places
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import FAIL, UNKNOWN, Polls, Sends
@@ -23,7 +24,7 @@ def early_reads(log: Log) -> list[Found]:
     sends = sends.where(np.argsort(sends.value, kind="stable"))
     if not len(sends.op) or not len(log.polls.op):
         return []
-    row = np.minimum(np.searchsorted(sends.value, log.polls.value), len(sends.value) - 1)
+    row = np.minimum(places(sends.value, log.polls.value), len(sends.value) - 1)
     is_early = (sends.value[row] == log.polls.value) & (log.polls.op < sends.invoked[row])
     polls, row = log.polls.where(is_early), row[is_early]
     found = []

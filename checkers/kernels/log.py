@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers.kernels.arrays import changes, first_rows, is_in
+from checkers.kernels.arrays import changes, first_rows, is_in, places, stable_order
 from checkers.kernels.faults import FaultInterval
 from checkers.kernels.rows import (
     FAIL,
@@ -29,6 +29,11 @@ from checkers.kernels.rows import (
     Sends,
 )
 from checkers.kernels.steps import DELETE, NO_STEPS, Group, Steps
+
+
+def _are_mixed(offset: I64, value: I64) -> bool:
+    """Return whether an offset has different values, where rows are in the order of offsets."""
+    return bool(((offset[1:] == offset[:-1]) & (value[1:] != value[:-1])).any())
 
 
 class Known(NamedTuple):
@@ -51,15 +56,18 @@ class Known(NamedTuple):
 
     def rank(self, offset: I64) -> I64:
         """Return the rank of offsets that are all known."""
-        ranks: I64 = np.searchsorted(self.offsets, offset)
-        return ranks
+        return places(self.offsets, offset)
 
     def offset_of(self, value: I64) -> I64:
         """Return the offset of each value; UNKNOWN if it has no known offset or several."""
         values = self.value[self.by_value]
-        first = np.searchsorted(values, value, side="left")
-        found = np.searchsorted(values, value, side="right") - first == 1
         offset = np.full(len(value), UNKNOWN)
+        if not len(values):
+            return offset
+        is_single = changes(values)
+        is_single[:-1] &= is_single[1:]
+        first = np.minimum(places(values, value), len(values) - 1)
+        found = (values[first] == value) & is_single[first]
         offset[found] = self.offset[self.by_value[first[found]]]
         return offset
 
@@ -115,8 +123,9 @@ class Log:
         """The offsets, ascending, of records that were acknowledged and also read. Every reader
         that continues beyond such an offset must have received its record."""
         known = self.known
-        offsets: I64 = np.unique(known.offset[known.read & is_in(known.value, self.acked.value)])
-        return offsets
+        offsets = known.offset[known.read & is_in(known.value, self.acked.value)]
+        firm: I64 = offsets[changes(offsets)]
+        return firm
 
     @cached_property
     def known(self) -> Known:
@@ -124,7 +133,10 @@ class Log:
         stated = self.sends.where(self.sends.accountable & (self.sends.offset != UNKNOWN))
         offset = np.concatenate((polls.offset, stated.offset))
         value = np.concatenate((polls.value, stated.value))
-        order = np.lexsort((value, offset))  # stable: of equal pairs the first poll comes first
+        # stable: of equal pairs the first poll comes first
+        order = stable_order(offset)
+        if _are_mixed(offset[order], value[order]):
+            order = np.lexsort((value, offset))
         offset, value = offset[order], value[order]
         first = np.flatnonzero(changes(offset) | changes(value))
         chosen = order[first]
@@ -137,7 +149,7 @@ class Log:
             process=np.concatenate((polls.process, stated.process))[chosen],
             time_ns=np.concatenate((polls.end_ns, stated.end_ns))[chosen],
             offsets=offset[changes(offset)],
-            by_value=np.lexsort((offset, value)),
+            by_value=stable_order(value),
         )
 
     @cached_property
@@ -152,7 +164,7 @@ class Log:
 
     @cached_property
     def _by_value(self) -> tuple[I64, I64]:
-        order = np.argsort(self.sends.value, kind="stable")
+        order = stable_order(self.sends.value)
         return order, self.sends.value[order]
 
     def senders(self, value: int) -> list[int]:

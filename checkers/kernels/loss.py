@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from checkers.kernels import compacted
-from checkers.kernels.arrays import is_in
+from checkers.kernels.arrays import is_in, places
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, CatchUp, Sends, groups
@@ -196,7 +196,7 @@ def unseen(log: Log) -> list[Found]:
     if log.caught_up is None and not seen.all():
         found += _unchecked(log, acked.where(~seen))
     acked = acked.where(seen)
-    return found + _delayed(log, acked, first[np.searchsorted(values, acked.value)])
+    return found + _delayed(log, acked, first[places(values, acked.value)])
 
 
 def _delayed(log: Log, acked: Sends, reading_row: I64) -> list[Found]:

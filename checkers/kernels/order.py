@@ -6,7 +6,7 @@ acknowledgement: where acknowledged records may be lost, that record may not be 
 
 import numpy as np
 
-from checkers.kernels.arrays import is_in
+from checkers.kernels.arrays import is_in, places, stable_order
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, Bools, Sends
@@ -19,7 +19,7 @@ def nonmonotonic_sends(log: Log) -> list[Found]:
     sends = log.placed_sends
     if len(sends.op) < 2:
         return []
-    sends = sends.where(np.argsort(sends.process, kind="stable"))
+    sends = sends.where(stable_order(sends.process))
     same = sends.process[1:] == sends.process[:-1]
     rows = np.flatnonzero(same & (sends.offset[1:] <= sends.offset[:-1])) + 1
     if not len(rows):
@@ -87,7 +87,7 @@ def _shown(log: Log, sends: Sends) -> Sends:
     ``end_ns`` its time. Records that were read before they were sent are left out.
     """
     values, first = log.first_reads
-    place = np.minimum(np.searchsorted(values, sends.value), max(len(values) - 1, 0))
+    place = np.minimum(places(values, sends.value), max(len(values) - 1, 0))
     read = np.full(len(sends.op), FOREVER)
     read_ns = sends.end_ns
     if len(values):

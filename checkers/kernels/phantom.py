@@ -87,9 +87,10 @@ def aborted_reads(log: Log) -> list[Found]:
     if not (sends.outcome == FAIL).any():
         return []
     possible = sends.value[sends.outcome != FAIL]
-    failed = sends.where((sends.outcome == FAIL) & ~np.isin(sends.value, possible))
+    failed = sends.where(sends.outcome == FAIL)
+    failed = failed.where(~is_in(failed.value, possible))
     failed = failed.where(np.argsort(failed.value, kind="stable"))
-    near = polls.where(np.isin(polls.value, failed.value))
+    near = polls.where(is_in(polls.value, failed.value))
     writer = np.searchsorted(failed.value, near.value)
     others = np.flatnonzero(~failed.txn[writer] | (failed.op[writer] != near.op))
     writers, first = np.unique(writer[others], return_index=True)

@@ -5,7 +5,7 @@ checkers of records can find anything in them.
 """
 
 from checkers.kernels import loss
-from checkers.kernels.arrays import changes, is_in
+from checkers.kernels.arrays import changes, is_in, places, stable_order
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64
 
@@ -27,7 +27,7 @@ def is_plain(log: Log) -> bool:
         return False
     if sends.outcome.any() or polls.outcome.any() or sends.txn.any() or polls.txn.any():
         return False  # OK is 0
-    row = order[values.searchsorted(polls.value)]
+    row = order[places(values, polls.value)]
     if (polls.offset != sends.offset[row]).any() or (polls.op < sends.invoked[row]).any():
         return False
     if sends.offset[0] < 0 or (sends.offset[1:] <= sends.offset[:-1]).any():
@@ -41,7 +41,7 @@ def is_plain(log: Log) -> bool:
 
 def _reads_each_from_the_first(process: I64, row: I64) -> bool:
     """Does each process read the rows 0, 1, 2 … one after the other?"""
-    by_process = process.argsort(kind="stable")
+    by_process = stable_order(process)
     row = row[by_process]
     begins = changes(process[by_process])
     follows = row == 0

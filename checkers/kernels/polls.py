@@ -9,7 +9,7 @@ follows from it.
 
 import numpy as np
 
-from checkers.kernels.arrays import is_in
+from checkers.kernels.arrays import is_in, stable_order
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, Polls, groups
@@ -28,7 +28,7 @@ def poll_order(log: Log) -> list[Found]:
     polls = log.placed_polls
     if len(polls.op) < 2:
         return []
-    polls = polls.where(np.argsort(polls.process, kind="stable"))
+    polls = polls.where(stable_order(polls.process))
     rank = log.known.rank(polls.offset)
     steps = log.steps
     rebalances = steps.op[is_in(steps.kind, np.array((ASSIGNED, REVOKED, LOST), np.int8))]
@@ -51,12 +51,12 @@ def poll_order(log: Log) -> list[Found]:
     if len(log.deletions.op):
         found = [f for f in found if not _is_of_deleted(log, f)]
     skipping = {f.ops[-1] for f in found}
+    ops = np.flatnonzero(is_in(polls.op[begins], np.array(sorted(skipping), dtype=np.int64)))
     delivered = {
         op: set(polls.offset[begin:end].tolist())
         for op, begin, end in zip(
-            polls.op[begins].tolist(), begins.tolist(), ends.tolist(), strict=True
+            *(column[ops].tolist() for column in (polls.op[begins], begins, ends)), strict=True
         )
-        if op in skipping
     }
     if log.is_compacted:
         found = [f for f in found if not f.anomaly.endswith("poll-skip")]

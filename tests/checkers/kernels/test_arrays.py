@@ -1,0 +1,54 @@
+"""Operations on arrays give the results of those that numpy has."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.kernels import arrays
+from checkers.kernels.rows import I64
+
+LARGEST = (1 << 63) - 1
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> I64:
+    """A column whose numbers are close together or not, few or many, with or without repetitions;
+    some begin or end at the limits of 64 bits."""
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    size = draw(st.sampled_from((0, 1, 2, 20, 300, 2000)))
+    least = draw(st.sampled_from((-LARGEST - 1, -5, 0, 7, 1 << 40)))
+    span = draw(st.sampled_from((1, 10, 500, 40_000, 1 << 20, 1 << 50, LARGEST - 5)))
+    column = rng.integers(least, min(least + span, LARGEST), size, endpoint=True, dtype=np.int64)
+    return np.sort(column) if draw(st.booleans()) else column
+
+
+@given(columns(), columns())
+def test_membership_is_that_of_numpy(values: I64, others: I64) -> None:
+    """The same values are found, in a table or by sorting."""
+    some = np.concatenate((values, others[::2]))
+    assert arrays.is_in(some, others).tolist() == np.isin(some, others, kind="sort").tolist()
+
+
+@given(columns())
+def test_first_rows_are_those_of_unique(column: I64) -> None:
+    """The distinct values, and the first row of each."""
+    values, first = arrays.first_rows(column)
+    expected = np.unique(column, return_index=True)
+    assert (values.tolist(), first.tolist()) == tuple(array.tolist() for array in expected)
+
+
+@given(columns())
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
+def test_the_order_is_stable(dtype: type[np.signedinteger], column: I64) -> None:
+    """Equal numbers keep their order."""
+    narrow = column.astype(dtype)
+    assert (arrays.stable_order(narrow) == np.argsort(narrow, kind="stable")).all()
+
+
+@given(columns(), columns())
+def test_places_are_those_of_a_binary_search(ordered: I64, values: I64) -> None:
+    """Values below, between, among and above the ordered numbers have the same places."""
+    ordered = np.sort(ordered)
+    some = np.concatenate((values, ordered, ordered))
+    assert (arrays.places(ordered, some) == np.searchsorted(ordered, some)).all()
