@@ -1,6 +1,6 @@
 """The columns of a history: its events, micro-operations and records as arrays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -64,11 +64,11 @@ class Columns:
 
     def is_op(self, *names: str) -> Bools:
         """Return which micro-operations have one of these names."""
-        return np.array([known in names for known in self.op_names] or [False])[self.op]
+        return _is_named(self.op, self.op_names, names)
 
     def is_txn(self, events: Rows) -> Bools:
         """Return which of these events belong to transactions."""
-        return np.array([name == "txn" for name in self.f_names] or [False])[self.f[events]]
+        return _is_named(self.f[events], self.f_names, ("txn",))
 
     @cached_property
     def event(self) -> I32:
@@ -141,6 +141,15 @@ class Sparse:
         if self._least is not None:
             numbers = np.maximum(numbers, self._least)
         return numbers if isinstance(rows, np.ndarray) else numbers[0]
+
+
+def _is_named(codes: I32, known: Sequence[str], names: Sequence[str]) -> Bools:
+    """Return which codes stand for one of these names."""
+    found = np.zeros(len(codes), dtype=np.bool_)
+    for code, name in enumerate(known):
+        if name in names:
+            found |= codes == code
+    return found
 
 
 def _rows_of(mask: Bools) -> I32:

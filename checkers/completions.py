@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, Rows, spread
-from checkers.kernels.arrays import stable_order
+from checkers.kernels.arrays import order_of_rows, stable_order
 from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64, Bools
 from model.op import NEMESIS
@@ -81,7 +81,7 @@ def _pairs(columns: Columns) -> tuple[I32, I32]:
     process, invokes = columns.process[order], columns.type[order] == INVOKE
     paired = np.flatnonzero((process[1:] == process[:-1]) & invokes[:-1] & ~invokes[1:])
     first, last = order[paired], order[paired + 1]
-    by_last = np.argsort(last).astype(np.int32)
+    by_last = order_of_rows(last, len(columns.process))
     return first[by_last], last[by_last]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
-from checkers.kernels.arrays import stable_order
+from checkers.kernels.arrays import order_of_rows, stable_order
 from checkers.kernels.compact import I32, Operations
 from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import FAIL, INFO, OK
@@ -119,5 +119,5 @@ def _ends(columns: Columns) -> tuple[I32, I32]:
     rows = np.flatnonzero(alone)
     first = np.concatenate((order[paired], order[rows]))
     last = np.concatenate((order[paired + 1], order[rows]))
-    by_last = np.argsort(last)
+    by_last = order_of_rows(last, len(columns.process))
     return first[by_last], last[by_last]

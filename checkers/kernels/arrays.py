@@ -1,11 +1,12 @@
 """Operations on arrays that numpy does not have, or does slowly."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 
 FEW = 256
 """Number of rows below which the number of numpy calls decides how long an operation takes."""
@@ -23,12 +24,11 @@ SPARSE = 64
 def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which of the values are among others, like ``np.isin``, but faster for a few
     values."""
-    if len(values) > BLOCK:
-        blocks = np.split(values, range(BLOCK, len(values), BLOCK))
-        return np.concatenate([np.isin(block, others) for block in blocks])
     if len(values) + len(others) > FEW:
         is_dense = values.dtype.kind == "i" and _is_dense(others)
-        return np.isin(values, others, kind="table" if is_dense else None)
+        blocks = np.split(values, range(BLOCK, len(values), BLOCK))
+        kind: Literal["table"] | None = "table" if is_dense else None
+        return np.concatenate([np.isin(block, others, kind=kind) for block in blocks])
     if not len(others):
         return np.zeros(len(values), dtype=np.bool_)
     ordered = np.sort(others)
@@ -61,6 +61,14 @@ def stable_order(column: NDArray[Any]) -> I64:
         if int(column.max()) - int(least) < 1 << 16:
             return np.argsort((column - least).astype(np.uint16), kind="stable")
     return np.argsort(column, kind="stable")
+
+
+def order_of_rows(rows: NDArray[Any], count: int) -> I32:
+    """Return the order of distinct row numbers below ``count``, like ``argsort``, but faster for
+    many of them."""
+    place = np.full(count, -1, dtype=np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    return place[place >= 0]
 
 
 def places(ordered: I64, values: I64) -> I64:

@@ -52,3 +52,10 @@ def test_places_are_those_of_a_binary_search(ordered: I64, values: I64) -> None:
     ordered = np.sort(ordered)
     some = np.concatenate((values, ordered, ordered))
     assert (arrays.places(ordered, some) == np.searchsorted(ordered, some)).all()
+
+
+@given(st.permutations(range(40)), st.integers(0, 40))
+def test_the_order_of_rows_is_that_of_a_sort(rows: list[int], count: int) -> None:
+    """Distinct row numbers have one order."""
+    some = np.array(rows[:count], dtype=np.int32)
+    assert arrays.order_of_rows(some, 40).tolist() == np.argsort(some).tolist()
