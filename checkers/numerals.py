@@ -6,15 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.columns import spread
-from checkers.kernels.rows import I64
+from checkers.kernels.rows import I64, Bools
 
 DIGITS_MAX = 18
 """Number of digits that always fit into 64 bits."""
 
 _WORD = 8
 _BEFORE, _AFTER = b" " * 3 * _WORD, b" " * _WORD
-_LAST = np.array([0, *((1 << 64) - (1 << 8 * (_WORD - n)) for n in range(1, 9))], dtype=np.uint64)
-"""Masks of the last bytes of a word, by their number."""
+_LAST_DIGITS = np.array(
+    [0x0F0F0F0F0F0F0F0F >> 8 * (_WORD - n) << 8 * (_WORD - n) for n in range(_WORD + 1)],
+    dtype=np.uint64,
+)
+"""Masks of the values of the last digits in a word, by their number."""
 _ZERO, _NINE, _NEWLINE = b"09\n"
 _OPEN, _COMMA, _CLOSE = b"[,]"
 _LIST_BEGIN = int.from_bytes(b'":[[', "little")
@@ -77,11 +80,17 @@ class Numerals:
         kept = np.ones(len(self._bytes), dtype=np.bool_)
         np.logical_and(self._is_digit[1:], self._is_digit[:-1], out=kept[1:])
         np.logical_not(kept[1:], out=kept[1:])
+        if not len(self._repeated):
+            return self._kept(kept)
         bounds = np.zeros(2 * len(self._repeated) + 2, dtype=np.int64)
         bounds[1:-1:2] = self._begins[self._repeated]
         bounds[2:-1:2] = self._begins[self._repeated + 2]
         bounds[-1] = len(kept)
         kept &= np.repeat(np.arange(len(bounds) - 1) % 2 == 0, np.diff(bounds))
+        return self._kept(kept)
+
+    def _kept(self, kept: Bools) -> bytes:
+        """Return some of the text, with 0 in place of each digit."""
         inner = slice(len(_BEFORE), len(self._text) - len(_AFTER))
         return self._bytes[inner][kept[inner]].tobytes().translate(_ZEROS)
 
@@ -115,10 +124,14 @@ class Numerals:
 
     def _words(self, ends: I64, lengths: I64) -> I64:
         """Parse up to eight digits before each end, in three steps for all digits of a word."""
-        word = (self._view("<u8")[ends - _WORD] & np.uint64(0x0F0F0F0F0F0F0F0F)) & _LAST[lengths]
-        word = word * np.uint64(1 + (10 << 8)) >> np.uint64(8)
+        word = self._view("<u8")[ends - _WORD]
+        word &= _LAST_DIGITS[lengths]
+        word *= np.uint64(1 + (10 << 8))
+        word >>= np.uint64(8)
         word &= np.uint64(0x00FF00FF00FF00FF)
-        word = word * np.uint64(1 + (100 << 16)) >> np.uint64(16)
+        word *= np.uint64(1 + (100 << 16))
+        word >>= np.uint64(16)
         word &= np.uint64(0x0000FFFF0000FFFF)
-        word = word * np.uint64(1 + (10_000 << 32)) >> np.uint64(32)
-        return word.astype(np.int64)
+        word *= np.uint64(1 + (10_000 << 32))
+        word >>= np.uint64(32)
+        return word.view(np.int64)
