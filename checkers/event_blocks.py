@@ -52,8 +52,6 @@ class _Flat(NamedTuple):
     lists_begin: I64
     lists: I64
     """Rows of micro-operation, key, its two numbers, offset."""
-    is_named: Bools
-    """Whether the names in a template have codes."""
 
 
 class _Coded(NamedTuple):
@@ -87,6 +85,8 @@ class EventBlocks:
         self._seen: Counter[bytes] = Counter()
         """How often lines without a template were seen."""
         self._flat: _Flat | None = None
+        self._is_named = np.zeros(_TEMPLATES_MAX, dtype=np.bool_)
+        """Whether the names in each template have codes."""
         self._coded = _Coded(*(np.zeros(0, dtype=np.int64) for _ in _Coded._fields))
         self._texts: dict[tuple[str, ...], int] = {}
         self._keys: dict[int, int] = {}
@@ -171,10 +171,8 @@ class EventBlocks:
         """Return lines, by the templates of all lines. Raises :class:`_LeftError`, and
         :class:`_NewNameError` if names must not be new."""
         flat, template = self._flattened(), template[lines]
-        if not flat.is_named[template].all():
-            if not may_name:
-                raise _NewNameError
-            self._add_names(template)
+        if not self._is_named[template].all():
+            self._add_names(template, may_name=may_name)
         which = numerals.of_lines(lines)
         if not numerals.are_whole(which):
             raise _LeftError
@@ -287,8 +285,8 @@ class EventBlocks:
                 ops=np.array(ops, dtype=np.int64).reshape(-1, 6).T.copy(),
                 lists_begin=_begins([len(one.records) for one in known]),
                 lists=np.array(lists, dtype=np.int64).reshape(-1, 5).T.copy(),
-                is_named=np.zeros(len(known), dtype=np.bool_),
             )
+            self._coded = self._codes_of_names()
         return self._flat
 
     def _key(self, key: Key | None) -> tuple[int, int, int]:
@@ -296,20 +294,31 @@ class EventBlocks:
             return (NONE, NONE, NONE)
         return (self._texts.setdefault(key.texts, len(self._texts)), *key.places)
 
-    def _add_names(self, template: I64) -> None:
-        """Give codes to the names in templates, in the order of their first appearance."""
+    def _add_names(self, template: I64, *, may_name: bool) -> None:
+        """Give codes to the names in templates, in the order of their first appearance. Raises
+        :class:`_NewNameError` if names must not be new."""
+        columns = self._columns
+        for number in dict.fromkeys(template[~self._is_named[template]].tolist()):
+            one = self._templates[number]
+            errors = () if one.error is None else (one.error,)
+            kinds = [op.kind for op in one.micro_ops]
+            for codes, names in (
+                (columns.names, (one.f,)),
+                (columns.errors, errors),
+                (columns.ops, kinds),
+            ):
+                if not may_name and not codes.keys() >= set(names):
+                    raise _NewNameError
+                for name in names:
+                    codes[name]
+            self._is_named[number] = True
+        self._coded = self._codes_of_names()
+
+    def _codes_of_names(self) -> _Coded:
         columns, known = self._columns, self._templates
-        for number in dict.fromkeys(template.tolist()):
-            one = known[number]
-            columns.names[one.f]
-            if one.error is not None:
-                columns.errors[one.error]
-            for op in one.micro_ops:
-                columns.ops[op.kind]
-        self._flattened().is_named[template] = True
-        ops = [columns.ops.get(op.kind, NONE) for one in known for op in one.micro_ops]
         errors = [NONE if t.error is None else columns.errors.get(t.error, NONE) for t in known]
-        self._coded = _Coded(
+        ops = [columns.ops.get(op.kind, NONE) for one in known for op in one.micro_ops]
+        return _Coded(
             f=np.array([columns.names.get(one.f, NONE) for one in known]),
             error=np.array(errors),
             op=np.array(ops, dtype=np.int64),
