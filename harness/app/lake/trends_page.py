@@ -22,6 +22,8 @@ VERSIONS = 40
 """The number of latest versions that are plotted."""
 RUNS_MAX = 3000
 """The number of runs that a plot shows individually; of more, every n-th is shown."""
+SHARE_LEAST = 0.1
+"""An axis of percents ends there or later: its labels have no decimals."""
 SPREAD = 0.28
 """How far from the place of their version runs are drawn, to either side."""
 RUN, MIDDLE = "#8b949e", READ
@@ -109,8 +111,9 @@ def _plot(of: Series, measure: Measure, changes: Sequence[Change]) -> Any:
     medians = [float(middle(values[at == place])) for place in used]
     top = max(medians) if measure.is_share else float(np.quantile(values, 0.99))
     shared = Range1d(start=-0.6, end=len(versions) - 0.4)
+    least = SHARE_LEAST if measure.is_share else measure.least
     plot = plots.frame(
-        gate_trends.HEIGHT, shared, y_range=Range1d(start=0.0, end=1.15 * max(top, measure.least))
+        gate_trends.HEIGHT, shared, y_range=Range1d(start=0.0, end=1.15 * max(top, least))
     )
     _label(plot, of, versions)
     plot.yaxis.formatter = NumeralTickFormatter(format="0%" if measure.is_share else "0.[00]a")
