@@ -103,6 +103,7 @@ class TransformingMember(Member):
             for key, offset in places.items()
             if self._consumer._subscription.is_assigned(TopicPartition(*split(key)))
         }
+        self._feed.forget(places)
         return await super().rewind(owned)
 
     async def revoked(self, keys: set[str]) -> None:

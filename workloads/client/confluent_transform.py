@@ -169,6 +169,7 @@ class TransformingMember(Member):
         return self._feed.take(), self._error
 
     def _rewind(self, places: Mapping[str, int]) -> str | None:
+        self._feed.forget(places)
         try:
             for key, offset in places.items():
                 if key in self._owned:

@@ -127,6 +127,20 @@ class Feed:
         last.setdefault(key, []).extend(pairs)
         self.positions[key] = pairs[-1][0] + 1
 
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drop the records of these partitions that no operation has reported yet.
+
+        They are read again after a seek to an earlier position.
+        """
+        wanted = set(keys)
+        kept: deque[MicroOp | Records] = deque()
+        for event in self._events:
+            if not isinstance(event, dict):
+                kept.append(event)
+            elif records := {key: pairs for key, pairs in event.items() if key not in wanted}:
+                kept.append(records)
+        self._events = kept
+
     @property
     def has_records(self) -> bool:
         """Will the next operation report records?"""

@@ -36,6 +36,21 @@ def test_what_follows_records_waits_for_the_next_operation() -> None:
     assert not feed.has_records
 
 
+def test_records_that_are_read_again_are_reported_once() -> None:
+    """After a seek, what was read before it is dropped; rebalances and other partitions stay."""
+    feed = Feed("g")
+    feed.read("a-0", [[4, 40]])
+    feed.assigned(4, ["a-1"])
+    feed.read("a-0", [[5, 50]])
+    feed.read("a-1", [[0, 1]])
+    assert feed.take() == [["poll", {"a-0": [[4, 40]]}]]
+    feed.forget(["a-0"])
+    assert feed.take() == [["assigned", "g", 4, {"a-1": None}], ["poll", {"a-1": [[0, 1]]}]]
+    feed.read("a-0", [[6, 60]])
+    feed.forget(["a-0", "b-0"])
+    assert not feed.has_records
+
+
 def test_where_a_member_begins_can_be_filled_in_until_it_is_told() -> None:
     """The start position of a partition, which is known after the assignment, can be filled in."""
     feed = Feed("g")
