@@ -93,8 +93,10 @@ def histories(path: Path, say: Callable[[str], None]) -> list[Path]:
     What holds no history is left out and named by ``say``, unless nothing would be left.
     """
     found = matching(path)
+    if found == [path]:  # not a pattern: whatever it is, its reader reports it
+        return found
     kept = [each for each in found if _may_hold_history(each)]
-    if not kept or found == [path]:
+    if not kept:
         return found
     for each in found:
         if each not in kept:
