@@ -1,11 +1,10 @@
 """Finds the folders of runs in what a user names: runs, gates and searches."""
 
-import glob
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.app.check_many import matching
 from harness.app.gate import outcome as gate_outcome
 from harness.app.lake import run_row
 from harness.app.refused import Refused
@@ -28,10 +27,9 @@ def find(paths: Sequence[Path]) -> list[Path]:
 
 def _matching(path: Path) -> list[Path]:
     """Return the paths that a pattern such as ``results/2026*`` stands for, sorted."""
-    if os.path.lexists(path) or not glob.has_magic(str(path)):
-        return [path]
-    here = Path(path.anchor or ".")
-    found = sorted(here.glob(str(path.relative_to(path.anchor))))
+    found = matching(path)
+    if found == [path]:
+        return found
     kept = [each for each in found if is_run(each) or _has_runs(each)]
     if not kept:
         raise Refused(f"{path}: no folder of a run, a gate or a search has such a name")
@@ -43,6 +41,13 @@ def _has_runs(path: Path) -> bool:
 
 
 def _runs(path: Path) -> Iterator[Path]:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass  # named below
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Refused(f"{path} cannot be read: {why}") from None
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise Refused(f"{path} {what}; name the folders of runs or of gates")

@@ -67,6 +67,7 @@ def test_a_bad_path_adds_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for bad, why in (
         ("none", "does not exist"),
+        ("x" * 9000, "File name too long"),
         ("empty", "neither a run"),
         ("x*", "has such a name"),
         ("emp*", "has such a name"),
