@@ -1,10 +1,11 @@
 """Skips tests that this machine cannot run, and lists the reasons at the end of the output."""
 
+import logging
 import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="real_kafka: there is no mvn on PATH"))
         if item.get_closest_marker("ground_truth") and not GROUND_TRUTH.is_dir():
             item.add_marker(pytest.mark.skip(reason="ground_truth: there is no ../shared/data"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    """Keep the format of pytest's handlers.
+
+    PySpark logs an error of SQL by loggers that do not propagate. pytest adds its handlers to such
+    loggers when the next phase of a test begins, and these loggers change the format for good.
+    """
+    try:
+        return (yield)
+    finally:
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            if name in logging.root.manager.loggerDict:
+                logging.getLogger(name).propagate = True
 
 
 def skipped_lines(reasons: Iterable[str]) -> list[str]:

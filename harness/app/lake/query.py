@@ -19,6 +19,7 @@ from harness.app.refused import Refused
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 FORMATS = ("table", "csv", "json")
 CELL_MAX = 60
 """So many characters of a cell does a table show."""
@@ -52,7 +53,10 @@ def ask(lake: Lake, statement: str, spark: "SparkSession") -> Answer:
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
 
+    for name in SPARK_LOGGERS:  # they print each error of SQL as JSON
+        PySparkLogger.getLogger(name).disabled = True
     with lake.reading() as paths:
         make_views(paths, spark, views.named(statement))
         try:
