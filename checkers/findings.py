@@ -12,7 +12,7 @@ from checkers.anomalies import INVARIANT, Anomaly
 from checkers.expectations import Contract
 from checkers.invariants.table import STUCK, VIOLATIONS
 from checkers.kernels.found import Found, at
-from checkers.tables import Tables
+from checkers.overview import Overview
 from model.finding import Finding
 from model.violation import BadRecord, Violation
 
@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
 
 def findings(
     found: Sequence[Found],
-    tables: Tables,
+    history: Overview,
     contract: Contract,
     violations: Sequence[Violation] = (),
 ) -> list[Finding]:
@@ -64,15 +64,15 @@ def findings(
             generation=f.generation,
             value=f.value,
             ops=f.ops,
-            faults=overlapping_faults(f.ops, tables),
+            faults=overlapping_faults(f.ops, history),
             why=f.why,
             folded=f.folded,
         )
         for f in found
     ]
-    results += crashes(tables)
-    results += unresponsive(tables)
-    results += [_of_violation(violation, tables) for violation in violations]
+    results += crashes(history)
+    results += unresponsive(history)
+    results += [_of_violation(violation, history) for violation in violations]
     return sorted(results, key=_reading_order)
 
 
@@ -86,7 +86,7 @@ def anomaly_of(violation: Violation) -> str:
     return name if name == STUCK else INVARIANT + name
 
 
-def _of_violation(violation: Violation, tables: Tables) -> Finding:
+def _of_violation(violation: Violation, history: Overview) -> Finding:
     """Convert a violation. It is never legal: invariants that the run's settings excuse are not
     checked."""
     if violation.invariant not in VIOLATIONS:
@@ -98,12 +98,12 @@ def _of_violation(violation: Violation, tables: Tables) -> Finding:
         key=violation.key,
         partition=None if violation.key is None else _partition(violation.key),
         offset=violation.offset,
-        faults=active(time_ns, time_ns, tables),
+        faults=active(time_ns, time_ns, history),
         why=f"{violation.why} (seen at {at(time_ns)})",
     )
 
 
-def crashes(tables: Tables) -> list[Finding]:
+def crashes(history: Overview) -> list[Finding]:
     """Return a finding for each node of the cluster that exited by itself: no contract permits
     that."""
     return [
@@ -111,26 +111,26 @@ def crashes(tables: Tables) -> list[Finding]:
             anomaly=CRASH,
             legal=False,
             ops=(crash.op,),
-            faults=overlapping_faults((crash.op,), tables),
+            faults=overlapping_faults((crash.op,), history),
             why=f"{crash.node} exited unexpectedly with {_status(crash.status)} at "
             f"{at(crash.time_ns)}; its last line: {crash.last_line or 'none'}",
         )
-        for crash in tables.crashes
+        for crash in history.crashes
         if crash.serves and crash.status != KILLED
     ]
 
 
-def unresponsive(tables: Tables) -> list[Finding]:
+def unresponsive(history: Overview) -> list[Finding]:
     """Return a finding for each node that ran and answered nothing when all faults were healed.
 
     There is none where something else may be the reason: a fault that was not healed by then, a
     SIGKILL from outside, or the end of a process such as Toxiproxy, through which probes may lead.
     """
-    if any(crash.status == KILLED or not crash.serves for crash in tables.crashes):
+    if any(crash.status == KILLED or not crash.serves for crash in history.crashes):
         return []
-    healed_ns = [fault.to_ns for fault in tables.faults]
+    healed_ns = [fault.to_ns for fault in history.faults]
     last_ns = max((ns for ns in healed_ns if ns is not None), default=0)
-    if None in healed_ns or any(silence.time_ns < last_ns for silence in tables.silences):
+    if None in healed_ns or any(silence.time_ns < last_ns for silence in history.silences):
         return []
     return [
         Finding(
@@ -141,7 +141,7 @@ def unresponsive(tables: Tables) -> list[Finding]:
             why=f"{silence.node} runs, and answered no probe for {silence.for_s:g} s, until"
             f" {at(silence.time_ns)}, although all faults were healed",
         )
-        for silence in tables.silences
+        for silence in history.silences
     ]
 
 
@@ -149,20 +149,19 @@ def _status(status: int) -> str:
     return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def overlapping_faults(ops: Sequence[int], tables: Tables) -> tuple[int, ...]:
+def overlapping_faults(ops: Sequence[int], history: Overview) -> tuple[int, ...]:
     """Return the faults that were active between the first and the last event of the evidence. An
     operation counts from its invocation, as its answer may have waited until a fault was healed."""
     if not ops:
         return ()
-    begin, end = tables.began(list(ops)), tables.when(list(ops))
-    return active(int(begin.min()), int(end.max()), tables)
+    return active(*history.times.span(ops), history)
 
 
-def active(begin: int, end: int, tables: Tables) -> tuple[int, ...]:
+def active(begin: int, end: int, history: Overview) -> tuple[int, ...]:
     """Return the faults that were active at some time between these two."""
     return tuple(
         fault.id
-        for fault in tables.faults
+        for fault in history.faults
         if fault.from_ns <= end and (fault.to_ns is None or fault.to_ns >= begin)
     )
 

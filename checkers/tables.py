@@ -1,6 +1,6 @@
 """The tables that checkers read: a whole history, split by partition on demand."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,6 +151,11 @@ class Tables(History):
             np.concatenate((self.operations.process[operation], end[:, 1])),
             np.concatenate((self.operations.op[operation], end[:, 2])),
         )
+
+    def span(self, ops: Sequence[int]) -> tuple[int, int]:
+        """Return from when to when the operations lasted that these events complete, in ns."""
+        events = list(ops)
+        return int(self.began(events).min()), int(self.when(events).max())
 
     def when(self, events: list[int]) -> I64:
         """Return the times of events, by their indices."""

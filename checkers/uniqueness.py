@@ -75,17 +75,3 @@ def _with_possible(same: Bools, possible: Bools) -> Bools:
     begins = np.maximum.accumulate(np.where(np.append(True, ~same), number, 0))
     found: Bools = possible[begins][1:]
     return found
-
-
-def reasons(values: Iterable[tuple[int, int, tuple[int, ...]]], keys: tuple[str, ...]) -> list[str]:
-    """Return one sentence that says why these values were not judged; empty if there are none."""
-    found = list(values)
-    if not found:
-        return []
-    key, value, ops = found[0]
-    events = ", ".join(map(str, dict.fromkeys(ops)))
-    more = f", and {len(found) - 1:,} more values like it" if len(found) > 1 else ""
-    return [
-        f"value {value} of {keys[key]} was sent {len(ops)} times (by events {events}){more}: "
-        "values must be unique per partition, so these values were not judged"
-    ]

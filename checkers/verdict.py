@@ -7,15 +7,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from checkers import anomalies, findings, material, node_signs, uniqueness
+from checkers import anomalies, findings, material, node_signs
 from checkers.kernels.availability import Outage, Recovery
 from checkers.kernels.checker_runs import CheckerRun
 from checkers.kernels.consumption import NOTHING, Consumption, merged
 from checkers.kernels.found import at
 from checkers.kernels.key import Report
-from checkers.kernels.rows import FAIL, INFO, OK
-from checkers.kernels.steps import COMMIT
-from checkers.tables import Tables
+from checkers.overview import Overview, Repeated
 from model.finding import Finding
 from model.node_sign import NodeSign
 from model.plan import Plan
@@ -132,7 +130,7 @@ def essence(verdict: Verdict) -> bytes:
 
 
 def conclude(
-    tables: Tables,
+    history: Overview,
     reports: Mapping[str, Report],
     results: Sequence[Finding],
     *,
@@ -155,23 +153,30 @@ def conclude(
     ``signs`` are what the nodes left behind that shows that one was broken.
     """
     illegal, allowed = (findings.counts(results, legal=legal) for legal in (False, True))
-    evidence, late = _evidence(tables, reports, results, has_final_phase=run is not None)
+    evidence, late = _evidence(history, reports, results, has_final_phase=run is not None)
     snapshots = 0 if watched is None or watched.end is None else watched.end.snapshots
     nodes = 0 if run is None else run.brokers + 1
-    given = material.Input(tables=tables, reports=reports, nodes=nodes, snapshots=snapshots)
+    given = material.Input(
+        counts=history.counts,
+        crashes=len(history.crashes),
+        groups_with_members=history.groups_with_members,
+        folded=sum(1 + f.folded for report in reports.values() for f in report.found),
+        nodes=nodes,
+        snapshots=snapshots,
+    )
     if run is not None and run.schedule:
-        evidence["faults_late_ms"] = _late_ms(tables, run)
+        evidence["faults_late_ms"] = _late_ms(history, run)
     if watched is not None:
         evidence["snapshots"] = snapshots
     reasons = [
         *_crashes(reports, of_history),
         *_unwatched(watched, must_be_watched=must_be_watched),
-        *_doubts(tables),
-        *uniqueness.reasons(tables.repeated, tables.keys),
-        *_too_little(tables, evidence, late, allowed),
-        *_not_done(tables, run),
-        *_unforeseen(tables),
-        *node_signs.reasons(signs, tables.faults),
+        *_doubts(history),
+        *_repeated(history.repeated),
+        *_too_little(history, evidence, late, allowed),
+        *_not_done(history, run),
+        *_unforeseen(history),
+        *node_signs.reasons(signs, history.faults),
     ]
     return Verdict(
         valid=False if illegal else "unknown" if reasons else True,
@@ -179,7 +184,7 @@ def conclude(
         allowed=allowed,
         evidence=evidence,
         unknown_because=tuple(reasons),
-        notes=tuple(_notes(tables)),
+        notes=tuple(_notes(history)),
         checkers=_checkers(reports, of_history, results, given, is_watched=watched is not None),
         availability=_availability(reports.values()),
         consumption=merged(report.consumption for report in reports.values()),
@@ -213,64 +218,57 @@ def _longer(a: Recovery, b: Recovery) -> bool:
 
 
 def _evidence(
-    tables: Tables,
+    history: Overview,
     reports: Mapping[str, Report],
     results: Sequence[Finding],
     *,
     has_final_phase: bool,
 ) -> tuple[dict[str, int], list[str]]:
     """Return what was seen, and the partitions that were not read to their ends."""
-    operations = tables.operations
-    done = operations.outcome[operations.completed]
-    caught_up = {tables.keys[key] for key in tables.caught_up()}
+    caught_up = set(history.caught_up)
     if not has_final_phase:
-        caught_up |= _read_to_the_end(tables, reports, results)
-    keys = {tables.keys[key] for key in tables.record_keys if key not in tables.deleted}
+        caught_up |= _read_to_the_end(history, reports, results)
+    keys = history.record_keys
     late = sorted(keys - caught_up)
     evidence = {
-        "ops": len(done),
-        "ok": int((done == OK).sum()),
-        "fail": int((done == FAIL).sum()),
-        "info": int((done == INFO).sum()),
+        **history.outcomes._asdict(),
         "acked": sum(report.acked for report in reports.values()),
         "read": sum(report.read for report in reports.values()),
         "keys": len(keys),
         "keys_caught_up": len(keys) - len(late),
-        "faults": len(tables.faults),
-        "faults_effective": sum(fault.proved for fault in tables.faults),
+        "faults": len(history.faults),
+        "faults_effective": sum(fault.proved for fault in history.faults),
     }
-    if tables.groups:
-        commits = (tables.steps.kind == COMMIT) & (tables.steps.outcome == OK)
-        evidence["commits"] = int(commits.sum())
-    if tables.ignored:
-        evidence["ignored"] = sum(tables.ignored.values())
+    if history.groups:
+        evidence["commits"] = history.counts.commits_acknowledged
+    if history.ignored:
+        evidence["ignored"] = sum(history.ignored.values())
     return evidence, late
 
 
 def _read_to_the_end(
-    tables: Tables, reports: Mapping[str, Report], results: Sequence[Finding]
+    history: Overview, reports: Mapping[str, Report], results: Sequence[Finding]
 ) -> set[str]:
     """Return the partitions without a catch-up of which every acknowledged record was read."""
-    tried = {tables.keys[key] for key, *_ in tables.catch_ups}
     unchecked = {f.key for f in results if f.anomaly == "unseen-unchecked"}
-    return reports.keys() - tried - unchecked
+    return reports.keys() - history.tried - unchecked
 
 
 def _too_little(
-    tables: Tables, evidence: Mapping[str, int], late: Sequence[str], allowed: Mapping[str, int]
+    history: Overview, evidence: Mapping[str, int], late: Sequence[str], allowed: Mapping[str, int]
 ) -> list[str]:
     """Return why too little was seen to decide, a sentence each."""
     reasons = []
-    if not evidence["acked"] and not evidence.get("commits") and not tables.repeated:
+    if not evidence["acked"] and not evidence.get("commits") and not history.repeated:
         reasons.append("no operation was acknowledged")
     reasons += [
         f"fault {fault.id} ({fault.fault}) is not proved to have had an effect: {fault.how}"
-        for fault in tables.faults
+        for fault in history.faults
         if not fault.proved
     ]
     reasons += [
         f"fault {fault.id} ({fault.fault}) is not proved to have been healed: {fault.unhealed}"
-        for fault in tables.faults
+        for fault in history.faults
         if fault.unhealed is not None
     ]
     if late:
@@ -282,43 +280,56 @@ def _too_little(
     return reasons
 
 
-def _doubts(tables: Tables) -> list[str]:
+def _repeated(values: Sequence[Repeated]) -> list[str]:
+    """Return why values were not judged that are not unique in their partition."""
+    if not values:
+        return []
+    (key, value, ops), *more = values
+    events = ", ".join(map(str, dict.fromkeys(ops)))
+    others = f", and {len(more):,} more values like it" if more else ""
+    return [
+        f"value {value} of {key} was sent {len(ops)} times (by events {events}){others}: "
+        "values must be unique per partition, so these values were not judged"
+    ]
+
+
+def _doubts(history: Overview) -> list[str]:
     """Return the first acknowledgement of another value than was sent, and how many more there
     are."""
-    if not tables.doubts:
+    if not history.doubts:
         return []
-    first, *more = tables.doubts
+    first, *more = history.doubts
     return [f"{first} ({len(more):,} more like it)" if more else first]
 
 
-def _notes(tables: Tables) -> list[str]:
+def _notes(history: Overview) -> list[str]:
     """Return what was left out of the judgement without a doubt about the rest."""
-    notes = [] if tables.torn is None else [tables.torn]
-    for what, found in (("operations", tables.ignored), ("fields", tables.unknown)):
+    notes = [] if history.torn is None else [history.torn]
+    for what, found in (("operations", history.ignored), ("fields", history.unknown)):
         if found:
             names = _some([f"{brief(name)} ({count:,})" for name, count in sorted(found.items())])
             notes.append(f"{what} that no checker knows were ignored: {names}")
     return notes
 
 
-def _not_done(tables: Tables, run: Plan | None) -> list[str]:
+def _not_done(history: Overview, run: Plan | None) -> list[str]:
     """Return which planned faults were never tried: a run without them proves nothing."""
     if run is None:
         return []
     if run.nemesis and not run.schedule:
         return [f"no fault was scheduled, although the plan has {_some(run.nemesis)}"]
-    tried = {fault.id for fault in tables.faults}
+    tried = {fault.id for fault in history.faults}
     missing = [
         f"{fault.id} ({fault.fault})" for fault in run.schedule or () if fault.id not in tried
     ]
-    late = lateness(_late_ms(tables, run))
+    late = lateness(_late_ms(history, run))
     because = f": {late}" if late else ""
     if len(missing) > 1:
         return [f"{len(missing)} faults were never applied{because}: {_some(missing)}"]
     return [f"fault {fault} was never applied{because}" for fault in missing]
 
 
-def _late_ms(tables: Tables, run: Plan) -> int:
+def _late_ms(history: Overview, run: Plan) -> int:
     """Return by how many milliseconds the latest fault was applied later than planned.
 
     A fault that waits for a moment of the workload is late on purpose, and does not count. Once a
@@ -330,7 +341,7 @@ def _late_ms(tables: Tables, run: Plan) -> int:
     planned = {fault.id: fault for fault in timed if "when" not in fault.options}
     late_ns = [
         fault.from_ns - round(planned[fault.id].at_s * 1e9)
-        for fault in tables.faults
+        for fault in history.faults
         if fault.id in planned
     ]
     return max(0, max(late_ns, default=0) // 1_000_000)
@@ -343,16 +354,16 @@ def lateness(late_ms: int) -> str | None:
     return f"the schedule of faults ran up to {late_ms / 1000:.1f} s late"
 
 
-def _unforeseen(tables: Tables) -> list[str]:
+def _unforeseen(history: Overview) -> list[str]:
     """Return what went wrong with the test itself, a sentence each."""
     reasons = []
-    if tables.recovered is False:
+    if history.recovered is False:
         reasons.append("the cluster did not recover after all faults were healed")
     reasons += [
         f"{crash.node} was killed from outside at {at(crash.time_ns)}"
         if crash.status == findings.KILLED
         else f"{crash.node} exited unexpectedly at {at(crash.time_ns)}: {crash.last_line}"
-        for crash in tables.crashes
+        for crash in history.crashes
         if crash.status == findings.KILLED or not crash.serves
     ]
     return reasons

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from checkers import findings as findings_
-from checkers import history_file, table_builder
+from checkers import history_file, overview, table_builder
 from checkers import inline as inline_
 from checkers import verdict as verdict_
 from checkers.anomalies import INVARIANT
@@ -185,9 +185,10 @@ def _concluded(
     whole = whole_.judge(tables, [f for report in reports.values() for f in report.found])
     watched = _watched(folder)
     violations = () if watched is None else watched.violations
-    results = findings_.findings(whole.found, tables, contract, violations)
+    history = overview.of(tables)
+    results = findings_.findings(whole.found, history, contract, violations)
     verdict = verdict_.conclude(
-        tables,
+        history,
         reports,
         results,
         run=plan,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkers import findings, inline
+from checkers import findings, inline, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from model.op import Op
@@ -147,7 +147,9 @@ def counted(histories: Any, ops: list[Op], contract: Contract) -> dict[str, int]
     assert not [r for report in reports.values() for r in report.checker_runs if r.crash]
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
     assert not [r for r in told.checker_runs if r.crash]
-    return findings.counts(findings.findings(told.found, tables, contract), legal=False)
+    return findings.counts(
+        findings.findings(told.found, overview.of(tables), contract), legal=False
+    )
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.histories import PHANTOM_FROM, World
-from checkers import anomalies, findings, inline
+from checkers import anomalies, findings, inline, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from checkers.kernels.found import Found
@@ -51,7 +51,9 @@ def standing(tables: Tables) -> list[Found]:
 
 
 def illegal(tables: Tables) -> dict[str, int]:
-    return findings.counts(findings.findings(standing(tables), tables, Contract()), legal=False)
+    return findings.counts(
+        findings.findings(standing(tables), overview.of(tables), Contract()), legal=False
+    )
 
 
 @pytest.mark.slow

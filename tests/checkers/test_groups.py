@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from checkers import findings, inline
+from checkers import findings, inline, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from checkers.tables import Tables
@@ -28,7 +28,7 @@ def told(tables: Tables, **settings: str) -> list[str]:
     ).found
     return [
         ("({})" if f.legal else "{}").format(f.anomaly + f" +{f.folded}" * bool(f.folded))
-        for f in findings.findings(found, tables, Contract.of(None, settings))
+        for f in findings.findings(found, overview.of(tables), Contract.of(None, settings))
         if f.anomaly not in ("unseen-unchecked",)
     ]
 
@@ -65,7 +65,7 @@ def test_findings_name_their_group(histories: Any) -> None:
     """A finding names its group and partition, and each contradiction counts."""
     tables = histories.tables(SENDS + "k:x-0@2 f:x-0 k1:x-0@3 f:x-0")
     reports = inline.judge(tables, lambda done: None)
-    found = findings.findings(reports["x-0"].found, tables, Contract())
+    found = findings.findings(reports["x-0"].found, overview.of(tables), Contract())
     assert {(f.group, f.key, f.partition) for f in found if f.group} == {("g", "x-0", 0)}
     assert findings.counts(found, legal=False) == {"lost-commit": 2}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from checkers import findings, inline, material
+from checkers import findings, inline, material, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels, key
 from checkers.verdict import Verdict, conclude
@@ -17,9 +17,11 @@ def verdict(histories: Any, text: str | list[Op], *, run: bool = False) -> Verdi
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    results = findings.findings(told.found, tables, Contract())
+    results = findings.findings(told.found, overview.of(tables), Contract())
     plan = Plan() if run else None
-    return conclude(tables, reports, results, run=plan, plan={}, of_history=told.checker_runs)
+    return conclude(
+        overview.of(tables), reports, results, run=plan, plan={}, of_history=told.checker_runs
+    )
 
 
 PLAIN = "s:x=a@0 s:x=b@1 p:x=a@0,x=b@1"

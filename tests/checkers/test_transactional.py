@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkers import findings, inline
+from checkers import findings, inline, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from model.op import Op
@@ -28,7 +28,7 @@ def illegal(histories: Any, ops: list[Op], contract: Contract | None = None) -> 
         *(r for report in reports.values() for r in report.checker_runs),
     ]
     assert not [run for run in checker_runs if run.crash]
-    results = findings.findings(told.found, tables, contract or Contract())
+    results = findings.findings(told.found, overview.of(tables), contract or Contract())
     return findings.counts(results, legal=False)
 
 

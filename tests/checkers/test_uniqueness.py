@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from checkers import inline, uniqueness
+from checkers import inline, overview
 from checkers.kernels import history_kernels
+from checkers.verdict import conclude
 
 
-def found(histories: Any, text: str) -> tuple[list[str], list[str]]:
-    """Return the anomalies, and why the verdict is unknown."""
+def found(histories: Any, text: str) -> tuple[list[str], tuple[overview.Repeated, ...]]:
+    """Return the anomalies, and the values that were not judged."""
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     judged = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    return [f.anomaly for f in judged.found], uniqueness.reasons(tables.repeated, tables.keys)
+    return [f.anomaly for f in judged.found], overview.repeated(tables)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,8 @@ def test_values_that_were_sent_twice(
     histories: Any, text: str, anomalies: list[str], repeated: bool
 ) -> None:
     """A value that may have been written twice is not judged, and all others are."""
-    names, reasons = found(histories, text)
-    assert ([name for name in names if name != "int-send-skip"], bool(reasons)) == (
+    names, values = found(histories, text)
+    assert ([name for name in names if name != "int-send-skip"], bool(values)) == (
         anomalies,
         repeated,
     )
@@ -43,7 +44,10 @@ def test_values_that_were_sent_twice(
 
 def test_the_reason_names_the_first_value_and_counts_the_others(histories: Any) -> None:
     """One sentence, with the operations that sent it."""
-    _, (reason,) = found(histories, "s:x=a@0,x=b@1 s1:x=a@2,x=b@3 p:x=a@0")
+    tables = histories.tables("s:x=a@0,x=b@1 s1:x=a@2,x=b@3 p:x=a@0")
+    reports = inline.judge(tables, lambda done: None)
+    verdict = conclude(overview.of(tables), reports, [], run=None, plan={})
+    (reason,) = (text for text in verdict.unknown_because if "sent" in text)
     assert reason.startswith(
         "value 1 of x was sent 2 times (by events 1, 3), and 1 more values like it"
     )

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import findings, inline
+from checkers import findings, inline, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels, key
 from checkers.kernels.found import Found
@@ -29,9 +29,9 @@ def verdict(
     reports = inline.judge(tables, lambda done: None)
     contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
     told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    results = findings.findings(told.found, tables, contract)
+    results = findings.findings(told.found, overview.of(tables), contract)
     return conclude(
-        tables,
+        overview.of(tables),
         reports,
         results,
         run=Plan() if run else None,
@@ -199,7 +199,7 @@ def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> No
     waiting = histories.tables([ops[0], *awaited, *(moved(op, 4) for op in ops[1:])])
     for tables, faults in ((before, ()), (during, (4,)), (waiting, (4,))):
         reports = inline.judge(tables, lambda done: None)
-        (found,) = findings.findings(reports["x"].found, tables, Contract())
+        (found,) = findings.findings(reports["x"].found, overview.of(tables), Contract())
         assert found.faults == faults
 
 
@@ -238,7 +238,7 @@ def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
     assert (told.valid, told.anomalies) == (False, {"crash": 2})
     assert [name for name, of in told.checkers.items() if of.valid is False] == ["crashes"]
     tables = histories.tables([*ops, *fault_ops(6, proved=True), crash(8)])
-    (finding,) = findings.findings([], tables, Contract(unclean_elections=True))
+    (finding,) = findings.findings([], overview.of(tables), Contract(unclean_elections=True))
     assert (finding.legal, finding.ops, finding.faults) == (False, (8,), (4,))
     assert finding.why.startswith("broker-2 exited unexpectedly with exit status 1 at 8.000 s; its")
     assert finding.why.endswith("ERROR broker_impl: storage failed")
@@ -258,7 +258,7 @@ def test_a_node_that_runs_and_answers_nothing_is_a_finding(histories: Any) -> No
     told = verdict(histories, [*ops, silent(9), silent(10, "controller-1")], run=True)
     assert (told.valid, told.anomalies) == (False, {"unresponsive": 2})
     assert [name for name, of in told.checkers.items() if of.valid is False] == ["crashes"]
-    (finding,) = findings.findings([], histories.tables([*ops, silent(9)]), Contract())
+    (finding,) = findings.findings([], overview.of(histories.tables([*ops, silent(9)])), Contract())
     assert (finding.legal, finding.ops) == (False, (9,))
     assert finding.why.startswith(
         "controller-2 runs, and answered no probe for 30 s, until 9.000 s"
@@ -364,7 +364,7 @@ def test_a_schedule_that_ran_late_says_by_how_much(
         ScheduledFault(id=5, at_s=6, duration_s=1, fault="kill"),
     )
     told = conclude(
-        tables,
+        overview.of(tables),
         inline.judge(tables, lambda done: None),
         [],
         run=Plan(nemesis=("pause",), schedule=schedule),
@@ -384,7 +384,7 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
             ScheduledFault(id=number, at_s=6, duration_s=1, fault="pause") for number in numbers
         )
         run = Plan(nemesis=nemesis, schedule=schedule)
-        return conclude(tables, reports, [], run=run, plan={}).unknown_because
+        return conclude(overview.of(tables), reports, [], run=run, plan={}).unknown_because
 
     assert told(("pause",), 4) == ()
     assert told(("pause",), 4, 5) == ("fault 5 (pause) was never applied",)
@@ -403,7 +403,9 @@ def test_a_run_that_must_be_watched_is_unknown_without_a_record(
     """A run on a target that always watches is unknown without the records of white-box checks."""
     tables = histories.tables("s:x=a@0 p:x=a@0 c:x@1")
     reports = inline.judge(tables, lambda done: None)
-    told = conclude(tables, reports, [], run=Plan(), plan={}, must_be_watched=must_be_watched)
+    told = conclude(
+        overview.of(tables), reports, [], run=Plan(), plan={}, must_be_watched=must_be_watched
+    )
     assert told.unknown_because == reasons
 
 
@@ -432,9 +434,9 @@ def test_what_white_box_checks_saw_is_never_legal(
         Violation(invariant=name, time_ns=6 * 10**9, key="x-1", offset=offset, why="so it was")
         for name, offset in seen
     )
-    results = findings.findings([], tables, Contract(acks="0"), violations)
+    results = findings.findings([], overview.of(tables), Contract(acks="0"), violations)
     watched = Record(violations, None if end is None else Watched(snapshots=end, until_ns=9))
-    told = conclude(tables, reports, results, run=None, plan={}, watched=watched)
+    told = conclude(overview.of(tables), reports, results, run=None, plan={}, watched=watched)
     assert (told.valid, told.anomalies, told.unknown_because) == (valid, anomalies, reasons)
     assert told.evidence["snapshots"] == (end or 0)
     assert told.checkers["invariants"].valid == ("invariant:log-matching" not in anomalies)

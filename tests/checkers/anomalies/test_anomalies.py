@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import checkers
-from checkers import anomalies, findings, material, verdict
+from checkers import anomalies, findings, material, overview, verdict
 from checkers.anomalies import UnknownAnomaly
 from checkers.anomalies.legality import never
 from checkers.expectations import Contract
@@ -69,9 +69,11 @@ def test_a_finding_of_an_unknown_anomaly_is_refused(histories: Any) -> None:
     """A kernel's finding without an entry is an error, and not a finding that counts nowhere."""
     tables = histories.tables("s:x=a@0 p:x=a@0")
     with pytest.raises(UnknownAnomaly, match="'hole' is not an anomaly"):
-        findings.findings([Found(anomaly="hole", key="x")], tables, Contract())
+        findings.findings([Found(anomaly="hole", key="x")], overview.of(tables), Contract())
     with pytest.raises(UnknownAnomaly, match="'hole' is not an anomaly"):
-        verdict.conclude(tables, {}, [Finding(anomaly="hole", key="x")], run=None, plan={})
+        verdict.conclude(
+            overview.of(tables), {}, [Finding(anomaly="hole", key="x")], run=None, plan={}
+        )
 
 
 def test_a_violation_of_an_unknown_invariant_is_refused(histories: Any) -> None:
@@ -79,7 +81,7 @@ def test_a_violation_of_an_unknown_invariant_is_refused(histories: Any) -> None:
     tables = histories.tables("s:x=a@0 p:x=a@0")
     gone = Violation(invariant="gone", time_ns=1, why="so it was")
     with pytest.raises(BadRecord, match="'gone' is not an invariant"):
-        findings.findings([], tables, Contract(), [gone])
+        findings.findings([], overview.of(tables), Contract(), [gone])
 
 
 def test_an_invariant_has_its_summary() -> None:
