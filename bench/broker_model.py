@@ -67,6 +67,8 @@ class Model:
     """The probability that an operation does not end in ``ok``."""
     deletes: float = 0.01
     """The probability that an operation is a deletion of records."""
+    transactional: int = 2
+    """Number of transactional producers."""
 
     def __post_init__(self) -> None:
         self.names = [f"t{n // 2}-{n % 2}" for n in range(self.keys)]
@@ -83,7 +85,13 @@ class Model:
         self._late: list[list[Write]] = []
         self._time_ns = 0
         self._next_value = 0
-        kinds = ("producer", "producer", "transactional", "transactional", "reader", "reader")
+        kinds = (
+            "producer",
+            "producer",
+            *["transactional"] * self.transactional,
+            "reader",
+            "reader",
+        )
         self._kinds = dict(enumerate(kinds))
         self._next_process = len(kinds)
 

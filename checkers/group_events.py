@@ -38,6 +38,8 @@ _KINDS = {
     "revoked": REVOKED,
     "lost": LOST,
 }
+OF_GROUPS = tuple(_KINDS)
+"""The micro-operations of groups, which concern all partitions and all members of a group."""
 KINDS = (*_KINDS, micro_ops.WATERMARK, micro_ops.DELETE_RECORDS)
 """The micro-operations that this module turns into rows."""
 

@@ -46,8 +46,12 @@ def columns(history: pa.Table, source: Path | None = None) -> Columns:
 
 
 def _place(columns: Columns, row: int, source: Path | None) -> str:
-    """Return where the event of a row is, as the beginning of a message."""
-    event = f"event {columns.index[row]}: "
+    return place(int(columns.index[row]), row, source)
+
+
+def place(index: int, row: int, source: Path | None) -> str:
+    """Return where the event with this index and row is, as the beginning of a message."""
+    event = f"event {index}: "
     if source is None:
         return event
     line = jepsen.line_of(source, row) if source.suffix == ".edn" else _line_of(source, row)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 import numpy as np
@@ -59,7 +59,49 @@ def read(path: Path, progress: Progress) -> pa.Table:
             return assembled(_read_part(path, 0, size, progress))
         return assembled(*_read_halves(path, size, progress))
     except _UNREADABLE:
-        return _read_carefully(path)
+        pass
+    try:
+        part, torn = _read_carefully(path, 0, size)
+    except BadLine as error:
+        raise BadHistory(f"{path}, line {error.line}: {error}") from error
+    return assembled(part, torn=None if torn is None else torn_line(torn))
+
+
+class BadLine(ValueError):
+    """A line that is not an event; ``line`` is its number, from 1."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(why)
+        self.line = line
+
+    def __reduce__(self) -> tuple[type["BadLine"], tuple[int, str]]:
+        return BadLine, (self.line, str(self))
+
+
+class Range(NamedTuple):
+    """The events of adjacent lines of a file."""
+
+    events: pa.Table
+    torn: int | None
+    """The number of the incomplete last line within the range, from 1; it is left out."""
+
+
+def read_range(path: Path, begin: int, end: int) -> Range:
+    """Read the lines between two positions of a file, both at the beginning of a line.
+
+    Raises :class:`BadLine`, with the number of the line within the range.
+    """
+    try:
+        events = assembled(_read_part(path, begin, end, lambda done: None))
+    except _UNREADABLE:
+        part, torn = _read_carefully(path, begin, end)
+        return Range(assembled(part), torn)
+    return Range(events, None)
+
+
+def torn_line(number: int) -> str:
+    """Return the note on an incomplete last line that was left out."""
+    return f"line {number} is torn and was left out"
 
 
 def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part, pieces.Part]:
@@ -169,12 +211,17 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _read_carefully(path: Path) -> pa.Table:
-    """Read line by line, for histories with blank or torn lines, and to say which line is wrong."""
+def _read_carefully(path: Path, begin: int, end: int) -> tuple[pieces.Part, int | None]:
+    """Read line by line, for histories with blank or torn lines, and to say which line is wrong.
+
+    The second value is the number of the incomplete last line, which is left out. Raises
+    :class:`BadLine`.
+    """
     columns, part = EventColumns(), pieces.Part()
     torn = None
     with path.open("rb") as lines, _no_collections():
-        for number, line in enumerate(lines, start=1):
+        lines.seek(begin)
+        for number, line in enumerate(_until(lines, end), start=1):
             if not line.strip():
                 continue
             try:
@@ -183,17 +230,27 @@ def _read_carefully(path: Path) -> pa.Table:
             except (*_UNDECODED, json_fields.Doubled) as error:
                 is_doubled = isinstance(error, json_fields.Doubled)
                 is_torn = not line.endswith(b"\n") and not is_doubled
-                if is_torn and part.rows + len(columns.index):
-                    torn = f"line {number} is torn and was left out"
+                if is_torn and (begin or part.rows + len(columns.index)):
+                    torn = number
                     break
-                raise BadHistory(f"{path}, line {number}: {_said(error)}") from error
+                raise BadLine(number, _said(error)) from error
             try:
                 add_one(columns, event)
             except BadHistory as error:
-                raise BadHistory(f"{path}, line {number}: {error}") from error
+                raise BadLine(number, str(error)) from error
             if len(columns.index) >= PIECE_EVENTS:
                 part.add(columns.piece())
-    return assembled(columns.finish(part), torn=torn)
+    return columns.finish(part), torn
+
+
+def _until(lines: IO[bytes], end: int) -> Iterator[bytes]:
+    """Yield the lines that begin before a position."""
+    place = lines.tell()
+    for line in lines:
+        if place >= end:
+            return
+        yield line
+        place += len(line)
 
 
 def _said(error: Exception) -> str:

@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 from checkers import counts
 from checkers.counts import Counts, Outcomes
 from checkers.facts import Crash, Fault, Silence
+from checkers.kernels import history_kernels
+from checkers.kernels.key import Report
 from checkers.tables import Tables
 
 
@@ -80,6 +82,25 @@ def of(tables: Tables) -> Overview:
         torn=tables.torn,
         doubts=tables.doubts,
     )
+
+
+class Whole(NamedTuple):
+    """What checkers have found in a whole history, and what a verdict needs besides."""
+
+    reports: Mapping[str, Report]
+    """By partition."""
+    found: history_kernels.Report
+    overview: Overview
+    subscribes: bool
+    """Whether any client asked for a subscription."""
+
+
+def concluded(tables: Tables, reports: Mapping[str, Report]) -> Whole:
+    """Return what was found in a history whose tables are in memory, given the reports of its
+    partitions."""
+    found = [f for report in reports.values() for f in report.found]
+    whole = history_kernels.judge(tables, found)
+    return Whole(reports, whole, of(tables), tables.subscribes)
 
 
 def record_keys(tables: Tables) -> frozenset[str]:

@@ -4,7 +4,7 @@ Another writer may have other types, nulls where a history has none, and further
 JSON-lines file cannot hold such things, and what is read must not depend on the format.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,31 @@ _STRUCT = pa.struct(list(SCHEMA))
 def read(path: Path, progress: Progress) -> pa.Table:
     """Return the events of a ``history.parquet``, written by this project or by another tool to
     this schema. Raises :class:`BadHistory`."""
+    table = _checked(path, pq.read_table)
+    progress(1.0)
+    return table
+
+
+def read_groups(path: Path, begin: int, end: int) -> pa.Table:
+    """Return the events of a range of row groups.
+
+    The notes of the file's writer belong to the whole file, and come with the first group. Raises
+    :class:`BadHistory`.
+    """
+
+    def groups(path: Path) -> pa.Table:
+        file = pq.ParquetFile(path)
+        # Arrow cannot read nested dictionaries of several groups at once.
+        table = pa.concat_tables([file.read_row_group(group) for group in range(begin, end)])
+        return table.replace_schema_metadata(None) if begin else table
+
+    return _checked(path, groups)
+
+
+def _checked(path: Path, rows: Callable[[Path], pa.Table]) -> pa.Table:
+    """Return the rows of a file in the types of a history."""
     try:
-        table = pq.read_table(path)
+        table = rows(path)
         unknown = dict.fromkeys(_unknown(pa.struct(list(table.schema)), _STRUCT), table.num_rows)
         for name in _WHOLE:
             kind = table.schema.field(name).type
@@ -47,7 +70,6 @@ def read(path: Path, progress: Progress) -> pa.Table:
         raise BadHistory(f"{path} is not a history: {error}".replace("\n", " ")) from error
     if (missing := _null(table)) is not None:
         raise BadHistory(f"{path} is not a history: {missing} is null")
-    progress(1.0)
     return left_out.noted(table, None, unknown)
 
 

@@ -1,5 +1,7 @@
 """Rows about producers: records sent, and which process took over which transactional id."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 from checkers import group_events, micro_ops
@@ -106,9 +108,9 @@ def _aborted(columns: Columns, first: I32) -> Bools:
     return aborted
 
 
-def proven(sends: AllSends, polls: AllPolls) -> Bools:
+def proven(sends: AllSends, polls: AllPolls, happened: Collection[int] = ()) -> Bools:
     """Return which rows are of operations in doubt that happened, because an ok poll read one of
-    their values (Jepsen's ``must-have-committed?``)."""
+    their values (Jepsen's ``must-have-committed?``), or because that is known (``happened``)."""
     doubt: Bools = sends.outcome == INFO
     if not doubt.any():
         return doubt
@@ -124,6 +126,7 @@ def proven(sends: AllSends, polls: AllPolls) -> Bools:
         )
         if (key, value) in read
     }
+    ops.update(happened)
     return doubt & np.isin(sends.op, np.array(sorted(ops), dtype=np.int64))
 
 

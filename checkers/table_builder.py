@@ -1,5 +1,6 @@
 """Builds the tables of a history: events are joined into operations and interpreted."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +28,14 @@ def of_history(history: pa.Table, source: Path | None = None) -> Tables:
     return build(history_file.columns(history, source))
 
 
-def build(columns: Columns) -> Tables:
+def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
     """Return the tables of a history, and drop its columns on the way.
 
-    Unless the caller keeps the history, each column is freed after its last use.
+    ``happened`` are the last events of operations in doubt which are known to have happened, though
+    this part of a history may not show it. Unless the caller keeps the history, each column is
+    freed after its last use.
     """
-    operations = _operations(columns)
+    operations = operations_of(columns)
     memory.release()
     first, last, outcome = operations.first, operations.last, operations.outcome
     polls = consumers.polls(columns, operations)
@@ -52,7 +55,7 @@ def build(columns: Columns) -> Tables:
     if repeated is not None:
         sends, polls = sends.only(repeated.sends), polls.only(repeated.polls)
         waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
-    sends = replace(sends, proven=producers.proven(sends, polls))
+    sends = replace(sends, proven=producers.proven(sends, polls, happened))
     group_steps, step_key, groups = consumers.group_steps(
         operations, reports, sends, columns.group_names
     )
@@ -90,7 +93,7 @@ def build(columns: Columns) -> Tables:
     return tables
 
 
-def _operations(columns: Columns) -> Operations:
+def operations_of(columns: Columns) -> Operations:
     """Return the operations of clients, each with the rows of its first and its last event."""
     first, last = _ends(columns)
     return Operations(

@@ -119,9 +119,10 @@ class Tables(History):
             for key in self.active_keys
         ]
 
-    def logs(self) -> Iterator[Log]:
-        """Yield the log of each active partition."""
-        return logs.logs(self.key_rows(), self.active(), len(self.keys))
+    def logs(self, keys: Sequence[logs.Key] | None = None) -> Iterator[Log]:
+        """Yield the log of each of these partitions, by default of each active one."""
+        chosen = self.active() if keys is None else keys
+        return logs.logs(self.key_rows(), chosen, len(self.keys))
 
     def _resets(self) -> tuple[Resets, I64]:
         """Return the resets by assignments of other partitions, and by rebalances. A rebalance

@@ -65,12 +65,32 @@ def _first(rows: Bools, why: Callable[[int], str]) -> Iterator[Broken]:
         yield Broken(row, why(row))
 
 
+def index_follows(index: int, before: int) -> str:
+    """Say that indices do not increase."""
+    return f"the index {index} follows {before}: indices must increase"
+
+
+def time_follows(time_ns: int, before_ns: int) -> str:
+    """Say that times decrease."""
+    return (
+        f"the time {time_ns} ns follows {before_ns} ns: events must be in the order of their times"
+    )
+
+
+def continues(process: int, index: int) -> str:
+    """Say that a process goes on after an event that ended in doubt."""
+    return (
+        f"process {process} continues after its event {index} ended in info: its operation may"
+        " still be in progress, so another process must continue"
+    )
+
+
 def _indices(events: _Events) -> Iterator[Broken]:
     index = events.index
     yield from _first(index < 0, lambda row: f"the index {index[row]} is negative")
     yield from _first(
         np.append(False, np.diff(index) <= 0),
-        lambda row: f"the index {index[row]} follows {index[row - 1]}: indices must increase",
+        lambda row: index_follows(index[row], index[row - 1]),
     )
 
 
@@ -79,10 +99,7 @@ def _times(events: _Events) -> Iterator[Broken]:
     yield from _first(time_ns < 0, lambda row: f"the time {time_ns[row]} ns is negative")
     yield from _first(
         np.append(False, np.diff(time_ns) < 0),
-        lambda row: (
-            f"the time {time_ns[row]} ns follows {time_ns[row - 1]} ns: events must be in the "
-            "order of their times"
-        ),
+        lambda row: time_follows(time_ns[row], time_ns[row - 1]),
     )
 
 
@@ -144,10 +161,7 @@ def _operations(events: _Events) -> Iterator[Broken]:
     )
     yield from each(
         invokes & follows & (before == _INFO),
-        lambda row, last: (
-            f"{process_of(row)} continues after its event {index[last]} ended in info: its "
-            "operation may still be in progress, so another process must continue"
-        ),
+        lambda row, last: continues(events.process[row], index[last]),
     )
 
 

@@ -120,11 +120,9 @@ class History:
         """Return this history without the sends and reads of these records, each a partition and a
         value."""
         code = {key: number for number, key in enumerate(self.keys)}
-        gone = Records(
-            np.array([code[str(key)] for key, _ in records], dtype=np.int64),
-            np.array([value for _, value in records], dtype=np.int64),
-            len(self.keys),
-        )
+        known = [(code[key], value) for key, value in records if key in code]
+        of, value = np.array(known, dtype=np.int64).reshape(-1, 2).T
+        gone = Records(of, value, len(self.keys))
         sent = gone.find(self.send_key, self.sends.value) < 0
         polled = gone.find(self.poll_key, self.polls.value) < 0
         return replace(

@@ -1,11 +1,9 @@
 """Judges a recorded history again: that of a run's folder, or a bare file from any harness."""
 
-import contextlib
 import dataclasses
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,18 +15,17 @@ from checkers import inline as inline_
 from checkers import verdict as verdict_
 from checkers.anomalies import INVARIANT
 from checkers.expectations import Contract
-from checkers.kernels import history_kernels as whole_
-from checkers.kernels.key import Report
+from checkers.overview import Whole
 from checkers.tables import Tables
 from checkers.verdict import Verdict
 from harness.app import (
     catalogue,
     command_line,
     judgements,
+    on_spark,
     plan_file,
     plan_resolution,
     run_folder,
-    temporary,
     terminal,
     typed_history,
     unpacking,
@@ -112,24 +109,54 @@ def examined(
     changed = {} if contract == Contract.of(plan, cluster=facts) else dict(settings or {})
     with ExitStack() as stack:
         file = stack.enter_context(unpacking.plain(file))
-        executor: Executor = inline_.judge
+        spark = None
         if not inline:
-            executor = stack.enter_context(_on_spark(folder, file, session))
-        history = typed_history.read(folder, file, lambda done: progress("reading", done))
-        columns = history_file.columns(history, file)
-        del history  # frees memory that the tables do not need
-        tables = table_builder.build(columns)
-        if plan is None and tables.subscribes:
-            contract = dataclasses.replace(contract, subscribes=True)
+            spark = stack.enter_context(on_spark.opened(folder, file, session))
         try:
-            reports = executor(tables, lambda done: progress("judging", done))
-        except Exception as error:  # noqa: BLE001 - an executor that crashed has found nothing
-            reason = f"the checkers crashed: {type(error).__name__}: {error}".splitlines()[0]
-            judged = Judged(verdict_.crashed(reason, _named(plan)), ())
+            whole = _whole(folder, file, spark, progress)
+        except _Crashed as crash:
+            judged = Judged(verdict_.crashed(str(crash), _named(plan)), ())
         else:
-            judged = _concluded(folder, tables, reports, plan, contract)
+            if plan is None and whole.subscribes:
+                contract = dataclasses.replace(contract, subscribes=True)
+            judged = _concluded(folder, whole, plan, contract)
     judged = _signed(judged, contract, changed, "inline" if inline else "spark")
     return Examined(judged, None if folder is None else judgements.keep(folder, judged, results))
+
+
+class _Crashed(Exception):
+    """An executor crashed, and so has found nothing; the message says how."""
+
+
+def _whole(
+    folder: Path | None, file: Path, spark: on_spark.OnSpark | None, progress: Progress
+) -> Whole:
+    """Return what checkers find in a history. Raises :class:`_Crashed`."""
+    if spark is not None:
+        with _crashes():
+            found = spark.whole(file, lambda done: progress("judging", done))
+        if found is not None:
+            return found
+    history = typed_history.read(folder, file, lambda done: progress("reading", done))
+    columns = history_file.columns(history, file)
+    del history  # frees memory that the tables do not need
+    tables = table_builder.build(columns)
+    judge = inline_.judge if spark is None else spark.reports
+    with _crashes():
+        reports = judge(tables, lambda done: progress("judging", done))
+    return overview.concluded(tables, reports)
+
+
+@contextmanager
+def _crashes() -> Iterator[None]:
+    """Turn any error but that of a bad history into :class:`_Crashed`."""
+    try:
+        yield
+    except BadHistory:
+        raise
+    except Exception as error:
+        reason = f"the checkers crashed: {type(error).__name__}: {error}".splitlines()[0]
+        raise _Crashed(reason) from error
 
 
 def _signed(
@@ -169,33 +196,26 @@ def examine_together(
     judged = []
     for folder, found, plan in zip(folders, reports, plans, strict=True):
         contract = Contract.of(plan, cluster=cluster_facts.read(folder))
-        concluded = _concluded(folder, tables_of(folder), found, plan, contract)
+        whole = overview.concluded(tables_of(folder), found)
+        concluded = _concluded(folder, whole, plan, contract)
         judged.append(_signed(concluded, contract, {}, "spark"))
     return judged
 
 
-def _concluded(
-    folder: Path | None,
-    tables: Tables,
-    reports: Mapping[str, Report],
-    plan: Plan | None,
-    contract: Contract,
-) -> Judged:
-    """Combine the kernels' reports with the checks of the whole history into a judgement."""
-    whole = whole_.judge(tables, [f for report in reports.values() for f in report.found])
+def _concluded(folder: Path | None, whole: Whole, plan: Plan | None, contract: Contract) -> Judged:
+    """Combine what checkers found with the other files of a run into a judgement."""
     watched = _watched(folder)
     violations = () if watched is None else watched.violations
-    history = overview.of(tables)
-    results = findings_.findings(whole.found, history, contract, violations)
+    results = findings_.findings(whole.found.found, whole.overview, contract, violations)
     verdict = verdict_.conclude(
-        history,
-        reports,
+        whole.overview,
+        whole.reports,
         results,
         run=plan,
         plan=_named(plan),
         watched=watched,
         must_be_watched=_must_be_watched(plan),
-        of_history=whole.checker_runs,
+        of_history=whole.found.checker_runs,
         signs=() if folder is None else node_sign.read(folder / node_sign.FILE),
     )
     return Judged(verdict, results)
@@ -220,66 +240,12 @@ def _watched(folder: Path | None) -> Record | None:
     return violation.read(folder / violation.FILE)
 
 
-@contextmanager
-def session_for(paths: Sequence[Path]) -> Iterator["SparkSession | None"]:
-    """Start one session for many histories, sized for the largest of them.
+def session_for(paths: Sequence[Path]) -> "AbstractContextManager[SparkSession | None]":
+    """Start one session for many histories, as :func:`harness.app.on_spark.for_many` does.
 
-    Yields ``None`` where there is no Spark; the judgement of each history then reports why. Raises
-    :class:`~model.history.BadHistory`.
+    Raises :class:`~model.history.BadHistory`.
     """
-    from checkers import session as session_
-
-    bytes_max = max(unpacking.text_bytes(_located(path)[1]) for path in paths)
-    with temporary.folder(None, "faultline-check-") as home:
-        try:
-            session = session_.start(home, memory_bytes=session_.memory_for(bytes_max))
-        except session_.NoSpark:
-            yield None
-            return
-        try:
-            yield session
-        finally:
-            session_.stop(session)
-
-
-@contextmanager
-def _scratch(folder: Path | None) -> Iterator[Path]:
-    """Create a folder for Spark's files, in the run's folder if possible, because that has room."""
-    with ExitStack() as stack:
-        made: Path | None = None
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                made = stack.enter_context(temporary.folder(folder, ".check-"))
-        yield made or stack.enter_context(temporary.folder(None, "faultline-check-"))
-
-
-Executor = Callable[[Tables, Callable[[float], None]], Mapping[str, Report]]
-
-
-@contextmanager
-def _on_spark(
-    folder: Path | None, file: Path, session: "SparkSession | None"
-) -> Iterator[Executor]:
-    """Yield an executor that uses this session or one of its own.
-
-    Its own session starts while the history is read, and stops with the context.
-    """
-    from checkers import session as session_  # imported here because an inline
-    from checkers import spark  # judgement never starts a JVM
-
-    with ExitStack() as stack:
-        scratch = stack.enter_context(_scratch(folder))
-        if session is not None:
-            yield lambda tables, progress: spark.judge(tables, session, scratch, progress)
-            return
-        thread = stack.enter_context(ThreadPoolExecutor(1, "spark"))
-        memory = session_.memory_for(file.stat().st_size)
-        own = thread.submit(session_.start, scratch, memory_bytes=memory)
-        try:
-            yield lambda tables, progress: spark.judge(tables, own.result(), scratch, progress)
-        finally:
-            if own.exception() is None:
-                session_.stop(own.result())
+    return on_spark.for_many([_located(path)[1] for path in paths])
 
 
 def folder_of(path: Path) -> Path | None:

@@ -102,6 +102,34 @@ def test_a_cluster_finds_what_inline_finds(
     assert "Asked to launch executor" in cluster.said("worker-1") + cluster.said("worker-2")
 
 
+LARGE = """
+import sys
+from harness.app import on_spark, typed_history
+from harness.app.cli.entry_point import main
+from checkers.distributed import chunks
+on_spark.LARGE_BYTES = {".jsonl": 0}
+typed_history.read = None
+chunks.of_file.__kwdefaults__["size"] = 50_000
+main()
+"""
+"""Judges every history as if it were large."""
+
+
+def test_a_cluster_reads_a_large_history_in_chunks(
+    cluster: StandaloneCluster, tmp_path: Path, repository: Path
+) -> None:
+    """Its workers get the machine code that they need to read lines."""
+    path = write(tmp_path / "large.jsonl", 5, 3000, keys=9)
+    asked = ("check", path, "--json")
+    spark = ("--spark-master", cluster.url, "--conf", f"spark.pyspark.python={cluster.python}")
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", LARGE, *map(str, (*asked, *spark))]
+    there = subprocess.Popen(command, cwd=repository, stdout=pipe, stderr=pipe, text=True)
+    [found] = verdicts(there)
+    assert [found] == verdicts(faultline(*asked, "--inline", folder=repository))
+    assert found["valid"] is False
+
+
 def test_a_connect_server_finds_what_inline_finds(
     tmp_path: Path, histories: list[Path], here: list[dict[str, Any]], repository: Path
 ) -> None:

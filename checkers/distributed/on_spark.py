@@ -1,0 +1,151 @@
+"""Runs the tasks of a plan on Spark.
+
+Spark moves tasks, slices and results as bytes. This module is all that an executor needs before it
+has the code of the tasks, so it imports nothing but what every executor has.
+"""
+
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from checkers import shipping
+
+Progress = Callable[[float], None]
+"""A callback that receives how much is done, from 0 to 1."""
+
+PASSES = 3
+"""The number of stages that a plan usually has."""
+_POLL_S = 0.5
+_ABOUT = -1
+"""The number that stands for what a task says of its item, in place of a slice."""
+_PART = pa.schema([("slice", pa.int32()), ("item", pa.int32()), ("data", pa.binary())])
+_FIELDS = "slice int, item int, data binary"
+
+
+class OnSpark:
+    """The :class:`~checkers.distributed.plan.Runner` of a session; there is a task per item."""
+
+    def __init__(self, session: Any, progress: Progress) -> None:
+        self._session, self._progress = session, progress
+        self._done = 0
+
+    def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
+        """Return what the task returns for each item."""
+        run = _each(_dumped(task), [_dumped(item) for item in items])
+        with self._watched(1):
+            rows = self._items(items).mapInArrow(run, _FIELDS).toArrow()
+        return _in_order(rows, "item")
+
+    def grouped(
+        self,
+        cut: Callable[[Any], tuple[Any, Iterator[tuple[int, bytes]]]],
+        items: Sequence[Any],
+        judge: Callable[[int, Sequence[bytes]], Any],
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Cut each item into parts, and judge the parts of each number."""
+        run = _cut(_dumped(cut), [_dumped(item) for item in items])
+        parts = self._items(items).mapInArrow(run, _FIELDS)
+        with self._watched(2):
+            rows = parts.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
+        is_about = pa.compute.equal(rows["slice"], _ABOUT)
+        return (
+            _in_order(rows.filter(is_about), "item"),
+            _in_order(rows.filter(pa.compute.invert(is_about)), "slice"),
+        )
+
+    def _items(self, items: Sequence[Any]) -> Any:
+        return self._session.range(0, len(items), 1, max(1, len(items)))
+
+    @contextmanager
+    def _watched(self, stages: int) -> Iterator[None]:
+        """Report how much of a job of so many stages is done, as Spark reports it."""
+        over = threading.Event()
+        tracker = self._session.sparkContext.statusTracker()
+        begun = self._done
+
+        def watch() -> None:
+            while not over.wait(_POLL_S):
+                for stage in tracker.getActiveStageIds():
+                    info = tracker.getStageInfo(stage)
+                    if info is not None and info.numTasks:
+                        done = begun + info.numCompletedTasks / info.numTasks
+                        self._progress(min(done / PASSES, 1.0))
+
+        thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        self._done += stages
+        self._progress(min(self._done / PASSES, 1.0))
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _each(task: bytes, items: Sequence[bytes]) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        wanted = _loaded(task)
+        for item in _numbers(batches):
+            yield _row(_ABOUT, item, pickle.dumps(wanted(_loaded(items[item]))))
+
+    return run
+
+
+def _cut(cut: bytes, items: Sequence[bytes]) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        wanted = _loaded(cut)
+        for item in _numbers(batches):
+            about, parts = wanted(_loaded(items[item]))
+            yield _row(_ABOUT, item, pickle.dumps(about))
+            for number, part in parts:
+                yield _row(number, item, part)
+
+    return run
+
+
+def _judged(judge: bytes) -> Callable[[pa.Table], pa.Table]:
+    def run(rows: pa.Table) -> pa.Table:
+        [number] = set(rows["slice"].to_pylist())
+        if number == _ABOUT:
+            return rows
+        parts = [row["data"] for row in rows.sort_by("item").to_pylist()]
+        try:
+            found = _loaded(judge)(number, parts)
+        except Exception as error:  # noqa: BLE001 - the plan decides what it means
+            found = RuntimeError(f"{type(error).__name__}: {error}")
+        return pa.Table.from_batches([_row(number, 0, pickle.dumps(found))])
+
+    return run
+
+
+def _numbers(batches: Batches) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column("id").to_pylist()
+
+
+def _row(number: int, item: int, data: bytes) -> pa.RecordBatch:
+    return pa.record_batch([[number], [item], [data]], schema=_PART)
+
+
+def _in_order(rows: pa.Table, by: str) -> list[Any]:
+    return [pickle.loads(data.as_py()) for data in rows.sort_by(by)["data"]]
+
+
+def _dumped(value: Any) -> bytes:
+    from pyspark import cloudpickle  # only the driver needs it
+
+    dumped: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return dumped
+
+
+def _loaded(value: bytes) -> Any:
+    """Load what the driver sent, once all packages that it may need can be imported."""
+    shipping.unpack()
+    return pickle.loads(value)

@@ -1,0 +1,29 @@
+"""Tables of events as bytes, which Spark moves between tasks without looking into them."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from checkers.pieces import SCHEMA
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+def packed(events: pa.Table) -> bytes:
+    """Return a table of events as bytes, without its metadata."""
+    sink = pa.BufferOutputStream()
+    events = events.replace_schema_metadata(None)
+    with pa.ipc.new_stream(sink, events.schema, options=_OPTIONS) as stream:
+        stream.write_table(events)
+    return bytes(sink.getvalue())
+
+
+def unpacked(parts: Sequence[bytes]) -> pa.Table:
+    """Return the events of packed tables, one after the other; none gives an empty table."""
+    return joined([pa.ipc.open_stream(part).read_all() for part in parts])
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the events of several tables as one table, each column in one piece."""
+    whole = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+    return whole.unify_dictionaries().combine_chunks()

@@ -1,0 +1,80 @@
+"""What an executor does with a slice: it puts its chunks together and judges its partitions."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from checkers import counts, overview, table_builder
+from checkers.columns import Columns
+from checkers.counts import Counts
+from checkers.distributed import packing
+from checkers.kernels import key
+from checkers.kernels.key import Report
+from checkers.kernels.rows import INFO
+from checkers.overview import Repeated
+from checkers.tables import Tables
+
+
+class Judged(NamedTuple):
+    """What is known of the partitions of a slice."""
+
+    reports: dict[str, Report]
+    counts: Counts
+    record_keys: frozenset[str]
+    caught_up: frozenset[str]
+    tried: frozenset[str]
+    repeated: tuple[Repeated, ...]
+    spans: dict[int, tuple[int, int]]
+    """From when to when the operations of findings lasted, by the events that end them."""
+    proven: frozenset[int]
+    """The operations in doubt of which a record was read, by their last events."""
+    unproven: frozenset[int]
+    """The other operations in doubt that sent records."""
+
+
+def judge(parts: Sequence[bytes], names: Collection[str], happened: Collection[int] = ()) -> Judged:
+    """Judge the partitions with these names.
+
+    ``parts`` are the slices of the chunks, in order; ``happened`` are operations in doubt that
+    other slices have proven.
+    """
+    tables = table_builder.build(Columns(_in_order(packing.unpacked(parts))), happened)
+    mine = [each for each in tables.active() if each.name in names]
+    reports = {log.key: key.judge(log) for log in tables.logs(mine)}
+    proven, unproven = _in_doubt(tables)
+    return Judged(
+        reports,
+        counts.of(tables),
+        overview.record_keys(tables) & {*names},
+        frozenset(tables.keys[number] for number in tables.caught_up()) & {*names},
+        frozenset(tables.keys[number] for number, *_ in tables.catch_ups) & {*names},
+        overview.repeated(tables),
+        spans(tables, {op for report in reports.values() for f in report.found for op in f.ops}),
+        proven,
+        unproven,
+    )
+
+
+def _in_doubt(tables: Tables) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the operations in doubt that are proven, and those that are not."""
+    sends = tables.sends
+    in_doubt = sends.outcome == INFO
+    proven, unproven = (
+        frozenset(sends.op[in_doubt & rows].tolist()) for rows in (sends.proven, ~sends.proven)
+    )
+    return proven, unproven
+
+
+def _in_order(events: pa.Table) -> pa.Table:
+    """Sort events by their indices: an operation over a border comes with the chunk of its end."""
+    index = events["index"].to_numpy()
+    if (index[1:] > index[:-1]).all():
+        return events
+    return packing.joined([events.take(pa.array(np.argsort(index, kind="stable")))])
+
+
+def spans(tables: Tables, ops: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return from when to when operations lasted, by the events that end them."""
+    return {op: tables.span((op,)) for op in sorted(ops)}

@@ -1,0 +1,116 @@
+"""A slice of a history: the operations that concern some partitions, reduced to these.
+
+Kernels for a partition find in a slice what they find in the whole history, because a slice has
+every operation that names one of its partitions, with all that it says about these. It also has
+what concerns every partition: faults, assignments, and what was done to topics.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from checkers import micro_ops
+from checkers.columns import Columns, ints, only, spread
+from checkers.kernels.compact import I32
+from checkers.kernels.rows import I64, Bools
+from checkers.pieces import SCHEMA
+from checkers.vocabulary import NAMES_KEYS
+
+SHARED = (
+    micro_ops.ASSIGN,
+    micro_ops.CREATE_COMPACTED,
+    micro_ops.DELETE_TOPIC,
+)
+"""Micro-operations that concern partitions which they do not name: an assignment gives up all that
+it leaves out, and a topic stands for its partitions."""
+_FLAT = [name for name in SCHEMA.names if name != "value"]
+
+
+class Slicer:
+    """Cuts a chunk of a history, in which operations are whole, into slices.
+
+    ``first`` and ``last`` are the rows of each operation's first and last event, ``slice_of`` is
+    the number of the slice of each partition of ``columns.keys``, and ``count`` how many there are.
+    """
+
+    def __init__(
+        self, history: pa.Table, columns: Columns, ends: tuple[I32, I32], slice_of: I64, count: int
+    ) -> None:
+        self._history, self._columns = history, columns
+        self._count = count
+        value = only(history["value"])
+        self._micro_ops = value.values
+        self._records = self._micro_ops.field("records").values
+        key = ints(self._micro_ops.field("key").indices)
+        self._key_slice = np.append(slice_of, -1)[key]
+        """The slice of each micro-operation; -1 for those without a partition."""
+        self._is_shared = columns.is_op(*SHARED)
+        self._record_slice = slice_of[columns.record_key]
+        self._operation = np.full(len(columns.index), len(ends[0]), dtype=np.int64)
+        """The operation of each event; a further number for the events of the nemesis."""
+        for rows in ends:
+            self._operation[rows] = np.arange(len(rows))
+        self._in = self._members(len(ends[0]))
+
+    def _members(self, operations: int) -> Bools:
+        """Return which operations (columns) belong to which slice (rows)."""
+        columns = self._columns
+        members = np.zeros((self._count, operations + 1), dtype=np.bool_)
+        of = self._operation[columns.event]
+        named = np.flatnonzero(self._key_slice >= 0)
+        members[self._key_slice[named], of[named]] = True
+        length = np.diff(columns.record_end)
+        members[self._record_slice, np.repeat(of, length)] = True
+        members[:, of[self._is_shared]] = True
+        kinds = [code for code, name in enumerate(columns.f_names) if name in NAMES_KEYS]
+        members[:, self._operation[np.isin(columns.f, kinds)]] = True
+        members[:, operations] = True
+        return members
+
+    def slices(self, wanted: Iterable[int], moved: I64) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the number and the events of some slices, without the ``moved`` rows, which another
+        chunk has."""
+        stays = np.ones(len(self._operation), dtype=np.bool_)
+        stays[moved] = False
+        for number in wanted:
+            yield (
+                number,
+                self._slice(number, np.flatnonzero(self._in[number][self._operation] & stays)),
+            )
+
+    def _slice(self, number: int, rows: I64) -> pa.Table:
+        columns = self._columns
+        end = columns.micro_op_end
+        inner, event = spread(end[rows], end[rows + 1])
+        of = self._key_slice[inner]
+        kept = (of == number) | (of < 0) | self._is_shared[inner]
+        inner, event = inner[kept], event[kept]
+        records, micro_op = spread(columns.record_end[inner], columns.record_end[inner + 1])
+        mine = self._record_slice[records] == number
+        records, micro_op = records[mine], micro_op[mine]
+        found = _taken(self._micro_ops, inner, {
+            "records": _lists(_taken(self._records, records, {}), micro_op, len(inner))
+        })  # fmt: skip
+        events = {name: self._history[name].take(pa.array(rows)) for name in _FLAT}
+        events["value"] = _lists(found, event, len(rows))
+        return pa.table([events[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _taken(column: pa.StructArray, rows: I64, changed: dict[str, pa.Array]) -> pa.StructArray:
+    """Return some rows of a column of structures, with other values of some fields."""
+    places = pa.array(rows)
+    fields = list(column.type)
+    return pa.StructArray.from_arrays(
+        [
+            changed[field.name] if field.name in changed else column.field(field.name).take(places)
+            for field in fields
+        ],
+        fields=fields,
+    )
+
+
+def _lists(values: pa.Array, owner: I64, count: int) -> pa.ListArray:
+    """Return lists of values, given for each value the number of its list, in order."""
+    ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count))))
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values)

@@ -1,0 +1,118 @@
+"""Judges one history on Spark: a large one in chunks, and others from tables of this process.
+
+Executors read a large history themselves, if its checkers need no more than slices of it and if
+they see its file. Tables of this process are sent to Spark otherwise.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkers.kernels.key import Report
+from checkers.tables import Tables
+from harness.app import temporary, unpacking
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from checkers.overview import Whole
+
+Progress = Callable[[float], None]
+"""A callback that receives how much is done, from 0 to 1."""
+
+LARGE_BYTES: Mapping[str, int] = {".parquet": 16 << 20, ".jsonl": 64 << 20}
+"""The sizes from which on executors read files, by the ending of their names. For a smaller file,
+further jobs of Spark take longer than to read it here."""
+
+
+@dataclass(frozen=True)
+class OnSpark:
+    """A session for one judgement, which may still be starting."""
+
+    session: Callable[[], "SparkSession"]
+    scratch: Path
+    """A folder for temporary files."""
+
+    def whole(self, file: Path, progress: Progress) -> "Whole | None":
+        """Judge a large history without reading it here; ``None`` where that is not possible.
+
+        Raises :class:`~model.history.BadHistory`.
+        """
+        size = LARGE_BYTES.get(file.suffix)
+        if size is None or file.stat().st_size < size:
+            return None
+        from checkers import session as session_  # an inline judgement never imports Spark
+        from checkers.distributed import chunks, on_spark, plan
+
+        session = self.session()
+        if session_.is_remote(session):  # its executors may not see the file
+            return None
+        runner = on_spark.OnSpark(session, progress)
+        with temporary.folder(self.scratch, "chunks-") as scratch:
+            return plan.judge(file.resolve(), chunks.of_file(file.resolve()), runner, scratch)
+
+    def reports(self, tables: Tables, progress: Progress) -> Mapping[str, Report]:
+        """Judge tables of this process, and return the report of each partition."""
+        from checkers import spark
+
+        return spark.judge(tables, self.session(), self.scratch, progress)
+
+
+@contextmanager
+def opened(folder: Path | None, file: Path, session: "SparkSession | None") -> Iterator[OnSpark]:
+    """Yield an executor that uses this session or one of its own.
+
+    Its own session starts while the history is read, and stops with the context. ``folder`` is the
+    run's.
+    """
+    from checkers import session as session_
+
+    with ExitStack() as stack:
+        scratch = stack.enter_context(_scratch(folder))
+        if session is not None:
+            yield OnSpark(lambda: session, scratch)
+            return
+        thread = stack.enter_context(ThreadPoolExecutor(1, "spark"))
+        memory = session_.memory_for(file.stat().st_size)
+        own = thread.submit(session_.start, scratch, memory_bytes=memory)
+        try:
+            yield OnSpark(own.result, scratch)
+        finally:
+            if own.exception() is None:
+                session_.stop(own.result())
+
+
+@contextmanager
+def for_many(files: Sequence[Path]) -> Iterator["SparkSession | None"]:
+    """Start one session for many histories, sized for the largest of them.
+
+    Yields ``None`` where there is no Spark; the judgement of each history then reports why.
+    """
+    from checkers import session as session_
+
+    bytes_max = max(unpacking.text_bytes(file) for file in files)
+    with temporary.folder(None, "faultline-check-") as home:
+        try:
+            session = session_.start(home, memory_bytes=session_.memory_for(bytes_max))
+        except session_.NoSpark:
+            yield None
+            return
+        try:
+            yield session
+        finally:
+            session_.stop(session)
+
+
+@contextmanager
+def _scratch(folder: Path | None) -> Iterator[Path]:
+    """Create a folder for Spark's files, in the run's folder if possible, because that has room."""
+    with ExitStack() as stack:
+        made: Path | None = None
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                made = stack.enter_context(temporary.folder(folder, ".check-"))
+        yield made or stack.enter_context(temporary.folder(None, "faultline-check-"))

@@ -1,0 +1,66 @@
+"""Spark judges a history in chunks as this process judges it whole."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.histories import World
+from checkers.distributed import chunks, on_spark, plan
+from harness.app import check, typed_history
+from harness.app import on_spark as executor
+from model import history
+from tests.checkers.distributed.test_plan import at_once, concluded
+
+pytestmark = pytest.mark.spark
+
+
+def made(path: Path) -> Path:
+    """Write a history with defects."""
+    world = World(random.Random(5), keys=9, lost=3, doubled=2, phantom=1, doubt=0.1, span=200)
+    history.write(path, world.events(2000))
+    return path
+
+
+def test_executors_read_and_judge(tmp_path: Path, spark: Any) -> None:
+    """Findings and verdict are the same, and all of the work is reported as done."""
+    path = made(tmp_path / "history.jsonl")
+    done: list[float] = []
+    runner = on_spark.OnSpark(spark, done.append)
+    whole = plan.judge(path, chunks.of_file(path, size=100_000), runner, tmp_path)
+    assert whole is not None
+    assert concluded(whole) == at_once(path)
+    assert done[-1] == 1.0
+
+
+def test_a_task_that_fails(tmp_path: Path, spark: Any) -> None:
+    """The error of a slice reaches the plan, and the other slices are judged."""
+    runner = on_spark.OnSpark(spark, lambda done: None)
+    said, judged = runner.grouped(_cut, ["a", "b"], _judge)
+    assert said == ["about a", "about b"]
+    assert judged[0] == [b"a0", b"b0"]
+    assert str(judged[1]) == "ValueError: no slice 1"
+
+
+def _cut(item: str) -> Any:
+    return f"about {item}", ((number, f"{item}{number}".encode()) for number in range(2))
+
+
+def _judge(number: int, parts: Any) -> Any:
+    if number == 1:
+        raise ValueError(f"no slice {number}")
+    return parts
+
+
+def test_a_large_history(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judgement on Spark does not read a large history itself."""
+    path = made(tmp_path / "history.jsonl")
+    monkeypatch.setattr(executor, "LARGE_BYTES", {".jsonl": 1000})
+    monkeypatch.setattr(typed_history, "read", None)
+    there = check.examine(path, inline=False, session=spark)
+    monkeypatch.undo()
+    here = check.examine(path, inline=True)
+    assert there.findings == here.findings
+    assert there.verdict.anomalies == here.verdict.anomalies
+    assert there.verdict.valid is False

@@ -1,0 +1,216 @@
+"""A history that is judged in chunks and slices gives what the whole history gives."""
+
+import json
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import broker_model, corruptions
+from bench.histories import World
+from checkers import findings, history_file, inline, overview, table_builder, verdict
+from checkers.distributed import chunks, plan
+from checkers.distributed.here import Here
+from checkers.expectations import Contract
+from checkers.overview import Whole
+from model import history
+from model.finding import Finding
+from model.history import BadHistory
+
+Outcome = tuple[list[Finding], bytes]
+
+SIZES = (400, 1500, 6000, 1 << 20)
+"""Sizes of chunks in bytes: from a few events to the whole history."""
+
+
+def concluded(whole: Whole) -> Outcome:
+    found = findings.findings(whole.found.found, whole.overview, Contract())
+    told = verdict.conclude(
+        whole.overview, whole.reports, found, run=None, plan={}, of_history=whole.found.checker_runs
+    )
+    return found, verdict.essence(told)
+
+
+def at_once(path: Path) -> Outcome:
+    """Judge a whole history in memory."""
+    events = history_file.read(path, lambda done: None)
+    tables = table_builder.build(history_file.columns(events, path))
+    return concluded(overview.concluded(tables, inline.judge(tables, lambda done: None)))
+
+
+def in_chunks(path: Path, size: int) -> Outcome | None:
+    """Judge a history in chunks of so many bytes; ``None`` if it needs more than slices."""
+    scratch = path.parent / f"{path.stem}-{size}"
+    scratch.mkdir()
+    whole = plan.judge(path, chunks.of_file(path, size=size), Here(), scratch)
+    return None if whole is None else concluded(whole)
+
+
+def refusal(judge: Callable[[], Any]) -> str:
+    with pytest.raises(BadHistory) as error:
+        judge()
+    return str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_records_of_plain_writers(tmp_path: Path, seed: int) -> None:
+    """Histories with and without defects, with readers that change, and operations in doubt."""
+    rng = random.Random(seed)
+    world = World(
+        rng,
+        keys=rng.randint(1, 12),
+        writers=rng.randint(1, 5),
+        readers=rng.randint(1, 4),
+        doubt=rng.choice((0.0, 0.05, 0.3)),
+        restarts=rng.choice((0.0, 0.02, 0.2)),
+        lost=rng.randint(0, 3),
+        doubled=rng.randint(0, 2),
+        phantom=rng.randint(0, 2),
+        span=60,
+    )
+    path = tmp_path / "history.jsonl"
+    history.write(path, world.events(rng.randint(1, 400)))
+    assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_corrupted_histories(tmp_path: Path, seed: int) -> None:
+    """Defects of all kinds, requested log ends, deleted records, and sends to several
+    partitions."""
+    rng = random.Random(seed)
+    model = broker_model.Model(
+        rng,
+        keys=rng.randint(1, 4),
+        doubt=rng.choice((0.0, 0.1, 0.3)),
+        deletes=0.05,
+        transactional=0,
+    )
+    model.run(rng.randint(20, 120))
+    events, _ = corruptions.corrupt(model, rng, rng.randint(1, 3))
+    path = tmp_path / "history.jsonl"
+    history.write(path, events)
+    assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
+
+
+@pytest.mark.parametrize("f", ["send", "txn"])
+def test_transactions_need_more_than_slices(tmp_path: Path, f: str) -> None:
+    """A history with a transaction is left to another executor."""
+    path = written(tmp_path / "history.jsonl", [(0, "invoke", f, SEND), (0, "ok", f, ACK)])
+    assert (in_chunks(path, 100) is None) == (f == "txn")
+
+
+def test_an_operation_that_one_slice_proves_happened_in_all(tmp_path: Path) -> None:
+    """A record is lost, of an operation in doubt whose other record was read from another slice."""
+    send = [["send", "x", 1], ["send", "y", 2]]
+    told = [
+        (0, "invoke", "send", send),
+        (0, "info", "send", [["send", "x", 1], ["send", "y", [0, 2]]]),
+        (1, "invoke", "send", [["send", "y", 3]]),
+        (1, "ok", "send", [["send", "y", [1, 3]]]),
+        (2, "invoke", "poll", [["poll"]]),
+        (2, "ok", "poll", [["poll", {"x": [[0, 1]], "y": [[1, 3]]}]]),
+    ]
+    path = written(tmp_path / "lost.jsonl", told)
+    found, _ = at_once(path)
+    assert [(f.anomaly, f.key) for f in found if not f.legal] == [("lost-write", "y")]
+    assert in_chunks(path, 100) == at_once(path)
+    told[-1] = (2, "ok", "poll", [["poll", {"y": [[1, 3]]}]])
+    path = written(tmp_path / "unproven.jsonl", told)
+    assert not [f for f in at_once(path)[0] if not f.legal]
+    assert in_chunks(path, 100) == at_once(path)
+
+
+Event = tuple[int, str, str, Any]
+
+
+def written(path: Path, events: list[Event]) -> Path:
+    lines = [
+        {"index": index, "time_ns": index, "process": process, "type": kind, "f": f, "value": value}
+        for index, (process, kind, f, value) in enumerate(events)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+SEND = [["send", "x", 1]]
+ACK = [["send", "x", [0, 1]]]
+BAD: dict[str, list[Event]] = {
+    "not invoked": [(0, "invoke", "send", SEND), (1, "ok", "send", ACK)],
+    "two at once": [(0, "invoke", "send", SEND), (1, "invoke", "poll", [["poll"]]),
+                    (0, "invoke", "send", [["send", "x", 2]])],
+    "after info": [(0, "invoke", "send", SEND), (0, "info", "send", SEND),
+                   (0, "invoke", "send", [["send", "x", 2]])],
+    "another function": [(0, "invoke", "send", SEND), (0, "ok", "poll", None)],
+    "another value": [(0, "invoke", "send", SEND), (0, "ok", "send", [["poll", {"x": [[0, 1]]}]])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("size", [1, 150, 1 << 20])
+def test_a_history_that_cannot_be_judged(tmp_path: Path, what: str, size: int) -> None:
+    """The same sentence, with the same line, wherever the borders of chunks are."""
+    before: list[Event] = [
+        (7, "invoke", "send", [["send", "y", 9]]),
+        (7, "ok", "send", [["send", "y", [0, 9]]]),
+    ]
+    path = written(tmp_path / "bad.jsonl", [*before, *BAD[what], (8, "invoke", "poll", [["poll"]])])
+    assert refusal(lambda: in_chunks(path, size)) == refusal(lambda: at_once(path))
+
+
+@pytest.mark.parametrize("change", ['"index": 1,', '"time_ns": 0,', "no event"])
+def test_events_that_are_out_of_order(tmp_path: Path, change: str) -> None:
+    """Indices and times go on from chunk to chunk, and every line is an event."""
+    path = written(tmp_path / "good.jsonl", [(n, "invoke", "poll", [["poll"]]) for n in range(9)])
+    lines = path.read_text().splitlines()
+    field = change.partition(":")[0]
+    lines[6] = lines[6].replace(f"{field}: 6,", change) if ":" in change else change
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("\n".join(lines) + "\n")
+    for size in (1, 200, 1 << 20):
+        assert refusal(partial(in_chunks, bad, size)) == refusal(lambda: at_once(bad))
+
+
+def test_what_is_left_out(tmp_path: Path) -> None:
+    """An incomplete last line, fields and operations that are unknown are noted as for a whole."""
+    events = [(0, "invoke", "send", SEND), (0, "ok", "send", ACK), (1, "invoke", "dance", [["a"]])]
+    path = written(tmp_path / "odd.jsonl", events)
+    lines = path.read_text().splitlines()
+    lines[1] = lines[1][:-1] + ', "host": 3}'
+    path.write_text("\n".join(lines) + '\n\n{"index": 3, "ti')
+    for size in (1, 200, 1 << 20):
+        assert in_chunks(path, size) == at_once(path)
+    assert b"line 5 is torn" in at_once(path)[1]
+
+
+def test_a_record_in_the_log_of_another_partition(tmp_path: Path) -> None:
+    """The chunks are searched for the send of a record that a slice does not know."""
+    events = [
+        (0, "invoke", "send", SEND), (0, "ok", "send", ACK),
+        (1, "invoke", "poll", [["poll"]]), (1, "ok", "poll", [["poll", {"y": [[0, 1]]}]]),
+    ]  # fmt: skip
+    path = written(tmp_path / "strayed.jsonl", events)
+    assert [f.anomaly for f in at_once(path)[0] if not f.legal] == ["misrouted"]
+    assert in_chunks(path, 100) == at_once(path)
+
+
+def test_parquet_is_cut_by_its_row_groups(tmp_path: Path) -> None:
+    """A typed history gives what its lines give, and its notes count once."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "history.jsonl"
+    history.write(path, World(random.Random(3), keys=5, lost=2, span=60).events(300))
+    with path.open("a") as lines:
+        lines.write('{"index"')
+    typed = tmp_path / "history.parquet"
+    pq.write_table(history_file.read(path, lambda done: None), typed, row_group_size=100)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    cut = chunks.of_file(typed, events=150)
+    assert len(cut) > 2
+    whole = plan.judge(typed, cut, Here(), scratch)
+    assert whole is not None
+    assert concluded(whole) == at_once(typed)
+    assert not list(scratch.iterdir())
