@@ -4,7 +4,7 @@ Another writer may have other types, nulls where a history has none, and further
 JSON-lines file cannot hold such things, and what is read must not depend on the format.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +28,26 @@ _STRUCT = pa.struct(list(SCHEMA))
 def read(path: Path, progress: Progress) -> pa.Table:
     """Return the events of a ``history.parquet``, written by this project or by another tool to
     this schema. Raises :class:`BadHistory`."""
-    table = _checked(path, pq.read_table)
+    table = read_groups(path, 0)
     progress(1.0)
     return table
 
 
-def read_groups(path: Path, begin: int, end: int) -> pa.Table:
-    """Return the events of a range of row groups.
+def read_groups(path: Path, begin: int, end: int | None = None) -> pa.Table:
+    """Return the events of a range of row groups, by default of all from ``begin`` on.
 
     The notes of the file's writer belong to the whole file, and come with the first group. Raises
     :class:`BadHistory`.
     """
 
-    def groups(path: Path) -> pa.Table:
-        file = pq.ParquetFile(path)
-        # Arrow cannot read nested dictionaries of several groups at once.
-        table = pa.concat_tables([file.read_row_group(group) for group in range(begin, end)])
-        return table.replace_schema_metadata(None) if begin else table
-
-    return _checked(path, groups)
-
-
-def _checked(path: Path, rows: Callable[[Path], pa.Table]) -> pa.Table:
-    """Return the rows of a file in the types of a history."""
     try:
-        table = rows(path)
+        file = pq.ParquetFile(path)  # read_table would import pandas, which takes half a second
+        # Arrow cannot read nested dictionaries of several groups at once.
+        groups = range(file.num_row_groups)[begin:end]
+        tables = [file.read_row_group(group) for group in groups]
+        table = pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()
+        if begin:
+            table = table.replace_schema_metadata(None)
         unknown = dict.fromkeys(_unknown(pa.struct(list(table.schema)), _STRUCT), table.num_rows)
         for name in _WHOLE:
             kind = table.schema.field(name).type
@@ -62,7 +57,7 @@ def _checked(path: Path, rows: Callable[[Path], pa.Table]) -> pa.Table:
                 )
         metadata = table.schema.metadata
         table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(metadata))
-        table = _known_only(table.combine_chunks())
+        table = _known_only(table.unify_dictionaries().combine_chunks())
         table.validate(full=True)
     except BadHistory:
         raise
@@ -105,6 +100,9 @@ def _null(table: pa.Table) -> str | None:
 
 def _known_only(table: pa.Table) -> pa.Table:
     """Drop the values of operations that no checker knows, as the reader of JSON lines does."""
+    names = only(table["f"]).dictionary
+    if vocabulary.OPERATIONS.issuperset(names.to_pylist()):
+        return table
     known = pc.is_in(table["f"], pa.array(sorted(vocabulary.OPERATIONS), pa.string()))
     keep = pc.or_(known, pc.equal(table["process"], NEMESIS))
     if pc.all(keep).as_py():

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.arrays import are_distinct
 from checkers.kernels.compact import AllPolls, AllSends
 from checkers.kernels.rows import FAIL, Bools
 
@@ -33,10 +34,9 @@ def repeated(sends: AllSends, polls: AllPolls, compacted: Iterable[int]) -> Repe
     Of a ``compacted`` partition with such a value nothing is judged, because that value may have
     replaced any other of its record key.
     """
-    values = np.sort(sends.value)
-    if not (values[1:] == values[:-1]).any():
-        return None
     send_key, poll_key = sends.key, polls.key
+    if are_distinct(send_key, sends.value):
+        return None
     order = np.lexsort((sends.outcome == FAIL, sends.value, send_key))
     key, value = send_key[order], sends.value[order]
     same = (key[1:] == key[:-1]) & (value[1:] == value[:-1])

@@ -5,7 +5,7 @@ border, and the second one gets what the chunk carries from earlier ones.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from checkers.counts import Outcomes
 from checkers.distributed import borders, chunks, packing, slices
 from checkers.distributed.borders import Border, Carried, Refusal
 from checkers.distributed.chunks import Chunk
+from checkers.kernels.compact import I32
 from checkers.kernels.rows import I64
 from model.history import BadHistory
 from model.op import NEMESIS
@@ -48,7 +49,7 @@ class Prepared(NamedTuple):
     weights: Mapping[str, int] = {}
     """How many micro-operations and records name each partition, in the order of the names."""
     spanning: frozenset[str] = frozenset()
-    """Those of :data:`SPANNING` that it has, and the names of groups."""
+    """Those of :data:`SPANNING` that it has."""
     unknown: Mapping[str, int] = {}
     torn: str | int | None = None
     """What was left out at the end: a sentence, or the number of a line within the chunk."""
@@ -92,10 +93,16 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
         chunk,
         borders.border(history, columns),
         _weights(history, columns),
-        frozenset((*columns.f_names, *columns.op_names)) & SPANNING | {*columns.group_names},
+        (_used(columns.f, columns.f_names) | _used(columns.op, columns.op_names)) & SPANNING,
         columns.unknown,
         columns.torn if torn is None else torn,
     )
+
+
+def _used(codes: I32, names: Sequence[str]) -> frozenset[str]:
+    """Return the names that are in use: a dictionary may have others."""
+    count = np.bincount(codes, minlength=len(names))
+    return frozenset(name for name, times in zip(names, count.tolist(), strict=True) if times)
 
 
 def _weights(history: pa.Table, columns: Columns) -> dict[str, int]:

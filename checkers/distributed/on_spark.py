@@ -38,7 +38,7 @@ class OnSpark:
         run = _each(_dumped(task), [_dumped(item) for item in items])
         with self._watched(1):
             rows = self._items(items).mapInArrow(run, _FIELDS).toArrow()
-        return _in_order(rows, "item")
+        return _said(rows, items)
 
     def grouped(
         self,
@@ -53,7 +53,7 @@ class OnSpark:
             rows = parts.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
         is_about = pa.compute.equal(rows["slice"], _ABOUT)
         return (
-            _in_order(rows.filter(is_about), "item"),
+            _said(rows.filter(is_about), items),
             _in_order(rows.filter(pa.compute.invert(is_about)), "slice"),
         )
 
@@ -65,15 +65,15 @@ class OnSpark:
         """Report how much of a job of so many stages is done, as Spark reports it."""
         over = threading.Event()
         tracker = self._session.sparkContext.statusTracker()
-        begun = self._done
+        begun, seen = self._done, set[int]()
 
         def watch() -> None:
             while not over.wait(_POLL_S):
-                for stage in tracker.getActiveStageIds():
-                    info = tracker.getStageInfo(stage)
-                    if info is not None and info.numTasks:
-                        done = begun + info.numCompletedTasks / info.numTasks
-                        self._progress(min(done / PASSES, 1.0))
+                seen.update(tracker.getActiveStageIds())
+                info = tracker.getStageInfo(max(seen)) if seen else None
+                if info is not None and info.numTasks:
+                    done = begun + len(seen) - 1 + info.numCompletedTasks / info.numTasks
+                    self._progress(min(done / PASSES, 1.0))
 
         thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
         thread.start()
@@ -132,6 +132,13 @@ def _numbers(batches: Batches) -> Iterator[int]:
 
 def _row(number: int, item: int, data: bytes) -> pa.RecordBatch:
     return pa.record_batch([[number], [item], [data]], schema=_PART)
+
+
+def _said(rows: pa.Table, items: Sequence[Any]) -> list[Any]:
+    """Return what tasks say of their items; every item must have its row."""
+    if sorted(rows["item"].to_pylist()) != list(range(len(items))):
+        raise RuntimeError(f"Spark returned {rows.num_rows} results for {len(items)} tasks")
+    return _in_order(rows, "item")
 
 
 def _in_order(rows: pa.Table, by: str) -> list[Any]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from checkers.pieces import SCHEMA
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def packed(events: pa.Table) -> bytes:

@@ -96,11 +96,11 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
     cut = partial(_scan, slice_of, count, range(count))
     scanned, judged = runner.grouped(cut, items, partial(_judge, names, {}))
     doubts = _refuse_misfits(path, joined.broken, scanned)
-    _raise_crash(judged)
+    _raise_crash(judged, count)
     if happened := _proven_elsewhere(judged):
         cut = partial(_scan, slice_of, count, tuple(happened))
         _, again = runner.grouped(cut, items, partial(_judge, names, happened))
-        _raise_crash(again)
+        _raise_crash(again, len(happened))
         judged = [*(judged[n] for n in range(count) if n not in happened), *again]
     whole = _concluded(runner, items, weights, used, scanned, judged, doubts)
     torn = _torn(given, prepared)
@@ -130,10 +130,13 @@ def _judge(
     return slice_task.judge(parts, names[number], happened.get(number, ()))
 
 
-def _raise_crash(judged: Sequence[Judged | Exception]) -> None:
+def _raise_crash(judged: Sequence[Judged | Exception], count: int) -> None:
+    """Raise the first error of a slice; a slice that is missing is an error, too."""
     for each in judged:
         if isinstance(each, Exception):
             raise each
+    if len(judged) != count:
+        raise RuntimeError(f"{len(judged)} of {count} slices were judged")
 
 
 def _proven_elsewhere(judged: Sequence[Judged]) -> dict[int, frozenset[int]]:

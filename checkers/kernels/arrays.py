@@ -19,6 +19,8 @@ TABLE = 1 << 23
 """Number of entries of a table of numbers up to which it is used in place of sorting."""
 SPARSE = 64
 """Number of entries of such a table per number."""
+DISTINCT = 1 << 27
+"""Number of entries, of one byte each, up to which a table shows whether numbers are distinct."""
 
 
 def is_in(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
@@ -69,6 +71,26 @@ def order_of_rows(rows: NDArray[Any], count: int) -> I32:
     place = np.full(count, -1, dtype=np.int32)
     place[rows] = np.arange(len(rows), dtype=np.int32)
     return place[place >= 0]
+
+
+def are_distinct(column: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Return whether it is certain that no pair of numbers of two columns occurs twice.
+
+    ``False`` means nothing: the numbers may be too far apart for a quick answer.
+    """
+    if not len(column):
+        return True
+    width = int(column.max()) - int(column.min()) + 1
+    least = int(other.min())
+    size = width * (int(other.max()) - least + 1)
+    if size > max(FEW, min(DISTINCT, SPARSE * len(column))):
+        ordered = np.sort(other)
+        return not (ordered[1:] == ordered[:-1]).any()
+    seen = np.zeros(size, dtype=np.bool_)
+    for begin in range(0, len(column), BLOCK):
+        rows = slice(begin, begin + BLOCK)
+        seen[(other[rows] - least) * width + (column[rows] - column.min())] = True
+    return int(np.count_nonzero(seen)) == len(column)
 
 
 def places(ordered: I64, values: I64) -> I64:

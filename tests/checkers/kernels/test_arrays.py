@@ -38,6 +38,18 @@ def test_first_rows_are_those_of_unique(column: I64) -> None:
     assert (values.tolist(), first.tolist()) == tuple(array.tolist() for array in expected)
 
 
+@given(columns(), st.integers(1, 9), st.booleans())
+def test_pairs_are_distinct_only_if_they_are(values: I64, keys: int, once: bool) -> None:
+    """A pair that occurs twice is never missed, and numbers that are close together are known to
+    be distinct."""
+    values = np.unique(values) if once else values
+    key = np.arange(len(values), dtype=np.int32) % keys
+    pairs = {*zip(key.tolist(), values.tolist(), strict=True)}
+    found = arrays.are_distinct(key, values)
+    assert not found or len(pairs) == len(values)
+    assert found or not once
+
+
 @given(columns())
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
 def test_the_order_is_stable(dtype: type[np.signedinteger], column: I64) -> None:
