@@ -1,0 +1,1 @@
+"""Large generated histories, for measurements of the checkers with and without Spark."""
