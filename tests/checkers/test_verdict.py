@@ -28,15 +28,15 @@ def verdict(
     tables = histories.tables(text)
     reports = inline.judge(tables, lambda done: None)
     contract = Contract.of(None, {f"producer.{name}": value for name, value in settings.items()})
-    told = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
-    results = findings.findings(told.found, overview.of(tables), contract)
+    judged = history_kernels.judge(tables, [f for report in reports.values() for f in report.found])
+    results = findings.findings(judged.found, overview.of(tables), contract)
     return conclude(
         overview.of(tables),
         reports,
         results,
         run=Plan() if run else None,
         plan={"seed": 7},
-        of_history=told.checker_runs,
+        of_history=judged.checker_runs,
         signs=signs,
     )
 
@@ -92,8 +92,8 @@ def test_exit_status(valid: Any, status: int) -> None:
 def test_a_bare_history(histories: Any, text: str, valid: Any, reasons: list[str]) -> None:
     """A bare history is valid only if something was acknowledged, and all of it read or read
     past."""
-    told = verdict(histories, text)
-    assert (told.valid, list(told.unknown_because)) == (valid, reasons)
+    judged = verdict(histories, text)
+    assert (judged.valid, list(judged.unknown_because)) == (valid, reasons)
 
 
 def test_a_run_must_have_read_every_key_to_its_end(histories: Any) -> None:
@@ -122,12 +122,12 @@ def test_a_fault_without_effect_makes_a_run_unknown(histories: Any) -> None:
     """A fault without a proved effect makes a run unknown."""
     ops = histories.events("s:x=a@0 p:x=a@0")
     assert verdict(histories, ops + fault_ops(4, proved=True)).valid is True
-    told = verdict(histories, ops + fault_ops(4, proved=False))
-    assert told.valid == "unknown"
-    assert told.unknown_because == (
+    judged = verdict(histories, ops + fault_ops(4, proved=False))
+    assert judged.valid == "unknown"
+    assert judged.unknown_because == (
         "fault 4 (pause) is not proved to have had an effect: still answering",
     )
-    assert (told.evidence["faults"], told.evidence["faults_effective"]) == (1, 0)
+    assert (judged.evidence["faults"], judged.evidence["faults_effective"]) == (1, 0)
 
 
 def test_a_crashed_checker_makes_it_unknown(
@@ -139,11 +139,11 @@ def test_a_crashed_checker_makes_it_unknown(
         raise ZeroDivisionError("no")
 
     monkeypatch.setitem(key.DERIVED, "polls", explode)
-    told = verdict(histories, "s:x=a@0 s?:x=b p:x=a@0")
-    assert told.valid == "unknown"
-    assert told.unknown_because == ("the checker polls crashed on x: ZeroDivisionError: no",)
-    assert told.checkers["polls"].valid == "unknown"
-    assert told.checkers["loss"].valid is True
+    judged = verdict(histories, "s:x=a@0 s?:x=b p:x=a@0")
+    assert judged.valid == "unknown"
+    assert judged.unknown_because == ("the checker polls crashed on x: ZeroDivisionError: no",)
+    assert judged.checkers["polls"].valid == "unknown"
+    assert judged.checkers["loss"].valid is True
 
 
 def test_what_is_permitted_is_counted_and_no_reason_to_fail(histories: Any) -> None:
@@ -158,8 +158,8 @@ def test_what_is_permitted_is_counted_and_no_reason_to_fail(histories: Any) -> N
 
 def test_evidence_counts_completions_and_records(histories: Any) -> None:
     """Operations by outcome, records acknowledged and read, keys, and those read to the end."""
-    told = verdict(histories, "a:x,y s:x=a@0,x=b@1 s1?:y=c s2!:x=d >s3:x=e p:x=a@0,x=b@1 c:x@2")
-    assert told.evidence == {
+    judged = verdict(histories, "a:x,y s:x=a@0,x=b@1 s1?:y=c s2!:x=d >s3:x=e p:x=a@0,x=b@1 c:x@2")
+    assert judged.evidence == {
         "ops": 6,
         "ok": 4,
         "fail": 1,
@@ -205,18 +205,18 @@ def test_findings_blame_the_faults_between_their_witnesses(histories: Any) -> No
 
 def test_json_is_as_the_contract_has_it(histories: Any) -> None:
     """``verdict.json`` has every field that scripts rely on."""
-    told = json.loads(verdict(histories, "s:x=a@0 p:x=a@0").to_json())
-    assert told["valid"] is True
-    assert told["plan"] == {"seed": 7}
-    assert told["checkers"]["loss"].keys() == {"valid", "seconds", "judged"}
-    assert told.keys() >= {"anomalies", "allowed", "evidence", "unknown_because"}
+    judged = json.loads(verdict(histories, "s:x=a@0 p:x=a@0").to_json())
+    assert judged["valid"] is True
+    assert judged["plan"] == {"seed": 7}
+    assert judged["checkers"]["loss"].keys() == {"valid", "seconds", "judged"}
+    assert judged.keys() >= {"anomalies", "allowed", "evidence", "unknown_because"}
 
 
 def test_a_crash_of_judging_itself_is_unknown() -> None:
     """A crash of judging itself is unknown, with its reason and without anomalies."""
-    told = crashed("the checkers crashed: MemoryError: ", {})
-    assert (told.valid, told.anomalies) == ("unknown", {})
-    assert told.unknown_because == ("the checkers crashed: MemoryError: ",)
+    judged = crashed("the checkers crashed: MemoryError: ", {})
+    assert (judged.valid, judged.anomalies) == ("unknown", {})
+    assert judged.unknown_because == ("the checkers crashed: MemoryError: ",)
 
 
 GOOD = "s:x=a@0 p:x=a@0 c:x@1"
@@ -234,9 +234,9 @@ def crash(at: int, *, serves: bool = True, status: int = 1) -> Op:
 def test_a_node_that_ends_by_itself_is_a_finding(histories: Any) -> None:
     """A node that exits by itself is a finding for each crash, even with unclean elections."""
     ops = histories.events(GOOD)
-    told = verdict(histories, [*ops, *fault_ops(6, proved=True), crash(8), crash(9)], run=True)
-    assert (told.valid, told.anomalies) == (False, {"crash": 2})
-    assert [name for name, of in told.checkers.items() if of.valid is False] == ["crashes"]
+    judged = verdict(histories, [*ops, *fault_ops(6, proved=True), crash(8), crash(9)], run=True)
+    assert (judged.valid, judged.anomalies) == (False, {"crash": 2})
+    assert [name for name, of in judged.checkers.items() if of.valid is False] == ["crashes"]
     tables = histories.tables([*ops, *fault_ops(6, proved=True), crash(8)])
     (finding,) = findings.findings([], overview.of(tables), Contract(unclean_elections=True))
     assert (finding.legal, finding.ops, finding.faults) == (False, (8,), (4,))
@@ -255,9 +255,9 @@ def healed(at: int) -> Op:
 def test_a_node_that_runs_and_answers_nothing_is_a_finding(histories: Any) -> None:
     """Each node that is silent after all heals is a finding."""
     ops = [*histories.events(GOOD), *fault_ops(6, proved=True), healed(8)]
-    told = verdict(histories, [*ops, silent(9), silent(10, "controller-1")], run=True)
-    assert (told.valid, told.anomalies) == (False, {"unresponsive": 2})
-    assert [name for name, of in told.checkers.items() if of.valid is False] == ["crashes"]
+    judged = verdict(histories, [*ops, silent(9), silent(10, "controller-1")], run=True)
+    assert (judged.valid, judged.anomalies) == (False, {"unresponsive": 2})
+    assert [name for name, of in judged.checkers.items() if of.valid is False] == ["crashes"]
     (finding,) = findings.findings([], overview.of(histories.tables([*ops, silent(9)])), Contract())
     assert (finding.legal, finding.ops) == (False, (9,))
     assert finding.why.startswith(
@@ -301,10 +301,10 @@ def test_what_happens_to_the_test_itself_makes_it_unknown(
 ) -> None:
     """What disturbs the test makes the verdict unknown: a SIGKILL from outside, a proxy that died,
     a cluster that did not recover."""
-    told = verdict(histories, [*histories.events(GOOD), event], run=True)
-    assert told.valid == "unknown"
-    assert reason in told.unknown_because
-    assert told.anomalies == {}
+    judged = verdict(histories, [*histories.events(GOOD), event], run=True)
+    assert judged.valid == "unknown"
+    assert reason in judged.unknown_because
+    assert judged.anomalies == {}
 
 
 def test_final_reads_of_a_cluster_that_has_not_recovered_prove_nothing(histories: Any) -> None:
@@ -316,9 +316,9 @@ def test_final_reads_of_a_cluster_that_has_not_recovered_prove_nothing(histories
     whole = of_nemesis(len(ops), "recover", recovered=True)
     assert verdict(histories, [*ops, whole], run=True).anomalies == {"lost-write": 1}
     never = of_nemesis(len(ops), "recover", recovered=False)
-    told = verdict(histories, [*ops, never], run=True)
-    assert (told.valid, told.anomalies) == ("unknown", {})
-    assert told.evidence["keys_caught_up"] == 0
+    judged = verdict(histories, [*ops, never], run=True)
+    assert (judged.valid, judged.anomalies) == ("unknown", {})
+    assert judged.evidence["keys_caught_up"] == 0
 
 
 @pytest.mark.parametrize("proved", [True, False])
@@ -330,9 +330,9 @@ def test_a_fault_that_is_not_healed_makes_a_run_unknown(histories: Any, proved: 
         return of_nemesis(at, "pause", id=4, phase="heal", effect=effect)
 
     ops = [*histories.events(GOOD), *fault_ops(6, proved=True), heal(8, proved=False)]
-    told = verdict(histories, [*ops, heal(9, proved=proved)], run=True)
-    assert told.valid == (True if proved else "unknown")
-    assert told.unknown_because == (
+    judged = verdict(histories, [*ops, heal(9, proved=proved)], run=True)
+    assert judged.valid == (True if proved else "unknown")
+    assert judged.unknown_because == (
         () if proved
         else ("fault 4 (pause) is not proved to have been healed: 1 of 2 links answer again",)
     )  # fmt: skip
@@ -363,15 +363,15 @@ def test_a_schedule_that_ran_late_says_by_how_much(
         ScheduledFault(id=4, at_s=at_s, duration_s=1, fault="pause", options=options),
         ScheduledFault(id=5, at_s=6, duration_s=1, fault="kill"),
     )
-    told = conclude(
+    judged = conclude(
         overview.of(tables),
         inline.judge(tables, lambda done: None),
         [],
         run=Plan(nemesis=("pause",), schedule=schedule),
         plan={},
     )
-    assert told.evidence["faults_late_ms"] == late_ms
-    assert told.unknown_because == (f"fault 5 (kill) was never applied{words}",)
+    assert judged.evidence["faults_late_ms"] == late_ms
+    assert judged.unknown_because == (f"fault 5 (kill) was never applied{words}",)
 
 
 def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> None:
@@ -379,18 +379,20 @@ def test_a_planned_fault_that_never_came_makes_a_run_unknown(histories: Any) -> 
     tables = histories.tables([*histories.events(GOOD), *fault_ops(6, proved=True)])
     reports = inline.judge(tables, lambda done: None)
 
-    def told(nemesis: tuple[str, ...], *numbers: int) -> tuple[str, ...]:
+    def reasons(nemesis: tuple[str, ...], *numbers: int) -> tuple[str, ...]:
         schedule = tuple(
             ScheduledFault(id=number, at_s=6, duration_s=1, fault="pause") for number in numbers
         )
         run = Plan(nemesis=nemesis, schedule=schedule)
         return conclude(overview.of(tables), reports, [], run=run, plan={}).unknown_because
 
-    assert told(("pause",), 4) == ()
-    assert told(("pause",), 4, 5) == ("fault 5 (pause) was never applied",)
-    assert told(("pause",), 4, 5, 6) == ("2 faults were never applied: 5 (pause), 6 (pause)",)
-    assert told(()) == ()
-    assert told(("pause", "kill")) == ("no fault was scheduled, although the plan has pause, kill",)
+    assert reasons(("pause",), 4) == ()
+    assert reasons(("pause",), 4, 5) == ("fault 5 (pause) was never applied",)
+    assert reasons(("pause",), 4, 5, 6) == ("2 faults were never applied: 5 (pause), 6 (pause)",)
+    assert reasons(()) == ()
+    assert reasons(("pause", "kill")) == (
+        "no fault was scheduled, although the plan has pause, kill",
+    )
 
 
 @pytest.mark.parametrize(
@@ -403,10 +405,10 @@ def test_a_run_that_must_be_watched_is_unknown_without_a_record(
     """A run on a target that always watches is unknown without the records of white-box checks."""
     tables = histories.tables("s:x=a@0 p:x=a@0 c:x@1")
     reports = inline.judge(tables, lambda done: None)
-    told = conclude(
+    judged = conclude(
         overview.of(tables), reports, [], run=Plan(), plan={}, must_be_watched=must_be_watched
     )
-    assert told.unknown_because == reasons
+    assert judged.unknown_because == reasons
 
 
 @pytest.mark.parametrize(
@@ -436,10 +438,10 @@ def test_what_white_box_checks_saw_is_never_legal(
     )
     results = findings.findings([], overview.of(tables), Contract(acks="0"), violations)
     watched = Record(violations, None if end is None else Watched(snapshots=end, until_ns=9))
-    told = conclude(overview.of(tables), reports, results, run=None, plan={}, watched=watched)
-    assert (told.valid, told.anomalies, told.unknown_because) == (valid, anomalies, reasons)
-    assert told.evidence["snapshots"] == (end or 0)
-    assert told.checkers["invariants"].valid == ("invariant:log-matching" not in anomalies)
+    judged = conclude(overview.of(tables), reports, results, run=None, plan={}, watched=watched)
+    assert (judged.valid, judged.anomalies, judged.unknown_because) == (valid, anomalies, reasons)
+    assert judged.evidence["snapshots"] == (end or 0)
+    assert judged.checkers["invariants"].valid == ("invariant:log-matching" not in anomalies)
     for finding in results:
         assert (finding.key, finding.partition, finding.why) == (
             *("x-1", 1),
@@ -453,7 +455,7 @@ def test_a_sign_of_a_broken_node_makes_a_run_unknown(histories: Any) -> None:
     still invalid."""
     sign = NodeSign(node="broker-2", kind="out-of-memory", time_ns=7, last_ns=7, line="Java heap")
     for text, valid in ((GOOD, "unknown"), ("s:x=a@0 s:x=b@1 a2:x p2:x=a@0 c2:x@2", False)):
-        told = verdict(histories, text, signs=[sign])
-        assert told.valid == valid
-        assert "broker-2 was out of memory at 0.000 s: Java heap" in told.unknown_because
+        judged = verdict(histories, text, signs=[sign])
+        assert judged.valid == valid
+        assert "broker-2 was out of memory at 0.000 s: Java heap" in judged.unknown_because
     assert verdict(histories, GOOD, signs=[]).valid is True

@@ -41,17 +41,17 @@ def test_what_holds_no_history_is_left_out(tmp_path: Path) -> None:
     for name in ("run/history.jsonl", "judgements/run/verdict.json", "README.md", "a.jsonl.gz"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    told: list[str] = []
-    found = histories(tmp_path / "*", told.append)
+    messages: list[str] = []
+    found = histories(tmp_path / "*", messages.append)
     assert found == [tmp_path / "a.jsonl.gz", tmp_path / "run"]
-    assert told == [
+    assert messages == [
         f"{tmp_path / name} holds no history and is left out"
         for name in ("README.md", "judgements")
     ]
-    told.clear()
-    assert histories(tmp_path / "*.md", told.append) == [tmp_path / "README.md"]
-    assert histories(tmp_path / "README.md", told.append) == [tmp_path / "README.md"]
-    assert not told, "the reader refuses it"
+    messages.clear()
+    assert histories(tmp_path / "*.md", messages.append) == [tmp_path / "README.md"]
+    assert histories(tmp_path / "README.md", messages.append) == [tmp_path / "README.md"]
+    assert not messages, "the reader refuses it"
 
 
 def test_a_run_that_lost_its_history_is_not_left_out(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_run_that_lost_its_history_is_not_left_out(tmp_path: Path) -> None:
     for name in ("run/history.jsonl", "crashed/plan.json", "history", "events.dat"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    told: list[str] = []
-    found = histories(tmp_path / "*", told.append)
+    messages: list[str] = []
+    found = histories(tmp_path / "*", messages.append)
     assert [path.name for path in found] == ["crashed", "events.dat", "history", "run"]
-    assert not told
+    assert not messages

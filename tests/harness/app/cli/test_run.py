@@ -27,10 +27,10 @@ def test_a_small_history_does_not_wait_for_spark(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: str, asked: bool | None, inline: bool
 ) -> None:
     """Simulated runs are judged inline unless the command line asks for Spark."""
-    told = []
+    calls = []
 
     def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:
-        told.append(inline)
+        calls.append(inline)
         raise Failed("enough")
 
     monkeypatch.setattr("harness.app.run.run", run)
@@ -38,7 +38,7 @@ def test_a_small_history_does_not_wait_for_spark(
         run_plan(msgspec.convert({"target": target}, Plan), tmp_path, inline=asked, as_json=False)
         == exits.FAILED
     )
-    assert told == [inline]
+    assert calls == [inline]
 
 
 def test_strict_becomes_the_plan_s_expectation(
@@ -67,13 +67,13 @@ def _local_engine() -> Iterator[None]:
 @pytest.mark.usefixtures("_local_engine")
 def test_an_engine_is_selected_before_the_command() -> None:
     """A command that names a Spark judges with it, also where it would judge inline by default."""
-    told: list[tuple[bool | None, str | None]] = []
+    calls: list[tuple[bool | None, str | None]] = []
 
     @click.command()
     @options.judged_by
     @options.spark_engine
     def judge(inline: bool | None) -> None:
-        told.append((inline, engine.selected().master))
+        calls.append((inline, engine.selected().master))
 
     cli = CliRunner()
     assert cli.invoke(judge, []).exit_code == 0
@@ -81,11 +81,11 @@ def test_an_engine_is_selected_before_the_command() -> None:
     assert (
         cli.invoke(judge, ["--spark-master", "spark://h:1", "--conf", "spark.a=1"]).exit_code == 0
     )
-    assert told == [(None, None), (True, None), (False, "spark://h:1")]
+    assert calls == [(None, None), (True, None), (False, "spark://h:1")]
     assert engine.selected().conf == {"spark.a": "1"}
     assert cli.invoke(judge, ["--spark-remote", "sc://h"]).exit_code == 0
     assert engine.selected().remote == "sc://h"
-    assert told.pop() == (False, None)
+    assert calls.pop() == (False, None)
     for wrong in (["--inline", "--conf", "spark.a=1"], ["--spark-master", "http://h"]):
         assert isinstance(cli.invoke(judge, wrong).exception, Refused)
-    assert len(told) == 3
+    assert len(calls) == 3
