@@ -32,6 +32,7 @@ from model.plan import Plan, ScheduledFault
 from model.text import brief
 from nemesis import schedule
 from nemesis.schedule import EVEN, DrawSettings
+from workloads.package import Workload
 
 ALL = "all"
 NONE = "none"
@@ -195,16 +196,16 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         raise Refused(str(error)) from None
     system = _system(plan)
     defaults = {**system.broker, **target.broker, **workload.broker} if target.owns_cluster else {}
-    own_options = {**workload.options, **target.options, **system.options}
+    options = default_options(workload, target, system)
     for name in plan.options:
-        known("options", name, own_options)
+        known("options", name, options)
     resolved = msgspec.structs.replace(
         plan,
         rate_hz=plan.rate_hz or workload.rate_hz * target.pace,
         broker={**defaults, **plan.broker},
         producer={**workload.producer, **plan.producer},
         consumer={**workload.consumer, **target.consumer, **plan.consumer},
-        options={**own_options, **system.fitted(workload.options), **plan.options},
+        options={**options, **plan.options},
         versions={**versions(), **system.versions},
         commit=commit(),
     )
@@ -238,6 +239,12 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         )
     schedule_checks.check(resolved)
     return resolved
+
+
+def default_options(workload: Workload, target: Target, system: System) -> dict[str, Any]:
+    """Return the options of a plan that sets none."""
+    fitted = system.fitted(workload.options)
+    return {**workload.options, **target.options, **system.options, **fitted}
 
 
 def check_numbers(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from harness.app import catalogue
+from harness.app.plan_resolution import default_options
 from model.plan import Plan, ScheduledFault
 
 FIRST_FAULT_S = 2.0
@@ -207,8 +208,7 @@ def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     target, workload = catalogue.TARGETS[plan.target], catalogue.WORKLOADS[plan.workload]
     shape = ("default.replication.factor", "min.insync.replicas")
     system = catalogue.system_of(plan)
-    fitted = system.fitted(workload.options)
-    options = {**workload.options, **target.options, **system.options, **fitted}
+    options = default_options(workload, target, system)
     sizes = ("topics", "late_topics", "partitions", "replication_factor", "batch_max")
     return {
         "broker": {**system.broker, **target.broker, **workload.broker}
