@@ -55,12 +55,13 @@ def start(folder: Path, engine: Engine) -> Any:
     home = folder.resolve() / _FOLDER
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
+    settings = {**engine.conf, **engine_.fixed_values(of_session=True)}
     session: Any = None
     try:
         session = SparkSession.builder.remote(engine.remote).create()
         _urls[session.session_id] = engine.remote
         session.client.set_retry_policies([RETRIES])
-        for setting, value in {**engine.conf, **engine_.FIXED_SQL}.items():
+        for setting, value in settings.items():
             _set(session, setting, value)
         session.addArtifacts(str(shipping.archive(home)), pyfile=True)
     except (PySparkException, grpc.RpcError, OSError) as error:

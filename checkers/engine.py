@@ -10,30 +10,39 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 DEFAULTS_FILE = "spark-defaults.conf"
-FIXED = {
-    "spark.master": "it is chosen by --spark-master",
-    "spark.submit.deployMode": "the driver is this process",
-    "spark.sql.warehouse.dir": "it is in the folder that is judged",
-    "spark.sql.catalogImplementation": "no tables are stored",
-    "spark.sql.adaptive.enabled": "it would join what is split on purpose",
-    "spark.sql.session.timeZone": "times are in UTC",
-    "spark.sql.files.ignoreMissingFiles": "a missing file would look like lost records",
-    "spark.sql.files.ignoreCorruptFiles": "a damaged file would look like lost records",
-    "spark.sql.execution.arrow.useLargeVarTypes": "the tables have other types",
+
+
+class Fixed(NamedTuple):
+    """A setting that a user cannot change."""
+
+    why: str
+    value: str | None = None
+    """``None`` if it is decided when the session starts."""
+    is_of_session: bool = False
+    """Whether a running session can change it."""
+
+
+FIXED: Mapping[str, Fixed] = {
+    "spark.master": Fixed("it is chosen by --spark-master"),
+    "spark.submit.deployMode": Fixed("the driver is this process", "client"),
+    "spark.sql.warehouse.dir": Fixed("it is in the folder that is judged"),
+    "spark.sql.catalogImplementation": Fixed("no tables are stored", "in-memory"),
+    "spark.sql.adaptive.enabled": Fixed("it would join what is split on purpose", "false", True),
+    "spark.sql.session.timeZone": Fixed("times are in UTC", "UTC", True),
+    "spark.sql.files.ignoreMissingFiles": Fixed(
+        "a missing file would look like lost records", "false", True
+    ),
+    "spark.sql.files.ignoreCorruptFiles": Fixed(
+        "a damaged file would look like lost records", "false", True
+    ),
+    "spark.sql.execution.arrow.useLargeVarTypes": Fixed(
+        "the tables have other types", "false", True
+    ),
 }
-"""Settings that a user cannot change, each with the reason."""
-FIXED_SQL = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.execution.arrow.useLargeVarTypes": "false",
-}
-"""The values of those among :data:`FIXED` that a running session can change."""
 _LOCAL = "local"
 REMOTE_PORT = 15002
 """The port of a Spark Connect server whose URL has none."""
@@ -82,7 +91,7 @@ class Engine:
             if name in found:
                 raise BadEngine(f"--conf {name}: this setting is given more than once")
             if name in FIXED:
-                raise BadEngine(f"--conf {name}: it cannot be set: {FIXED[name]}")
+                raise BadEngine(f"--conf {name}: it cannot be set: {FIXED[name].why}")
             found[name] = value
         return cls(master, found, remote)
 
@@ -117,6 +126,15 @@ def remote_address(url: str) -> tuple[str, int]:
             f"--spark-remote {url}: must be sc://HOST:PORT, with /;KEY=VALUE if need be"
         )
     return host, REMOTE_PORT if port is None else port
+
+
+def fixed_values(*, of_session: bool = False) -> dict[str, str]:
+    """Return the fixed values, on request only those that a running session can change."""
+    return {
+        name: fixed.value
+        for name, fixed in FIXED.items()
+        if fixed.value is not None and (fixed.is_of_session or not of_session)
+    }
 
 
 LOCAL = Engine()

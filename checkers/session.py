@@ -103,12 +103,7 @@ def start(
         ours[_SHUFFLE] = str(engine_.cores())
     if engine.is_on_loopback:
         ours |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    fixed = {
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.submit.deployMode": "client",
-        **engine_.FIXED_SQL,
-    }
+    fixed = engine_.fixed_values() | {"spark.sql.warehouse.dir": str(home / "warehouse")}
     settings = engine.settings(ours, fixed)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     gateway: Any = None

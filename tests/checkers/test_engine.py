@@ -113,3 +113,15 @@ def test_one_engine_at_a_time() -> None:
     """A master and a server together are refused."""
     with pytest.raises(BadEngine, match="name two engines"):
         Engine.of("local[2]", (), "sc://spark")
+
+
+def test_a_running_session_has_a_part_of_the_fixed_values() -> None:
+    """Only settings of SQL belong to a session of Spark Connect."""
+    of_session = engine.fixed_values(of_session=True)
+    assert of_session["spark.sql.session.timeZone"] == "UTC"
+    assert of_session.items() < engine.fixed_values().items()
+    assert all(name.startswith("spark.sql.") for name in of_session)
+    assert engine.fixed_values().keys() == engine.FIXED.keys() - {
+        "spark.master",
+        "spark.sql.warehouse.dir",
+    }
