@@ -8,7 +8,7 @@ times.) The server has its own settings; only those of SQL belong to a session.
 
 import contextlib
 import itertools
-import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,6 @@ SHARE_ROWS = 1 << 20
 """The number of rows of a table that a task has about; more rows, more tasks."""
 CHUNK_ROWS = 1 << 20
 """The number of rows that are sorted into shares at once."""
-_FOLDER = ".spark"
 _jobs = itertools.count()
 _urls: dict[str, str] = {}
 """The URL of each open session, by the session's id."""
@@ -52,9 +51,6 @@ def start(folder: Path, engine: Engine) -> Any:
     name = "sc://{}:{}".format(*engine_.remote_address(engine.remote))
     if not _answers(engine.remote):
         raise NoSpark(f"no Spark Connect server answers at {name}")
-    home = folder.resolve() / _FOLDER
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     settings = {**engine.conf, **engine_.fixed_values(of_session=True)}
     session: Any = None
     try:
@@ -63,14 +59,13 @@ def start(folder: Path, engine: Engine) -> Any:
         session.client.set_retry_policies([RETRIES])
         for setting, value in settings.items():
             _set(session, setting, value)
-        session.addArtifacts(str(shipping.archive(home)), pyfile=True)
+        with tempfile.TemporaryDirectory(dir=folder.resolve()) as home:
+            session.addArtifacts(str(shipping.archive(Path(home))), pyfile=True)
     except (PySparkException, grpc.RpcError, OSError) as error:
         if session is not None:
             stop(session)
         why = str(error).strip().partition("\n")[0]
         raise NoSpark(f"the Spark Connect server at {name} refused: {why}") from error
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
     return session
 
 
