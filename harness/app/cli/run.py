@@ -8,7 +8,6 @@ import click
 from harness.app import options, terminal
 from harness.app.cli import request
 from harness.app.cli.output import fail
-from harness.app.refused import Refused
 
 
 @click.command(
@@ -135,9 +134,8 @@ def _add(folder: Path | None, lake: Any) -> None:
     """Add a run to the lake, if both exist; the exit status does not depend on it."""
     if lake is None or folder is None:
         return
-    from harness.app.lake import add
+    from harness.app.lake.add import add_run
 
-    try:
-        add.add([folder], lake.folder)
-    except (OSError, Refused) as error:
-        click.echo(terminal.sentence(f"{folder} was not added to {lake.folder}: {error}"), err=True)
+    why = add_run(lake, folder, kept=folder)
+    if why is not None:
+        click.echo(terminal.sentence(f"{folder} was not added to {lake.folder}: {why}"), err=True)

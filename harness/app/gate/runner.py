@@ -24,7 +24,7 @@ from harness.app.check import reasons
 from harness.app.gate import console, figures, junit, outcome, page, summary
 from harness.app.gate.outcome import Case, Gate, Status
 from harness.app.gate.suite import Ready, Suite
-from harness.app.lake import run_row
+from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.refused import Refused
@@ -153,11 +153,9 @@ class _Series:
     def _add(self, lake: Lake, run: Path, case: Case) -> None:
         """Add a run to the lake; the gate's verdict does not depend on whether that succeeds."""
         about = {"suite": self._suite.name, "configuration": case.configuration}
-        try:
-            row = run_row.of_folder(run, about)
-            lake.add([row if case.folder is not None else {**row, "folder": None}])
-        except (OSError, Refused, run_row.NoRun) as error:
-            self._screen.say(f"{run.name} was not added to {lake.folder}: {error}")
+        why = add_run(lake, run, kept=None if case.folder is None else run, about=about)
+        if why is not None:
+            self._screen.say(f"{run.name} was not added to {lake.folder}: {why}")
 
     def _remove(self, folder: Path) -> None:
         try:

@@ -1,7 +1,7 @@
 """Adds the runs of a user's folders to a lake."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,6 +74,27 @@ def add(
         incomplete += sum(bool(row["missing"]) for row in rows)
         progress((begin + len(rows)) / len(new), f"{begin + len(rows):,} of {len(new):,} runs")
     return Added(str(lake), len(runs), added, incomplete)
+
+
+def add_run(
+    lake: Lake,
+    folder: Path,
+    *,
+    kept: Path | None,
+    about: Mapping[str, str | None] | None = None,
+    name: str | None = None,
+) -> str | None:
+    """Add the run of a command that has just made it; return why it was not added, if so.
+
+    ``kept`` is where the folder stays; ``None`` if it will be removed. ``about`` and ``name`` are
+    those of :func:`~harness.app.lake.run_row.of_folder`.
+    """
+    try:
+        row = run_row.of_folder(folder, about, name)
+        lake.add([{**row, "folder": None if kept is None else str(kept.resolve())}])
+    except (OSError, Refused, run_row.NoRun) as error:
+        return str(error)
+    return None
 
 
 def _row(run: Path, suite: str | None) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from harness.app import plan_resolution, runtime
-from harness.app.lake import run_row
+from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
-from harness.app.refused import Refused
 from harness.app.run import Failed, new_folder
 from harness.app.search import batch_check, draw, outcome, single_run
 from harness.app.search.batch_check import BatchResult
@@ -260,12 +259,10 @@ class _Search:
 
 def _added(ran: RunResult, lake: Lake, folder: Path, name: str, kept: Path | None) -> RunResult:
     """Add a run to the lake; if that fails, the result says why, and its status is the same."""
-    try:
-        row = run_row.of_folder(folder, name=name)
-        lake.add([{**row, "folder": None if kept is None else str(kept.resolve())}])
-    except (OSError, Refused, run_row.NoRun) as error:
-        return msgspec.structs.replace(ran, why=(*ran.why, f"not added to the lake: {error}"))
-    return ran
+    why = add_run(lake, folder, kept=kept, name=name)
+    if why is None:
+        return ran
+    return msgspec.structs.replace(ran, why=(*ran.why, f"not added to the lake: {why}"))
 
 
 def cores() -> int:

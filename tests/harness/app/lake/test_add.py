@@ -103,3 +103,15 @@ def test_what_is_a_run(tmp_path: Path) -> None:
     assert not folders.is_run(tmp_path)
     (tmp_path / "history.jsonl").touch()
     assert folders.is_run(tmp_path)
+
+
+def test_one_run_is_added_with_its_final_folder(tmp_path: Path) -> None:
+    """A folder that will be removed is not in the lake; a folder that is no run says why."""
+    run = made_runs.make(tmp_path / made_runs.NAME)
+    lake = Lake.create(tmp_path / "lake")
+    assert add.add_run(lake, run, kept=None, about={"suite": "s"}, name="gate/one") is None
+    assert rows(tmp_path / "lake", "name", "suite", "folder") == [("gate/one", "s", None)]
+    why = add.add_run(lake, tmp_path, kept=tmp_path)
+    assert why is not None
+    assert "not the folder of a run" in why
+    assert len(rows(tmp_path / "lake", "name")) == 1
