@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake historic verdicts hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark historic verdicts hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -44,6 +44,9 @@ bench: ## what is measured, against named peers
 
 bench-lake: ## a lake of 500 simulated runs: SQL, and a planted slow-down that trends must find
 	$(WITH) python -m bench.lake
+
+bench-spark: ## histories of up to ten million operations, inline and on Spark (ARGS="--sizes 1e8 --kinds idempotent")
+	$(WITH) python -m bench.spark $(ARGS)
 
 historic: ## historic bugs on the releases that had them; takes hours (RUNS=n seeds of each)
 	$(WITH) python -m bench.historic --runs $(or $(RUNS),5)

@@ -1,0 +1,170 @@
+"""``python -m bench.spark``: large histories are judged inline and on Spark, within limits.
+
+Each judgement is a process of its own. Histories of up to a million operations are judged three
+times, and the median counts; larger ones are judged once. Exit status 1: a limit was missed.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from bench.nodes import ROOT
+from bench.spark import generate, histories
+from bench.spark.histories import Spec
+from bench.spark.judge import Judged
+from bench.spark.memory import Peaks, Sampler
+from bench.table import Bar
+
+SIZES = (10**5, 10**6, 10**7)
+REPEATED = 10**6
+"""Up to this number of operations, a history is judged three times."""
+INLINE_MAX = 10**6
+"""Above this number of operations, inline is not asked: it would need too much memory."""
+RATES = {".jsonl": 200_000.0, ".parquet": 1_000_000.0}
+"""Operations per second that inline must judge."""
+INLINE_MB = 1000.0
+DRIVER_MB, EXECUTOR_MB = 1000.0, 2000.0
+SPARK_S = {(10**7, ".jsonl"): 240.0, (10**7, ".parquet"): 60.0, (10**8, ".parquet"): 720.0}
+"""Seconds that Spark may take, by operations and form, after its session has started."""
+TRANSACTIONS_S = 240.0
+"""Seconds that Spark may take for ten million transactions."""
+HOT = 0.9
+HOT_RATIO = 1.5
+"""How much longer a history may take that has this share in one partition."""
+
+
+class Case(NamedTuple):
+    """A history, and who judges it."""
+
+    spec: Spec
+    suffix: str
+    executor: str
+
+    @property
+    def name(self) -> str:
+        """What is measured, in words."""
+        spec = self.spec
+        extra = ", planted" if spec.planted else f", {spec.hot:.0%} hot" if spec.hot else ""
+        return f"{self.executor} {spec.kind} {spec.operations:,} {self.suffix[1:]}{extra}"
+
+
+class Measured(NamedTuple):
+    """The median of the judgements of one case, and the largest memory."""
+
+    judged: Judged
+    peaks: Peaks
+
+
+def cases(sizes: Sequence[int], kinds: Sequence[str]) -> Iterator[Case]:
+    """Yield what is measured."""
+    for kind in kinds:
+        for size in sizes:
+            for spec in (
+                Spec(kind, size),
+                Spec(kind, size, hot=HOT),
+                Spec(kind, size, planted=True),
+            ):
+                is_even = spec == Spec(kind, size)
+                for suffix in (
+                    (".parquet", ".jsonl") if is_even and size <= 10**7 else (".parquet",)
+                ):
+                    for executor in ("inline", "spark") if size <= INLINE_MAX else ("spark",):
+                        if executor == "spark" or is_even or spec.planted:
+                            yield Case(spec, suffix, executor)
+
+
+def measured(case: Case, path: Path) -> Measured:
+    """Judge a history in processes of their own."""
+    times = 3 if case.spec.operations <= REPEATED else 1
+    found = [_measured(case, path) for _ in range(times)]
+    typical = median(each.judged.seconds for each in found)
+    peaks = Peaks(*map(max, *(each.peaks for each in found), Peaks(0.0)))
+    judged = next(each.judged for each in found if each.judged.seconds == typical)
+    return Measured(judged, peaks)
+
+
+def _measured(case: Case, path: Path) -> Measured:
+    command = (sys.executable, "-m", "bench.spark.judge", case.executor, str(path))
+    with (
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process,
+        Sampler(process.pid) as sampler,
+    ):
+        out, _ = process.communicate()
+    return Measured(msgspec.json.decode(out, type=Judged), sampler.peaks)
+
+
+def bars(case: Case, found: Measured, even_s: float | None) -> Iterator[Bar]:
+    """Yield the limits of a case; ``even_s`` is how long the same history takes without a hot
+    partition."""
+    spec, judged, peaks = case.spec, found.judged, found.peaks
+    wanted = dict(histories.PLANTED[spec.kind]) if spec.planted else {}
+    right = judged.anomalies == wanted and judged.operations == spec.operations
+    yield Bar(f"{case.name}: found", "exactly what is planted", float(right), 1.0)
+    if case.executor == "inline":
+        if spec.operations == 10**6 and not spec.planted:
+            rate = spec.operations / judged.cpu_s
+            yield Bar(f"{case.name}: rate", "operations/s", rate, RATES[case.suffix])
+            yield Bar(f"{case.name}: memory", "MB", peaks.driver, INLINE_MB, at_most=True)
+        return
+    yield Bar(f"{case.name}: driver", "MB", peaks.driver, DRIVER_MB, at_most=True)
+    largest = max(peaks.java, peaks.python)
+    yield Bar(f"{case.name}: executor", "MB", largest, EXECUTOR_MB, at_most=True)
+    limit = SPARK_S.get((spec.operations, case.suffix))
+    if spec.kind == "transactions" and spec.operations == 10**7:
+        limit = TRANSACTIONS_S
+    if limit is not None and not spec.hot:
+        yield Bar(f"{case.name}: time", "s", judged.seconds, limit, at_most=True)
+    if spec.hot and even_s is not None:
+        ratio = judged.seconds / even_s
+        yield Bar(f"{case.name}: ratio to even", "", ratio, HOT_RATIO, at_most=True)
+
+
+def main() -> int:
+    """Measure, and print each figure as soon as it is known."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--sizes", type=lambda text: int(float(text)), nargs="+", default=SIZES)
+    parser.add_argument("--kinds", nargs="+", default=sorted(histories.PLANTED))
+    parser.add_argument("--only", default="", help="measure cases whose names contain this text")
+    asked = parser.parse_args()
+    missed = 0
+    even_s: dict[tuple[str, int], float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        made: tuple[Spec, str] | None = None
+        path = Path(folder)
+        for case in cases(asked.sizes, asked.kinds):
+            if asked.only not in case.name:
+                continue
+            if made != (case.spec, case.suffix):
+                path.unlink(missing_ok=True) if path.is_file() else None
+                path = Path(folder, f"history{case.suffix}")
+                generate.write(case.spec, path)
+                made = case.spec, case.suffix
+            found = measured(case, path)
+            judged, peaks = found
+            print(
+                f"{case.name}: {judged.seconds:.1f} s, {case.spec.operations / judged.seconds:,.0f}"
+                f" operations/s, driver {peaks.driver:.0f} MB, JVM {peaks.java:.0f} MB, worker"
+                f" {peaks.python:.0f} MB",
+                flush=True,
+            )
+            place = case.spec.kind, case.spec.operations
+            if case.executor == "spark" and case.suffix == ".parquet" and case.spec == Spec(*place):
+                even_s[place] = judged.seconds
+            for bar in bars(case, found, even_s.get(place)):
+                missed += not bar.is_met
+                verdict = "met   " if bar.is_met else "MISSED"
+                print(f"  {verdict} {bar.what}: {bar.figure:,.1f} {bar.unit} ({bar.wanted})")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
