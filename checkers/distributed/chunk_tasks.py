@@ -84,6 +84,8 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
             chunk = Chunk(str(typed), 0, pq.read_metadata(typed).num_row_groups)
     except BadHistory as error:
         return Prepared(chunk, bad=str(error))
+    except OSError as error:
+        return Prepared(chunk, bad=f"{chunk.path} cannot be read: {error.strerror or error}")
     except jsonl.BadLine as error:
         return Prepared(chunk, bad=error)
     if not history.num_rows:

@@ -134,7 +134,7 @@ def _whole(
     """Return what checkers find in a history. Raises :class:`_Crashed`."""
     if spark is not None:
         with _crashes():
-            found = spark.whole(file, lambda done: progress("judging", done))
+            found = spark.whole(folder, file, lambda done: progress("judging", done))
         if found is not None:
             return found
     history = typed_history.read(folder, file, lambda done: progress("reading", done))

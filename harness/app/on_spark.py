@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from checkers.kernels.key import Report
 from checkers.tables import Tables
-from harness.app import temporary, unpacking
+from harness.app import temporary, typed_history, unpacking
+from model.history import BadHistory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +38,11 @@ class OnSpark:
     scratch: Path
     """A folder for temporary files."""
 
-    def whole(self, file: Path, progress: Progress) -> "Whole | None":
+    def whole(self, folder: Path | None, file: Path, progress: Progress) -> "Whole | None":
         """Judge a large history without reading it here; ``None`` where that is not possible.
 
-        Raises :class:`~model.history.BadHistory`.
+        ``folder`` is the run's; its typed copy of the history is read, if it has one. Raises
+        :class:`~model.history.BadHistory`.
         """
         size = LARGE_BYTES.get(file.suffix)
         if size is None or file.stat().st_size < size:
@@ -51,9 +53,17 @@ class OnSpark:
         session = self.session()
         if session_.is_remote(session):  # its executors may not see the file
             return None
-        runner = on_spark.OnSpark(session, progress)
-        with temporary.folder(self.scratch, "chunks-") as scratch:
-            return plan.judge(file.resolve(), chunks.of_file(file.resolve()), runner, scratch)
+
+        def judged(source: Path) -> "Whole | None":
+            runner = on_spark.OnSpark(session, progress)
+            with temporary.folder(self.scratch, "chunks-") as scratch:
+                return plan.judge(file, chunks.of_file(source.resolve()), runner, scratch)
+
+        copy = typed_history.copy_of(folder, file)
+        if copy != file:
+            with contextlib.suppress(BadHistory):  # damaged, perhaps; the text counts
+                return judged(copy)
+        return judged(file)
 
     def reports(self, tables: Tables, progress: Progress) -> Mapping[str, Report]:
         """Judge tables of this process, and return the report of each partition."""

@@ -33,9 +33,8 @@ def read(folder: Path | None, file: Path, progress: Progress) -> pa.Table:
     """
     if folder is None or file.name == NAME:
         return history_file.read(file, progress)
-    copy = folder / NAME
-    source = _source(file)
-    if source is not None and _source_of(copy) == source:
+    copy, source = folder / NAME, _source(file)
+    if _is_copy(copy, source):
         with contextlib.suppress(BadHistory):  # damaged, perhaps; the text counts
             return _without_source(history_file.read(copy, progress))
     history = history_file.read(file, progress)
@@ -45,6 +44,17 @@ def read(folder: Path | None, file: Path, progress: Progress) -> pa.Table:
         with contextlib.suppress(OSError):  # another user's folder, or a full disk
             files.write(copy, lambda path: pq.write_table(marked, path))
     return history
+
+
+def copy_of(folder: Path | None, file: Path) -> Path:
+    """Return the file to read in place of a history: its typed copy, or itself if it has none."""
+    if folder is None or file.name == NAME or not _is_copy(folder / NAME, _source(file)):
+        return file
+    return folder / NAME
+
+
+def _is_copy(copy: Path, source: bytes | None) -> bool:
+    return source is not None and _source_of(copy) == source
 
 
 def _source(file: Path) -> bytes | None:

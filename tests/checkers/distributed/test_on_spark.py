@@ -53,6 +53,32 @@ def _judge(number: int, parts: Any) -> Any:
     return parts
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_typed_copy_of_a_run_is_read(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    """A folder's text is read only if its copy cannot be."""
+    made(tmp_path / "history.jsonl")
+    here = check.examine(tmp_path, inline=True)
+    copy = tmp_path / typed_history.NAME
+    if is_damaged:
+        content = bytearray(copy.read_bytes())
+        content[100:2000] = bytes(1900)
+        copy.write_bytes(content)
+    of_file = chunks.of_file
+    read: list[str] = []
+
+    def cut(path: Path) -> list[chunks.Chunk]:
+        read.append(path.name)
+        return of_file(path)
+
+    monkeypatch.setattr(executor, "LARGE_BYTES", {".jsonl": 1000})
+    monkeypatch.setattr(chunks, "of_file", cut)
+    there = check.examine(tmp_path, inline=False, session=spark)
+    assert there.findings == here.findings
+    assert read == ["history.parquet", "history.jsonl"][: 1 + is_damaged]
+
+
 def test_a_large_history(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judgement on Spark does not read a large history itself."""
     path = made(tmp_path / "history.jsonl")

@@ -60,6 +60,19 @@ def test_a_changed_text_counts(tmp_path: Path, texts: list[Path]) -> None:
     assert len(texts) == 3, "the line above reads no text; the one before it does"
 
 
+def test_the_copy_is_named_only_while_it_counts(tmp_path: Path) -> None:
+    """Other readers of the history may read the copy in its place."""
+    file = written(tmp_path, base())
+    assert typed_history.copy_of(tmp_path, file) == file
+    read(tmp_path)
+    copy = tmp_path / typed_history.NAME
+    assert typed_history.copy_of(tmp_path, file) == copy
+    assert typed_history.copy_of(None, file) == file
+    assert typed_history.copy_of(tmp_path, copy) == copy
+    written(tmp_path, base()[:-2])
+    assert typed_history.copy_of(tmp_path, file) == file
+
+
 def test_copies_of_others_do_not_count(
     tmp_path: Path, texts: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
