@@ -17,7 +17,7 @@ from checkers import shipping
 Progress = Callable[[float], None]
 """A callback that receives how much is done, from 0 to 1."""
 
-PASSES = 3
+PASSES = 4
 """The number of stages that a plan usually has."""
 _POLL_S = 0.5
 _ABOUT = -1
@@ -35,6 +35,9 @@ class OnSpark:
 
     def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Return what the task returns for each item."""
+        if not items:
+            self._done += 1
+            return []
         run = _each(_dumped(task), [_dumped(item) for item in items])
         with self._watched(1):
             rows = self._items(items).mapInArrow(run, _FIELDS).toArrow()

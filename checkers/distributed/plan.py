@@ -34,6 +34,8 @@ from model.history import BadHistory
 
 SLICES_MIN = 8
 """With fewer slices than this (and than partitions), tasks would wait for the longest one."""
+PROBED = 2
+"""Number of chunks that are read first: most often, they show whether slices are enough."""
 SLICE_ROWS = 1 << 20
 """Number of micro-operations and records that a slice has about."""
 
@@ -78,11 +80,12 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
     ``scratch`` is a folder that all tasks can use. Raises :class:`~model.history.BadHistory` as the
     reader of whole histories does.
     """
-    numbered = list(enumerate(given))
-    prepared = runner.each(partial(_prepare, scratch), numbered)
-    _refuse_unreadable(path, given, prepared)
-    if any(each.spanning for each in prepared):
-        return None
+    numbered, prepared = list(enumerate(given)), list[Prepared]()
+    for some in (numbered[:PROBED], numbered[PROBED:]):
+        prepared += runner.each(partial(_prepare, scratch), some)
+        _refuse_unreadable(path, given[: len(prepared)], prepared)
+        if any(each.spanning for each in prepared):
+            return None
     used = [each for each in prepared if each.border is not None]
     if not used:
         raise BadHistory(f"{path} has no events")
