@@ -216,7 +216,7 @@ def _concluded(
     strays = [f.value for f in found if f.anomaly == "phantom" and f.value is not None]
     search = partial(_sent, np.array(strays, dtype=np.int64))
     parts = runner.each(search, items) if strays else ()
-    related = table_builder.build(Columns(packing.unpacked(parts)))
+    related = table_builder.build(Columns(slice_task.events_of(parts)))
     whole = history_kernels.judge(related, found)
     nemesis = Columns(packing.unpacked([each.nemesis for each in scanned]))
     ignored, unknown = Counter[str](), Counter[str]()

@@ -40,7 +40,7 @@ def judge(parts: Sequence[bytes], names: Collection[str], happened: Collection[i
     ``parts`` are the slices of the chunks, in order; ``happened`` are operations in doubt that
     other slices have proven.
     """
-    tables = table_builder.build(Columns(_in_order(packing.unpacked(parts))), happened)
+    tables = table_builder.build(Columns(events_of(parts)), happened)
     mine = [each for each in tables.active() if each.name in names]
     reports = {log.key: key.judge(log) for log in tables.logs(mine)}
     proven, unproven = _in_doubt(tables)
@@ -67,8 +67,10 @@ def _in_doubt(tables: Tables) -> tuple[frozenset[int], frozenset[int]]:
     return proven, unproven
 
 
-def _in_order(events: pa.Table) -> pa.Table:
-    """Sort events by their indices: an operation over a border comes with the chunk of its end."""
+def events_of(parts: Sequence[bytes]) -> pa.Table:
+    """Return packed events by their indices: an operation over a border comes with the chunk of its
+    end, and its invocation may be older than the events before it."""
+    events = packing.unpacked(parts)
     index = events["index"].to_numpy()
     if (index[1:] > index[:-1]).all():
         return events
