@@ -26,7 +26,7 @@ import msgspec
 
 from bench.group_history import GroupHistory, read_events, read_logs
 from bench.group_kinds import KINDS, Plant, Source, Trial, Undecidable
-from checkers import findings, history_file, inline, table_builder
+from checkers import findings, history_file, inline, overview, table_builder
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels
 from model.plan import Plan
@@ -56,7 +56,7 @@ def illegal(events: Iterable[dict[str, Any]], plan: Plan | None, scratch: Path) 
         made, [f for report in reports.values() for f in report.found]
     ).found
     contract = Contract.of(plan)
-    return [f.anomaly for f in findings.findings(found, made, contract) if not f.legal]
+    return [f.anomaly for f in findings.findings(found, overview.of(made), contract) if not f.legal]
 
 
 @dataclass
