@@ -10,11 +10,14 @@ one to report runs inside one of them, where there certainly is one.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from checkers.kernels.arrays import changes, is_in
 from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.found import Found
 from checkers.kernels.history import History
@@ -39,13 +42,29 @@ class _Columns(NamedTuple):
     """The later of two adjacent values."""
 
 
-class _Edges(Rows, _Columns):
-    """One row per dependency, at most one of each kind between two transactions.
-
-    Transactions are numbered; ``op`` of :func:`_edges` holds their events.
-    """
+class Edges(Rows, _Columns):
+    """One row per dependency between two transactions, which are named by the events that ended
+    them."""
 
     __slots__ = ()
+
+
+class Several(NamedTuple):
+    """Components of which only the first is reported."""
+
+    first: int
+    """The first transaction of the first component."""
+    found: Found
+    components: int
+
+
+class Cycles(NamedTuple):
+    """The cycles among some transactions, which no cycle leaves."""
+
+    reads: Sequence[tuple[int, Found]] = ()
+    """A ``wr-cycle`` of each component, after its first transaction."""
+    both: Several | None = None
+    writes: Several | None = None
 
 
 def kernel(history: History) -> list[Found]:
@@ -58,10 +77,72 @@ def kernel(history: History) -> list[Found]:
 
     Raises :class:`GaveUp` above ``EDGES_MAX`` edges that could be on a cycle.
     """
-    op, edges = _edges(history)
-    edges = _inner(edges, len(op))
+    return concluded([among(transactions(history), edges(history), history.keys)])
+
+
+def concluded(parts: Iterable[Cycles]) -> list[Found]:
+    """Return the findings about a history whose transactions were examined in parts."""
+    parts = list(parts)
+    reads = sorted((each for part in parts for each in part.reads), key=itemgetter(0))
+    return [
+        *(found for _, found in reads),
+        *_once(part.both for part in parts),
+        *_once(part.writes for part in parts),
+    ]
+
+
+def _once(parts: Iterable[Several | None]) -> Iterator[Found]:
+    several = [part for part in parts if part is not None]
+    if several:
+        chosen = min(several, key=lambda part: part.first)
+        yield replace(chosen.found, folded=sum(part.components for part in several) - 1)
+
+
+def transactions(history: History) -> I64:
+    """Return the transactions that happened and sent records, by the events that ended them."""
+    sends = history.sends
+    return np.unique(sends.op[sends.txn & sends.accountable])
+
+
+def edges(history: History) -> Edges:
+    """Return the dependencies between transactions. The target of a ``wr`` is any transaction,
+    though it may not have happened; all others are among :func:`transactions`."""
+    sends, polls, writer = history.sends, history.polls, history.writer
+    happened = sends.txn & sends.accountable
+    theirs = np.flatnonzero(polls.txn & (writer >= 0))
+    theirs = theirs[happened[writer[theirs]]]
+    key, value = history.poll_key[theirs], polls.value[theirs]
+    is_read = np.ones(len(theirs), np.bool_)
+    read = Edges(sends.op[writer[theirs]], polls.op[theirs], is_read, key, value, value)
+
+    rows = np.flatnonzero(happened)
+    offset = sends.offset[rows]
+    if (offset == UNKNOWN).any():
+        offset = np.where(offset == UNKNOWN, _read_at(history)[rows], offset)
+    placed = np.flatnonzero(offset != UNKNOWN)
+    order = placed[np.lexsort((offset[placed], history.send_key[rows[placed]]))]
+    op, key, value = (c[rows[order]] for c in (sends.op, history.send_key, sends.value))
+    same = np.flatnonzero(key[1:] == key[:-1])
+    is_read = np.zeros(len(same), np.bool_)
+    written_next = Edges(op[same], op[same + 1], is_read, key[same], value[same], value[same + 1])
+    columns: Any = zip(read, written_next, strict=True)
+    found = Edges(*map(np.concatenate, columns))
+    return found.where(found.source != found.target)
+
+
+def among(op: I64, edges: Edges, keys: Sequence[str]) -> Cycles:
+    """Return the cycles among the transactions ``op``, which are in order.
+
+    Raises :class:`GaveUp` above ``EDGES_MAX`` edges that could be on a cycle.
+    """
+    if not len(op) or not len(edges.source):
+        return Cycles()
+    edges = edges.where(is_in(edges.target, op))
+    source, target = np.searchsorted(op, edges.source), np.searchsorted(op, edges.target)
+    edges = _inner(edges._replace(source=source, target=target), len(op))
     if not len(edges.source):
-        return []
+        return Cycles()
+    edges = _distinct(edges, len(op))
     if len(edges.source) > EDGES_MAX:
         raise GaveUp(f"the history has {len(edges.source):,} dependencies, more than {EDGES_MAX:,}")
     both = _components(edges, len(op))
@@ -70,52 +151,19 @@ def kernel(history: History) -> list[Found]:
     writes = _components(edges.where(~edges.wr), len(op))
     on_reads = reads[edges.source] == reads[edges.target]
     on_writes = writes[edges.source] == writes[edges.target]
-    story = _Story(history, op)
-    return [
-        *story.each("wr-cycle", edges.where(edges.wr & on_reads), reads),
-        *story.once("G1c", edges, both, edges.wr & ~on_reads),
-        *story.once("G0", edges.where(~edges.wr & on_writes), writes),
-    ]
-
-
-def _edges(history: History) -> tuple[I64, _Edges]:
-    """Return the events that completed the transactions which happened, and the edges between
-    these."""
-    sends, polls = history.sends, history.polls
-    happened = sends.txn & sends.accountable
-    rows = np.flatnonzero(happened)
-    if not len(rows):
-        return rows, _Edges(rows, rows, happened[rows], rows, rows, rows)
-    op = np.unique(sends.op[rows])
-
-    theirs = np.flatnonzero(polls.txn & np.isin(polls.op, op) & (history.writer >= 0))
-    theirs = theirs[happened[history.writer[theirs]]]
-    source = np.searchsorted(op, sends.op[history.writer[theirs]])
-    target = np.searchsorted(op, polls.op[theirs])
-    key, value = history.poll_key[theirs], polls.value[theirs]
-    read = _Edges(source, target, np.ones(len(theirs), np.bool_), key, value, value)
-
-    offset = sends.offset[rows]
-    if (offset == UNKNOWN).any():
-        offset = np.where(offset == UNKNOWN, _read_at(history)[rows], offset)
-    placed = np.flatnonzero(offset != UNKNOWN)
-    order = placed[np.lexsort((offset[placed], history.send_key[rows[placed]]))]
-    key, value = history.send_key[rows[order]], sends.value[rows[order]]
-    writer = np.searchsorted(op, sends.op[rows[order]])
-    same = np.flatnonzero(key[1:] == key[:-1])
-    written_next = _Edges(
-        writer[same],
-        writer[same + 1],
-        np.zeros(len(same), np.bool_),
-        key[same],
-        value[same],
-        value[same + 1],
+    story = _Story(op, keys)
+    return Cycles(
+        list(story.each("wr-cycle", edges.where(edges.wr & on_reads), reads)),
+        story.several("G1c", edges, both, edges.wr & ~on_reads),
+        story.several("G0", edges.where(~edges.wr & on_writes), writes),
     )
-    columns: Any = zip(read, written_next, strict=True)
-    edges = _Edges(*map(np.concatenate, columns))
-    edges = edges.where(edges.source != edges.target)
-    pairs = (edges.source * len(op) + edges.target) * 2 + edges.wr
-    return op, edges.where(np.unique(pairs, return_index=True)[1])
+
+
+def _distinct(edges: Edges, count: int) -> Edges:
+    """Return one edge of each kind between two transactions: that of the first value."""
+    pairs = (edges.source * count + edges.target) * 2 + edges.wr
+    order = np.lexsort((edges.value, edges.key, pairs))
+    return edges.where(order[changes(pairs[order])])
 
 
 def _read_at(history: History) -> I64:
@@ -127,7 +175,7 @@ def _read_at(history: History) -> I64:
     return offset
 
 
-def _inner(edges: _Edges, count: int) -> _Edges:
+def _inner(edges: Edges, count: int) -> Edges:
     """Drop most edges that are on no cycle.
 
     They are the edges from a transaction that no edge enters, to a transaction that no edge leaves,
@@ -143,8 +191,8 @@ def _inner(edges: _Edges, count: int) -> _Edges:
     return edges.where(stretch[edges.source] == stretch[edges.target])
 
 
-def _components(edges: _Edges, count: int) -> I64:
-    """Return for each transaction the number of its strongly connected component."""
+def _components(edges: Edges, count: int) -> I64:
+    """Return for each transaction the first one of its strongly connected component."""
     from rustworkx import PyDiGraph, strongly_connected_components
 
     names, place = np.unique(np.concatenate((edges.source, edges.target)), return_inverse=True)
@@ -154,37 +202,41 @@ def _components(edges: _Edges, count: int) -> I64:
     component = np.arange(count)
     for members in strongly_connected_components(graph):
         if len(members) > 1:
-            component[names[members]] = names[members[0]]
+            component[names[members]] = names[min(members)]
     return component
 
 
 class _Story:
     """Describes cycles."""
 
-    def __init__(self, history: History, op: I64) -> None:
-        self._history, self._op = history, op
+    def __init__(self, op: I64, keys: Sequence[str]) -> None:
+        self._op, self._keys = op, keys
 
-    def each(self, anomaly: str, edges: _Edges, component: I64) -> Iterator[Found]:
+    def each(self, anomaly: str, edges: Edges, component: I64) -> Iterator[tuple[int, Found]]:
         """Yield a cycle of each component, from edges with both ends inside one."""
         edges = edges.where(np.argsort(component[edges.source], kind="stable"))
         for begin, end in zip(*groups(component[edges.source]), strict=True):
             mine = edges.where(np.arange(begin, end))
             circle = _shortest(mine, range(len(mine.source)))
-            yield self._found(anomaly, mine, circle, len(np.unique(mine.source)) - len(circle))
+            folded = len(np.unique(mine.source)) - len(circle)
+            first = int(self._op[component[mine.source[0]]])
+            yield first, self._found(anomaly, mine, circle, folded)
 
-    def once(
-        self, anomaly: str, edges: _Edges, component: I64, through: Bools | None = None
-    ) -> Iterator[Found]:
-        """Yield a cycle of a single component, with one of the edges ``through``."""
+    def several(
+        self, anomaly: str, edges: Edges, component: I64, through: Bools | None = None
+    ) -> Several | None:
+        """Return a cycle of the first component, with one of the edges ``through``."""
         through = np.ones(len(edges.source), np.bool_) if through is None else through
         components = np.unique(component[edges.source[through]])
-        if len(components):
-            mine = component[edges.source] == components[0]
-            inside = edges.where(mine)
-            circle = _shortest(inside, np.flatnonzero(through[mine]).tolist())
-            yield self._found(anomaly, inside, circle, len(components) - 1)
+        if not len(components):
+            return None
+        mine = component[edges.source] == components[0]
+        inside = edges.where(mine)
+        circle = _shortest(inside, np.flatnonzero(through[mine]).tolist())
+        found = self._found(anomaly, inside, circle, 0)
+        return Several(int(self._op[components[0]]), found, len(components))
 
-    def _found(self, anomaly: str, edges: _Edges, circle: list[int], folded: int) -> Found:
+    def _found(self, anomaly: str, edges: Edges, circle: list[int], folded: int) -> Found:
         return Found(
             anomaly=anomaly,
             ops=tuple(self._op[edges.source[circle]].tolist()),
@@ -193,8 +245,8 @@ class _Story:
             folded=folded,
         )
 
-    def _step(self, edges: _Edges, row: int) -> str:
-        key = self._history.keys[edges.key[row]]
+    def _step(self, edges: Edges, row: int) -> str:
+        key = self._keys[edges.key[row]]
         source, target = self._op[edges.source[row]], self._op[edges.target[row]]
         if edges.wr[row]:
             return f"transaction {target} read value {edges.value[row]} of {key} from {source}"
@@ -204,7 +256,7 @@ class _Story:
         )
 
 
-def _shortest(edges: _Edges, through: Sequence[int]) -> list[int]:
+def _shortest(edges: Edges, through: Sequence[int]) -> list[int]:
     """Return the rows of a short cycle with one of the edges ``through``."""
     leaving: dict[int, list[int]] = {}
     source, target = edges.source.tolist(), edges.target.tolist()
