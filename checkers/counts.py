@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.arrays import changes
 from checkers.kernels.compact import AllSends, Operations
 from checkers.kernels.history import Attempts
 from checkers.kernels.rows import FAIL, INFO, OK, UNKNOWN, Bools
@@ -64,6 +65,12 @@ def outcomes(operations: Operations) -> Outcomes:
     return Outcomes(len(done), *(int((done == outcome).sum()) for outcome in (OK, FAIL, INFO)))
 
 
+def subscribes(operations: Operations) -> bool:
+    """Return whether any client asked for a subscription."""
+    asked = [code for code, name in enumerate(operations.f) if name == "subscribe"]
+    return bool(np.isin(operations.f_code, asked).any())
+
+
 def of(tables: Tables) -> Counts:
     """Count what a history has."""
     sends, steps = tables.sends, tables.steps
@@ -78,8 +85,8 @@ def of(tables: Tables) -> Counts:
         read_of_compacted=int(np.isin(tables.polls.key, compacted).sum()),
         sent_after_healing=_after_healing(tables, sends),
         attempts_after_healing=_after_healing(tables, tables.attempts),
-        transactions=_transactions(sends, sends.txn),
-        transactions_in_doubt=_transactions(sends, sends.txn & (sends.outcome == INFO)),
+        transactions=transactions(sends, sends.txn),
+        transactions_in_doubt=transactions(sends, sends.txn & (sends.outcome == INFO)),
         commits=int(commits.sum()),
         commits_acknowledged=int((commits & (steps.outcome == OK)).sum()),
         commits_in_transactions=int((commits & steps.txn).sum()),
@@ -104,5 +111,6 @@ def _after_healing(tables: Tables, began: AllSends | Attempts) -> int:
     return int((began.start_ns >= healed_ns).sum()) if healed_ns and tables.faults else 0
 
 
-def _transactions(sends: AllSends, rows: Bools) -> int:
-    return len(np.unique(sends.operation[rows]))
+def transactions(sends: AllSends, rows: Bools) -> int:
+    """Count the operations of these rows."""
+    return int(changes(sends.operation[rows]).sum())

@@ -100,7 +100,7 @@ def concluded(tables: Tables, reports: Mapping[str, Report]) -> Whole:
     partitions."""
     found = [f for report in reports.values() for f in report.found]
     whole = history_kernels.judge(tables, found)
-    return Whole(reports, whole, of(tables), tables.subscribes)
+    return Whole(reports, whole, of(tables), counts.subscribes(tables.operations))
 
 
 def record_keys(tables: Tables) -> frozenset[str]:

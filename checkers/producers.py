@@ -1,6 +1,6 @@
 """Rows about producers: records sent, and which process took over which transactional id."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -138,6 +138,7 @@ def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, .
             process=int(columns.process[last[setup.operation]]),
             invoked=int(columns.index[first[setup.operation]]),
             op=int(columns.index[last[setup.operation]]),
+            start_ns=int(columns.time_ns[first[setup.operation]]),
             end_ns=int(columns.time_ns[last[setup.operation]]),
         )
         for setup in columns.setup(last)
@@ -147,26 +148,46 @@ def inits(columns: Columns, first: I32, last: I32, outcome: I8) -> tuple[Init, .
 
 def attempts(columns: Columns, first: I32, last: I32, outcome: I8) -> Attempts:
     """Return the operations that needed a transactional id."""
-    inits = {
-        setup.operation: str(setup.what[1]) for setup in columns.setup(last) if _takes_id(setup)
-    }
+    inits = _inits(columns, last)
     if not inits and not columns.is_txn(last).any():
         return NO_ATTEMPTS
     number = {name: code for code, name in enumerate(dict.fromkeys(inits.values()))}
-    ids = {int(columns.process[last[row]]): number[name] for row, name in inits.items()}
+    id_of = {process: number[name] for process, name in ids(columns, last)}
     _, sending = columns.micro_ops(first, columns.is_op(micro_ops.SEND))
-    rows = np.union1d(sending[columns.is_txn(last[sending])], np.array(list(inits), np.int64))
+    is_use = np.zeros(len(first), dtype=np.bool_)
+    is_use[sending] = columns.is_txn(last[sending])
+    is_use[list(inits)] = True
+    rows = np.flatnonzero(is_use)
     begin, end = first[rows], last[rows]
     aborts = [code for code, name in enumerate(columns.error_names) if name == "aborted"]
     process = columns.process[end]
     return Attempts(
-        transactional_id=np.array([ids.get(p, UNKNOWN) for p in process.tolist()], np.int64),
+        transactional_id=mapped(process, id_of),
         process=process,
         op=columns.index[end],
         succeeded=(outcome[rows] == OK) | np.isin(columns.error[end], aborts),
         start_ns=columns.time_ns[begin],
         end_ns=columns.time_ns[end],
     )
+
+
+def mapped(process: I32 | I64, id_of: Mapping[int, int]) -> I64:
+    """Return the number of each process's transactional id; UNKNOWN without one."""
+    known = np.array(sorted(id_of), dtype=np.int64)
+    numbers = np.array([*(id_of[each] for each in known.tolist()), UNKNOWN], dtype=np.int64)
+    place = np.searchsorted(known, process)
+    is_known = np.append(known, -1)[place] == process
+    return numbers[np.where(is_known, place, len(known))]
+
+
+def ids(columns: Columns, last: I32) -> list[tuple[int, str]]:
+    """Return each process that asked for a transactional id, with that id, in order."""
+    return [(int(columns.process[last[row]]), name) for row, name in _inits(columns, last).items()]
+
+
+def _inits(columns: Columns, last: I32) -> dict[int, str]:
+    """Return the transactional id that each ``init`` asked for, by operation."""
+    return {s.operation: str(s.what[1]) for s in columns.setup(last) if _takes_id(s)}
 
 
 def _takes_id(setup: group_events.SetupEvent) -> bool:

@@ -1,8 +1,8 @@
 """Packs the code that executors run, so that the workers of a cluster need none of it.
 
-The archive has this project's packages, and msgspec, which is partly machine code: Spark demands
-the same version of Python everywhere, and so it fits. Machine code is not imported from an archive,
-so a worker unpacks it.
+The archive has this project's packages, and the libraries msgspec and rustworkx, which are partly
+machine code: Spark demands the same version of Python everywhere, and so they fit. Machine code is
+not imported from an archive, so a worker unpacks it.
 """
 
 import importlib.util
@@ -14,9 +14,10 @@ from pathlib import Path
 
 PACKAGES = ("checkers", "model")
 """The packages of this project that executors need. Everything else that they import is in Python's
-library, or is numpy, pyarrow or msgspec."""
+library, or is numpy, pyarrow or one of :data:`LIBRARIES`."""
 NAME = "faultline-code.zip"
-_MACHINE_CODE = "msgspec"
+LIBRARIES = ("msgspec", "rustworkx")
+"""The libraries of the archive: one reads lines, and one finds components of graphs."""
 _UNPACKED = "faultline-packages"
 _ROOT = Path(__file__).resolve().parent.parent
 _BEGIN = (1980, 1, 1, 0, 0, 0)
@@ -31,12 +32,13 @@ def archive(folder: Path) -> Path:
         for package in PACKAGES
         for file in sorted((_ROOT / package).rglob("*.py"))
     }
-    spec = importlib.util.find_spec(_MACHINE_CODE)
-    assert spec is not None
-    assert spec.origin is not None
-    home = Path(spec.origin).parent
-    for file in sorted((*home.glob("*.py"), *home.glob("*.so"))):
-        files[f"{_MACHINE_CODE}/{file.name}"] = file
+    for library in LIBRARIES:
+        spec = importlib.util.find_spec(library)
+        assert spec is not None
+        assert spec.origin is not None
+        home = Path(spec.origin).parent
+        for file in sorted((*home.rglob("*.py"), *home.rglob("*.so"))):
+            files[f"{library}/{file.relative_to(home)}"] = file
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, file in files.items():
             packed.writestr(zipfile.ZipInfo(name, _BEGIN), file.read_bytes())
@@ -60,7 +62,7 @@ def unpack() -> None:
         except OSError:  # another task was faster
             assert folder.is_dir(), f"{folder} cannot be written"
     sys.path.insert(0, os.fspath(folder))
-    for name in [name for name in sys.modules if name.partition(".")[0] == _MACHINE_CODE]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]:
         del sys.modules[name]
     importlib.invalidate_caches()
 
@@ -68,6 +70,7 @@ def unpack() -> None:
 def _can_import() -> bool:
     try:
         import msgspec  # noqa: F401 - the question is whether that works
+        import rustworkx  # noqa: F401
     except ImportError:
         return False
     return True

@@ -64,13 +64,6 @@ class Tables(History):
         return used
 
     @property
-    def subscribes(self) -> bool:
-        """Whether any client asked for a subscription."""
-        operations = self.operations
-        asked = [code for code, name in enumerate(operations.f) if name == "subscribe"]
-        return bool(np.isin(operations.f_code, asked).any())
-
-    @property
     def intervals(self) -> tuple[FaultInterval, ...]:
         """When each fault was active, and what it may have misled."""
         return tuple(fault_intervals.interval(fault) for fault in self.faults)

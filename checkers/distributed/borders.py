@@ -147,12 +147,12 @@ class _Opened:
         is_open = of.processes.last_type == INVOKE
         self._process = of.processes.process[is_open]
         self._rows = of.processes.last_row[is_open]
-        self._packed = of.open
+        self._events = packing.unpacked([of.open])
 
     def of(self, processes: I64) -> tuple[pa.Table, I64]:
         """Return the invocations of these processes, and their rows in the chunk."""
         places = np.searchsorted(self._process, processes)
-        return packing.unpacked([self._packed]).take(pa.array(places)), self._rows[places]
+        return self._events.take(pa.array(places)), self._rows[places]
 
 
 def _carried(

@@ -26,17 +26,17 @@ from checkers import (
 from checkers.columns import Columns
 from checkers.completions import Misfit
 from checkers.counts import Outcomes
-from checkers.distributed import borders, chunks, packing, slices
+from checkers.distributed import borders, chunks, packing, slices, uses
 from checkers.distributed.borders import Border, Carried, Refusal
 from checkers.distributed.chunks import Chunk
-from checkers.kernels.compact import I32
+from checkers.distributed.uses import Uses
+from checkers.kernels.compact import I32, Operations
 from checkers.kernels.rows import I64
 from model.history import BadHistory
 from model.op import NEMESIS
 
-SPANNING = frozenset(("txn", "init", micro_ops.FREEZE, *group_events.OF_GROUPS))
-"""Operations and micro-operations whose checkers need more than slices: those of transactions, and
-of groups."""
+SPANNING = frozenset((micro_ops.FREEZE, *group_events.OF_GROUPS))
+"""Micro-operations whose checkers need more than slices: those of groups."""
 
 
 class Prepared(NamedTuple):
@@ -50,6 +50,8 @@ class Prepared(NamedTuple):
     """How many micro-operations and records name each partition, in the order of the names."""
     spanning: frozenset[str] = frozenset()
     """Those of :data:`SPANNING` that it has."""
+    nemesis: bytes = b""
+    """The events of the nemesis, packed."""
     unknown: Mapping[str, int] = {}
     torn: str | int | None = None
     """What was left out at the end: a sentence, or the number of a line within the chunk."""
@@ -60,16 +62,26 @@ class Prepared(NamedTuple):
 class Scanned(NamedTuple):
     """What is known of a chunk besides its slices."""
 
-    broken: Refusal | None
+    broken: Refusal | None = None
     """The first event that breaks a rule, with its row in the history."""
-    misfits: tuple[tuple[int, int, Misfit], ...]
+    misfits: tuple[tuple[int, int, Misfit], ...] = ()
     """Row in the history, and index, of each completion that does not fit; up to the first that is
     rejected."""
-    outcomes: Outcomes
-    ignored: Mapping[str, int]
-    subscribes: bool
-    nemesis: bytes
-    """The events of the nemesis."""
+    outcomes: Outcomes = Outcomes()
+    ignored: Mapping[str, int] = {}
+    subscribes: bool = False
+    uses: Uses = Uses()
+
+
+class Cut(NamedTuple):
+    """How chunks are cut into slices."""
+
+    slice_of: Mapping[str, int]
+    """The number of the slice of each partition."""
+    slices: int
+    """How many there are."""
+    healed_ns: int | None
+    """When the last fault was healed, 0 without any; ``None`` if one was not."""
 
 
 def prepare(chunk: Chunk, typed: Path) -> Prepared:
@@ -94,8 +106,9 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
     return Prepared(
         chunk,
         borders.border(history, columns),
-        _weights(history, columns),
-        (_used(columns.f, columns.f_names) | _used(columns.op, columns.op_names)) & SPANNING,
+        _weights(columns),
+        _used(columns.op, columns.op_names) & SPANNING,
+        packing.packed(history.take(pa.array(np.flatnonzero(columns.process == NEMESIS)))),
         columns.unknown,
         columns.torn if torn is None else torn,
     )
@@ -107,7 +120,7 @@ def _used(codes: I32, names: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, times in zip(names, count.tolist(), strict=True) if times)
 
 
-def _weights(history: pa.Table, columns: Columns) -> dict[str, int]:
+def _weights(columns: Columns) -> dict[str, int]:
     rows = np.arange(len(columns.op))
     named = columns.op_key[rows] if len(rows) else rows
     count = len(columns.keys)
@@ -117,57 +130,76 @@ def _weights(history: pa.Table, columns: Columns) -> dict[str, int]:
 
 
 def scan(
-    chunk: Chunk,
-    carried: Carried,
-    slice_of: Mapping[str, int],
-    count: int,
-    wanted: Collection[int],
+    chunk: Chunk, carried: Carried, cut: Cut, wanted: Collection[int]
 ) -> tuple[Scanned, Iterator[tuple[int, bytes]]]:
     """Check a chunk, and return number and packed events of the ``wanted`` ones of its slices.
 
-    ``slice_of`` has the number of the slice of each partition. A chunk that cannot be judged has no
-    slices.
+    A chunk that cannot be judged has no slices.
     """
-    history, rows = _whole(chunk, carried)
-    columns = Columns(history)
-    broken = wellformed.broken(history, columns)
-    misfits = () if broken is not None else _misfits(columns, rows)
+    whole = _whole(chunk, carried)
+    columns = Columns(whole.history)
+    broken = wellformed.broken(whole.history, columns)
+    misfits = () if broken is not None else _misfits(columns, whole.rows)
     if broken is not None or any(not misfit.is_doubt for *_, misfit in misfits):
         refusal = None
         if broken is not None:
             row = broken.row
-            refusal = Refusal(int(rows[row]), int(columns.index[row]), broken.why)
-        return Scanned(refusal, misfits, Outcomes(), {}, False, b""), iter(())
+            refusal = Refusal(int(whole.rows[row]), int(columns.index[row]), broken.why)
+        return Scanned(refusal, misfits), iter(())
     operations = table_builder.operations_of(columns)
-    subscribing = [code for code, name in enumerate(columns.f_names) if name == "subscribe"]
+    mine = operations.only(~np.isin(operations.last, whole.moved))
     scanned = Scanned(
         None,
         misfits,
         counts.outcomes(operations),
-        _ignored(columns, carried),
-        bool(np.isin(operations.f_code, subscribing).any()),
-        packing.packed(history.take(pa.array(np.flatnonzero(columns.process == NEMESIS)))),
+        _ignored(columns, whole.carried),
+        counts.subscribes(operations),
+        uses.of_chunk(columns, mine, cut.healed_ns),
     )
-    number = np.array([slice_of[key] for key in columns.keys], dtype=np.int64)
-    ends = operations.first, operations.last
-    moved = len(carried.rows) + carried.moved
-    slicer = slices.Slicer(history, columns, ends, number, count)
-    return scanned, ((of, packing.packed(events)) for of, events in slicer.slices(wanted, moved))
+    return scanned, _slices(whole, columns, operations, cut, wanted)
 
 
-def _whole(chunk: Chunk, carried: Carried) -> tuple[pa.Table, I64]:
-    """Return the events of a chunk after those that it carries, and the row of each in the
-    history."""
+def cut(
+    chunk: Chunk, carried: Carried, cut: Cut, wanted: Collection[int]
+) -> Iterator[tuple[int, bytes]]:
+    """Return number and packed events of the wanted slices of a chunk that was scanned before."""
+    whole = _whole(chunk, carried)
+    columns = Columns(whole.history)
+    return _slices(whole, columns, table_builder.operations_of(columns), cut, wanted)
+
+
+def _slices(
+    whole: "_Whole", columns: Columns, operations: Operations, cut: Cut, wanted: Collection[int]
+) -> Iterator[tuple[int, bytes]]:
+    number = np.array([cut.slice_of[key] for key in columns.keys], dtype=np.int64)
+    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices)
+    return ((of, packing.packed(events)) for of, events in slicer.slices(wanted, whole.moved))
+
+
+class _Whole(NamedTuple):
+    """The events of a chunk, after those that it carries."""
+
+    history: pa.Table
+    rows: I64
+    """The row of each event in the history of all chunks."""
+    moved: I64
+    """The rows of the events that another chunk gets."""
+    carried: pa.Table | None
+    """The carried events."""
+
+
+def _whole(chunk: Chunk, carried: Carried) -> _Whole:
     history = chunks.rows(chunk)
     rows = np.arange(carried.begin, carried.begin + history.num_rows)
     if not carried.events:
-        return history, rows
-    whole = packing.joined([packing.unpacked([carried.events]), _plain(history)])
-    return whole, np.concatenate((carried.rows, rows))
-
-
-def _plain(history: pa.Table) -> pa.Table:
-    return history.replace_schema_metadata(None)
+        return _Whole(history, rows, carried.moved, None)
+    before = packing.unpacked([carried.events])
+    return _Whole(
+        packing.joined([before, history]),
+        np.concatenate((carried.rows, rows)),
+        len(carried.rows) + carried.moved,
+        before,
+    )
 
 
 def _misfits(columns: Columns, rows: I64) -> tuple[tuple[int, int, Misfit], ...]:
@@ -180,26 +212,27 @@ def _misfits(columns: Columns, rows: I64) -> tuple[tuple[int, int, Misfit], ...]
     return tuple(found)
 
 
-def _ignored(columns: Columns, carried: Carried) -> Counter[str]:
+def _ignored(columns: Columns, carried: pa.Table | None) -> Counter[str]:
     """Count what no checker knows, without the carried events, which count in their own chunk."""
     found = Counter(facts.ignored(columns))
-    if carried.events:
-        found -= Counter(facts.ignored(Columns(packing.unpacked([carried.events]))))
+    if carried is not None:
+        found -= Counter(facts.ignored(Columns(carried)))
     return found
 
 
-def sent(chunk: Chunk, carried: Carried, values: I64) -> bytes:
-    """Return the operations of a chunk that send one of these values, packed."""
-    history, _ = _whole(chunk, carried)
-    columns = Columns(history)
+def related(chunk: Chunk, carried: Carried, values: I64, ops: I64) -> bytes:
+    """Return the operations of a chunk that send one of these values, that end with one of these
+    events, or that concern topics, packed."""
+    whole = _whole(chunk, carried)
+    columns = Columns(whole.history)
     operations = table_builder.operations_of(columns)
-    number = np.full(len(columns.index), -1, dtype=np.int64)
-    for ends in (operations.first, operations.last):
-        number[ends] = np.arange(len(ends))
-    number[len(carried.rows) + carried.moved] = -1
+    number = operations.of_events()
+    number[whole.moved] = -1
+    is_wanted = columns.is_op(micro_ops.CREATE_COMPACTED, micro_ops.DELETE_TOPIC)
     sends = np.flatnonzero(columns.is_op(micro_ops.SEND))
-    sends = sends[np.isin(columns.op_value[sends], values)] if len(sends) else sends
-    wanted = np.unique(number[columns.event[sends]])
-    return packing.packed(
-        history.take(pa.array(np.flatnonzero(np.isin(number, wanted[wanted >= 0]))))
+    is_wanted[sends[np.isin(columns.op_value[sends], values)] if len(sends) else sends] = True
+    wanted = np.union1d(
+        number[columns.event[is_wanted]], np.flatnonzero(np.isin(operations.op, ops))
     )
+    rows = np.flatnonzero(np.isin(number, wanted[wanted >= 0]))
+    return packing.packed(whole.history.take(pa.array(rows)))

@@ -1,37 +1,62 @@
 """Runs the tasks of a plan in this process, one after the other."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from checkers.distributed.runner import Cut, Judge, Parts, Split
+
+_Numbered = defaultdict[int, list[bytes]]
 
 
 class Here:
-    """The :class:`~checkers.distributed.plan.Runner` without Spark."""
+    """The :class:`~checkers.distributed.runner.Runner` without Spark."""
+
+    def expect(self, stages: int) -> None:
+        """Do nothing: there is no progress to report."""
 
     def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Return what the task returns for each item."""
         return [task(item) for item in items]
 
     def grouped(
-        self,
-        cut: Callable[[Any], tuple[Any, Iterator[tuple[int, bytes]]]],
-        items: Sequence[Any],
-        judge: Callable[[int, Sequence[bytes]], Any],
+        self, cut: Cut, items: Sequence[Any], judge: Judge
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Cut each item into parts, and judge the parts of each number."""
-        parts: defaultdict[int, list[bytes]] = defaultdict(list)
-        said = []
-        for item in items:
-            about, cuts = cut(item)
-            said.append(about)
-            for number, part in cuts:
-                parts[number].append(part)
+        said, parts = _cut(cut, items)
         return said, [_tried(judge, number, parts[number]) for number in sorted(parts)]
 
+    def regrouped(
+        self, cut: Cut, items: Sequence[Any], split: Split, judge: Judge
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Cut each item into parts, split these by number, and judge the parts of that."""
+        _, parts = _cut(cut, items)
+        said, again = [], _Numbered(list)
+        for number in sorted(parts):
+            found = _tried(split, number, parts[number])
+            if isinstance(found, Exception):
+                said.append(found)
+                continue
+            said.append(found[0])
+            _collect(again, found[1])
+        return said, [_tried(judge, number, again[number]) for number in sorted(again)]
 
-def _tried(
-    judge: Callable[[int, Sequence[bytes]], Any], number: int, parts: Sequence[bytes]
-) -> Any:
+
+def _cut(cut: Cut, items: Sequence[Any]) -> tuple[list[Any], _Numbered]:
+    said, parts = [], _Numbered(list)
+    for item in items:
+        about, cuts = cut(item)
+        said.append(about)
+        _collect(parts, cuts)
+    return said, parts
+
+
+def _collect(into: _Numbered, parts: Parts) -> None:
+    for number, part in parts:
+        into[number].append(part)
+
+
+def _tried(judge: Judge, number: int, parts: Sequence[bytes]) -> Any:
     try:
         return judge(number, parts)
     except Exception as error:  # noqa: BLE001 - the plan decides what it means

@@ -1,7 +1,7 @@
 """Runs the tasks of a plan on Spark.
 
 Spark moves tasks, slices and results as bytes. This module is all that an executor needs before it
-has the code of the tasks, so it imports nothing but what every executor has.
+can import the code of the tasks, so it imports nothing but what every executor has.
 """
 
 import pickle
@@ -13,12 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from checkers import shipping
+from checkers.distributed.runner import Cut, Judge, Split
 
 Progress = Callable[[float], None]
 """A callback that receives how much is done, from 0 to 1."""
 
-PASSES = 4
-"""The number of stages that a plan usually has."""
 _POLL_S = 0.5
 _ABOUT = -1
 """The number that stands for what a task says of its item, in place of a slice."""
@@ -27,16 +26,19 @@ _FIELDS = "slice int, item int, data binary"
 
 
 class OnSpark:
-    """The :class:`~checkers.distributed.plan.Runner` of a session; there is a task per item."""
+    """The :class:`~checkers.distributed.runner.Runner` of a session; there is a task per item."""
 
     def __init__(self, session: Any, progress: Progress) -> None:
         self._session, self._progress = session, progress
-        self._done = 0
+        self._done, self._stages = 0, 1
+
+    def expect(self, stages: int) -> None:
+        """Set how many stages the plan will have had at its end."""
+        self._stages = stages
 
     def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Return what the task returns for each item."""
         if not items:
-            self._done += 1
             return []
         run = _each(_dumped(task), [_dumped(item) for item in items])
         with self._watched(1):
@@ -44,21 +46,29 @@ class OnSpark:
         return _said(rows, items)
 
     def grouped(
-        self,
-        cut: Callable[[Any], tuple[Any, Iterator[tuple[int, bytes]]]],
-        items: Sequence[Any],
-        judge: Callable[[int, Sequence[bytes]], Any],
+        self, cut: Cut, items: Sequence[Any], judge: Judge
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Cut each item into parts, and judge the parts of each number."""
-        run = _cut(_dumped(cut), [_dumped(item) for item in items])
-        parts = self._items(items).mapInArrow(run, _FIELDS)
+        parts = self._cut(cut, items)
         with self._watched(2):
             rows = parts.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
-        is_about = pa.compute.equal(rows["slice"], _ABOUT)
-        return (
-            _said(rows.filter(is_about), items),
-            _in_order(rows.filter(pa.compute.invert(is_about)), "slice"),
-        )
+        about, judged = _divided(rows)
+        return _said(about, items), judged
+
+    def regrouped(
+        self, cut: Cut, items: Sequence[Any], split: Split, judge: Judge
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Cut each item into parts, split these by number, and judge the parts of that."""
+        parts = self._cut(cut, items)
+        again = parts.groupBy("slice").applyInArrow(_split(_dumped(split)), _FIELDS)
+        with self._watched(3):
+            rows = again.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
+        about, judged = _divided(rows)
+        return _in_order(about, "item"), judged
+
+    def _cut(self, cut: Cut, items: Sequence[Any]) -> Any:
+        run = _cut(_dumped(cut), [_dumped(item) for item in items])
+        return self._items(items).mapInArrow(run, _FIELDS)
 
     def _items(self, items: Sequence[Any]) -> Any:
         return self._session.range(0, len(items), 1, max(1, len(items)))
@@ -76,7 +86,7 @@ class OnSpark:
                 info = tracker.getStageInfo(max(seen)) if seen else None
                 if info is not None and info.numTasks:
                     done = begun + len(seen) - 1 + info.numCompletedTasks / info.numTasks
-                    self._progress(min(done / PASSES, 1.0))
+                    self._progress(min(done / self._stages, 1.0))
 
         thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
         thread.start()
@@ -86,7 +96,7 @@ class OnSpark:
             over.set()
             thread.join()
         self._done += stages
-        self._progress(min(self._done / PASSES, 1.0))
+        self._progress(min(self._done / self._stages, 1.0))
 
 
 Batches = Iterator[pa.RecordBatch]
@@ -128,6 +138,22 @@ def _judged(judge: bytes) -> Callable[[pa.Table], pa.Table]:
     return run
 
 
+def _split(split: bytes) -> Callable[[pa.Table], pa.Table]:
+    def run(rows: pa.Table) -> pa.Table:
+        [number] = set(rows["slice"].to_pylist())
+        if number == _ABOUT:  # what was said of the items is not asked for
+            return rows.slice(0, 0)
+        data = [row["data"] for row in rows.sort_by("item").to_pylist()]
+        try:
+            about, parts = _loaded(split)(number, data)
+            found = [_row(of, number, part) for of, part in parts]
+        except Exception as error:  # noqa: BLE001 - the plan decides what it means
+            about, found = RuntimeError(f"{type(error).__name__}: {error}"), []
+        return pa.Table.from_batches([_row(_ABOUT, number, pickle.dumps(about)), *found])
+
+    return run
+
+
 def _numbers(batches: Batches) -> Iterator[int]:
     for batch in batches:
         yield from batch.column("id").to_pylist()
@@ -142,6 +168,12 @@ def _said(rows: pa.Table, items: Sequence[Any]) -> list[Any]:
     if sorted(rows["item"].to_pylist()) != list(range(len(items))):
         raise RuntimeError(f"Spark returned {rows.num_rows} results for {len(items)} tasks")
     return _in_order(rows, "item")
+
+
+def _divided(rows: pa.Table) -> tuple[pa.Table, list[Any]]:
+    """Return the rows about items, and what was found by number."""
+    is_about = pa.compute.equal(rows["slice"], _ABOUT)
+    return rows.filter(is_about), _in_order(rows.filter(pa.compute.invert(is_about)), "slice")
 
 
 def _in_order(rows: pa.Table, by: str) -> list[Any]:

@@ -24,6 +24,8 @@ def unpacked(parts: Sequence[bytes]) -> pa.Table:
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the events of several tables as one table, each column in one piece."""
-    whole = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+    """Return the events of several tables as one table, each column in one piece,
+    without metadata."""
+    plain = [table.replace_schema_metadata(None) for table in tables]
+    whole = pa.concat_tables(plain) if plain else SCHEMA.empty_table()
     return whole.unify_dictionaries().combine_chunks()

@@ -10,9 +10,10 @@ from checkers import counts, overview, table_builder
 from checkers.columns import Columns
 from checkers.counts import Counts
 from checkers.distributed import packing
-from checkers.kernels import key
+from checkers.kernels import key, suspects
 from checkers.kernels.key import Report
 from checkers.kernels.rows import INFO
+from checkers.kernels.suspects import Open
 from checkers.overview import Repeated
 from checkers.tables import Tables
 
@@ -32,6 +33,8 @@ class Judged(NamedTuple):
     """The operations in doubt of which a record was read, by their last events."""
     unproven: frozenset[int]
     """The other operations in doubt that sent records."""
+    overdue: Open
+    """The transactions that were open at their end or later."""
 
 
 def judge(parts: Sequence[bytes], names: Collection[str], happened: Collection[int] = ()) -> Judged:
@@ -54,6 +57,7 @@ def judge(parts: Sequence[bytes], names: Collection[str], happened: Collection[i
         spans(tables, {op for report in reports.values() for f in report.found for op in f.ops}),
         proven,
         unproven,
+        suspects.overdue(tables),
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from checkers import micro_ops
 from checkers.columns import Columns, ints, only, spread
-from checkers.kernels.compact import I32
+from checkers.kernels.compact import Operations
 from checkers.kernels.rows import I64, Bools
 from checkers.pieces import SCHEMA
 from checkers.vocabulary import NAMES_KEYS
@@ -30,12 +30,12 @@ _FLAT = [name for name in SCHEMA.names if name != "value"]
 class Slicer:
     """Cuts a chunk of a history, in which operations are whole, into slices.
 
-    ``first`` and ``last`` are the rows of each operation's first and last event, ``slice_of`` is
-    the number of the slice of each partition of ``columns.keys``, and ``count`` how many there are.
+    ``slice_of`` is the number of the slice of each partition of ``columns.keys``, and ``count`` how
+    many there are.
     """
 
     def __init__(
-        self, history: pa.Table, columns: Columns, ends: tuple[I32, I32], slice_of: I64, count: int
+        self, history: pa.Table, columns: Columns, operations: Operations, slice_of: I64, count: int
     ) -> None:
         self._history, self._columns = history, columns
         self._count = count
@@ -47,14 +47,14 @@ class Slicer:
         """The slice of each micro-operation; -1 for those without a partition."""
         self._is_shared = columns.is_op(*SHARED)
         self._record_slice = slice_of[columns.record_key]
-        self._operation = np.full(len(columns.index), len(ends[0]), dtype=np.int64)
-        """The operation of each event; a further number for the events of the nemesis."""
-        for rows in ends:
-            self._operation[rows] = np.arange(len(rows))
-        self._in = self._members(len(ends[0]))
+        self._operation = operations.of_events()
+        self._in = self._members(len(operations.first))
 
     def _members(self, operations: int) -> Bools:
-        """Return which operations (columns) belong to which slice (rows)."""
+        """Return which operations (columns) belong to which slice (rows).
+
+        The last column stands for the nemesis, whose events have -1 as their operation.
+        """
         columns = self._columns
         members = np.zeros((self._count, operations + 1), dtype=np.bool_)
         of = self._operation[columns.event]

@@ -4,7 +4,7 @@ A row holds the index of its operation, and the other columns are made from it w
 used. Most histories need few of them: kernels for a partition get its rows by ``where``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -52,6 +52,26 @@ class Operations:
     def end_ns(self) -> I64:
         """Time of the last event."""
         return self.event_ns[self.last]
+
+    def only(self, rows: Bools) -> "Operations":
+        """Return some of the operations."""
+        return replace(
+            self,
+            first=self.first[rows],
+            last=self.last[rows],
+            process=self.process[rows],
+            f_code=self.f_code[rows],
+            outcome=self.outcome[rows],
+            completed=self.completed[rows],
+            txn=self.txn[rows],
+        )
+
+    def of_events(self) -> I64:
+        """Return the operation of each event; -1 for the events of the nemesis."""
+        found = np.full(len(self.event_index), -1)
+        for rows in (self.first, self.last):
+            found[rows] = np.arange(len(rows))
+        return found
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,9 @@ class Edges(Rows, _Columns):
     __slots__ = ()
 
 
+NO_EDGES = Edges(*(np.zeros(0, np.bool_ if f == "wr" else np.int64) for f in Edges._fields))
+
+
 class Several(NamedTuple):
     """Components of which only the first is reported."""
 
@@ -101,7 +104,8 @@ def _once(parts: Iterable[Several | None]) -> Iterator[Found]:
 def transactions(history: History) -> I64:
     """Return the transactions that happened and sent records, by the events that ended them."""
     sends = history.sends
-    return np.unique(sends.op[sends.txn & sends.accountable])
+    op = sends.op[sends.txn & sends.accountable]
+    return op[changes(op)]
 
 
 def edges(history: History) -> Edges:

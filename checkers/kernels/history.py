@@ -39,6 +39,7 @@ class Init(NamedTuple):
     process: int
     invoked: int
     op: int
+    start_ns: int
     end_ns: int
 
 

@@ -1,6 +1,6 @@
 """Runs the kernels for a whole history, after those of its partitions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -49,15 +49,25 @@ class Report(NamedTuple):
     checker_runs: list[CheckerRun]
 
 
-def judge(history: History, of_keys: Iterable[Found]) -> Report:
-    """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions."""
+def misplaced(found: Sequence[Found]) -> list[int]:
+    """Return which findings are those that :data:`MISPLACED` names."""
+    return [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
+
+
+def judge(
+    history: History, of_keys: Iterable[Found], kernels: Mapping[str, Kernel] = KERNELS
+) -> Report:
+    """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions.
+
+    A kernel is called again without the records that are misplaced, if any are.
+    """
     runner = CheckerRunner()
     found = list(of_keys)
-    places = [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
+    places = misplaced(found)
     clean = history
     if places:
         clean = history.without({(found[n].key, found[n].value) for n in places})
-    for name, kernel in KERNELS.items():
+    for name, kernel in kernels.items():
         more = runner.run(name, partial(kernel, history)) or []
         if more and places:
             left = runner.run(name, partial(kernel, clean)) or []

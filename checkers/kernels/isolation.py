@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checkers.kernels.arrays import changes
 from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.found import Found, at
 from checkers.kernels.history import History, Init
@@ -39,7 +40,7 @@ class _Columns(NamedTuple):
     """The latest event at which one of its delays had certainly not elapsed."""
 
 
-class _Lives(Rows, _Columns):
+class Lives(Rows, _Columns):
     """One row per transaction that sent records, in the order of ``op``."""
 
     __slots__ = ()
@@ -58,35 +59,42 @@ def kernel(history: History) -> list[Found]:
     """
     if not history.sends.txn.any():
         return []
-    lives = _lives(history)
+    found = lives(history)
+    _wait_for_each_other(found, *_others_read(history, found))
     return [
-        *_dirty_reads(history, lives),
-        *_stable_ahead(history, lives),
-        *_zombie_writes(history, lives),
+        *_dirty_reads(history, found),
+        *_stable_ahead(history, found),
+        *_zombie_writes(history, found),
     ]
 
 
-def _lives(history: History) -> _Lives:
+def lives(history: History) -> Lives:
+    """Return until when each transaction was certainly open, by its own records and by those that
+    it read, but not by the transactions that it read from."""
     sends, polls, writer = history.sends, history.polls, history.writer
     rows = np.flatnonzero(sends.txn)
-    op, first = np.unique(sends.op[rows], return_index=True)
-    number = np.searchsorted(op, sends.op[rows])
-    appended = sends.invoked[rows[first]]
-    np.maximum.at(appended, number, _appended(history)[rows])
+    begins = changes(sends.op[rows])
+    first = np.flatnonzero(begins)
+    op, number = sends.op[rows[first]], np.cumsum(begins) - 1
+    behind = sends.invoked[rows[first]]
+    np.maximum.at(behind, number, appended(history)[rows])
     polled = sends.invoked[rows[first]]
     inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
     np.maximum.at(polled, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
     waited = history.send_until[rows[first]]
-    lives = _Lives(op=op, row=rows[first], appended=appended, polled=polled, waited=waited)
-    source = np.searchsorted(op, sends.op[writer[inside]])
-    target = np.searchsorted(op, polls.op[inside])
-    own = source == target
-    others = sends.txn[writer[inside]] & ~own
-    _wait_for_each_other(lives, source[others], target[others])
-    return lives
+    return Lives(op=op, row=rows[first], appended=behind, polled=polled, waited=waited)
 
 
-def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
+def _others_read(history: History, lives: Lives) -> tuple[I64, I64]:
+    """Return the rows of transactions whose records another one read, and the rows of those."""
+    sends, polls, writer = history.sends, history.polls, history.writer
+    inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, lives.op))
+    inside = inside[sends.txn[writer[inside]] & (sends.op[writer[inside]] != polls.op[inside])]
+    source, target = sends.op[writer[inside]], polls.op[inside]
+    return np.searchsorted(lives.op, source), np.searchsorted(lives.op, target)
+
+
+def _wait_for_each_other(lives: Lives, source: I64, target: I64) -> None:
     """Update ``polled`` of transactions that read records of other transactions.
 
     If a transaction reads a record of another one, its poll took place after the commit of the
@@ -104,7 +112,7 @@ def _wait_for_each_other(lives: _Lives, source: I64, target: I64) -> None:
     raise GaveUp(f"transactions that read from each other form a chain of more than {ROUNDS_MAX:,}")
 
 
-def _appended(history: History) -> I64:
+def appended(history: History) -> I64:
     """Return for each row of ``sends`` an event after which its record was appended, if it was
     appended. For a record that was not read, the event is derived from the broker's response."""
     sends, polls, writer = history.sends, history.polls, history.writer
@@ -112,13 +120,13 @@ def _appended(history: History) -> I64:
     read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
     floor = history.poll_key[read] * (sends.invoked.max(initial=0) + 1)
     latest = np.maximum.accumulate(floor + sends.invoked[writer[read]]) - floor
-    appended = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
-    appended[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
-    appended[writer[read]] = np.maximum(appended[writer[read]], history.send_after[writer[read]])
-    return appended
+    found = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
+    found[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
+    found[writer[read]] = np.maximum(found[writer[read]], history.send_after[writer[read]])
+    return found
 
 
-def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
+def _dirty_reads(history: History, lives: Lives) -> Iterator[Found]:
     """Find polls that delivered a record of a transaction that was certainly still open afterwards.
 
     There is one finding for each such transaction, with the values of its records in ``also``.
@@ -166,13 +174,13 @@ def _dirty_reads(history: History, lives: _Lives) -> Iterator[Found]:
         )
 
 
-def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
+def _stable_ahead(history: History, lives: Lives) -> Iterator[Found]:
     """Find reported last stable offsets above a record of a transaction that was still open then
     and was committed later. There is one finding for each such transaction."""
     sends, steps = history.sends, history.steps
     stable = steps.where(steps.kind == STABLE)
     stable_key = history.step_key[steps.kind == STABLE]
-    place = _places(history)
+    place = places(history)
     rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (place != UNKNOWN))
     life = np.searchsorted(lives.op, sends.op[rows])
     until = lives.open[life]
@@ -200,7 +208,7 @@ def _stable_ahead(history: History, lives: _Lives) -> Iterator[Found]:
         )
 
 
-def _places(history: History) -> I64:
+def places(history: History) -> I64:
     """Return the offset of each row of ``sends``: the acknowledged one, or else the one at which
     its record was read."""
     place = history.sends.offset.copy()
@@ -210,7 +218,7 @@ def _places(history: History) -> I64:
     return place
 
 
-def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
+def _zombie_writes(history: History, lives: Lives) -> Iterator[Found]:
     """Find transactions that happened although their process was fenced.
 
     A transaction is found if it was still open after another process had taken over the
@@ -223,7 +231,7 @@ def _zombie_writes(history: History, lives: _Lives) -> Iterator[Found]:
     acked = sends.outcome[lives.row] == OK
     proven = np.isin(lives.op, sends.op[sends.proven])
     alive = np.where(acked, lives.open, np.where(proven, lives.appended, UNKNOWN))
-    for own, until, fence in _fenced(history.inits):
+    for own, until, fence in fenced(history.inits):
         mine = slice(*np.searchsorted(process, (own.process, own.process + 1)))
         is_its = (begun[mine] > own.op) & (begun[mine] < until)
         for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] >= fence.op))).tolist():
@@ -250,7 +258,7 @@ def _zombie_write(
     )
 
 
-def _fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
+def fenced(inits: tuple[Init, ...]) -> Iterator[tuple[Init, int, Init]]:
     """Yield each acknowledged ``init`` after which another process took over its transactional id.
 
     The other two items are the invocation at which the first process takes the id again, until

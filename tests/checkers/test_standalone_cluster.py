@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bench import broker_model, corruptions
 from bench.histories import World
 from model import history
 from tests.checkers.standalone_spark import ConnectServer, StandaloneCluster
@@ -41,8 +42,8 @@ def verdicts(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     """Return what was judged, without the names of the executor and the times."""
     out, errors = process.communicate(timeout=200)
     assert out, errors
-    told = json.loads(out)
-    found = told if isinstance(told, list) else [told]
+    judged = json.loads(out)
+    found = judged if isinstance(judged, list) else [judged]
     return [{"valid": v["valid"], **{name: v[name] for name in KEPT}} for v in found]
 
 
@@ -115,11 +116,25 @@ main()
 """Judges every history as if it were large."""
 
 
+def write_transactions(path: Path) -> Path:
+    """Write a history of transactions with cycles and with defects."""
+    rng = random.Random(80)
+    model = broker_model.Model(rng, keys=4, doubt=0.1, deletes=0.05, transactional=4)
+    model.run(600)
+    history.write(path, corruptions.corrupt(model, rng, 3)[0])
+    return path
+
+
+@pytest.mark.parametrize("has_transactions", [False, True])
 def test_a_cluster_reads_a_large_history_in_chunks(
-    cluster: StandaloneCluster, tmp_path: Path, repository: Path
+    cluster: StandaloneCluster, tmp_path: Path, repository: Path, has_transactions: bool
 ) -> None:
-    """Its workers get the machine code that they need to read lines."""
-    path = write(tmp_path / "large.jsonl", 5, 3000, keys=9)
+    """Its workers get the machine code that they need to read lines, and to find cycles."""
+    path = tmp_path / "large.jsonl"
+    if has_transactions:
+        write_transactions(path)
+    else:
+        write(path, 5, 3000, keys=9)
     asked = ("check", path, "--json")
     spark = ("--spark-master", cluster.url, "--conf", f"spark.pyspark.python={cluster.python}")
     pipe = subprocess.PIPE
@@ -127,6 +142,7 @@ def test_a_cluster_reads_a_large_history_in_chunks(
     there = subprocess.Popen(command, cwd=repository, stdout=pipe, stderr=pipe, text=True)
     [found] = verdicts(there)
     assert [found] == verdicts(faultline(*asked, "--inline", folder=repository))
+    assert ("G0" in found["allowed"]) == has_transactions
     assert found["valid"] is False
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from bench import broker_model, corruptions
 from bench.histories import World
-from checkers.distributed import chunks, on_spark, plan
+from checkers.distributed import chunks, cycle_task, on_spark, plan
 from harness.app import check, typed_history
 from harness.app import on_spark as executor
 from model import history
@@ -34,6 +35,24 @@ def test_executors_read_and_judge(tmp_path: Path, spark: Any) -> None:
     assert done[-1] == 1.0
 
 
+def test_executors_judge_transactions(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cycles are searched in windows; those over their borders are found, too."""
+    rng = random.Random(80)
+    model = broker_model.Model(rng, keys=5, doubt=0.1, transactional=4)
+    model.run(200)
+    path = tmp_path / "history.jsonl"
+    history.write(path, corruptions.corrupt(model, rng, 3)[0])
+    monkeypatch.setattr(cycle_task, "EVENTS", 40)
+    runner = on_spark.OnSpark(spark, lambda done: None)
+    whole = plan.judge(path, chunks.of_file(path, size=20_000), runner, tmp_path)
+    assert whole is not None
+    found, *_ = outcome = concluded(whole)
+    assert outcome == at_once(path)
+    assert {"G0", "G1c"} & {f.anomaly for f in found}
+
+
 def test_a_task_that_fails(tmp_path: Path, spark: Any) -> None:
     """The error of a slice reaches the plan, and the other slices are judged."""
     runner = on_spark.OnSpark(spark, lambda done: None)
@@ -41,10 +60,19 @@ def test_a_task_that_fails(tmp_path: Path, spark: Any) -> None:
     assert said == ["about a", "about b"]
     assert judged[0] == [b"a0", b"b0"]
     assert str(judged[1]) == "ValueError: no slice 1"
+    parts, again = runner.regrouped(_cut, ["a", "b"], _split, _judge)
+    assert str(parts[1]) == "ValueError: no slice 1"
+    assert parts[0] == "two parts"
+    assert again[0] == [b"a0+b0"]
+    assert str(again[1]) == "ValueError: no slice 1"
 
 
 def _cut(item: str) -> Any:
     return f"about {item}", ((number, f"{item}{number}".encode()) for number in range(2))
+
+
+def _split(number: int, parts: Any) -> Any:
+    return "two parts", ((of, b"+".join(_judge(number, parts))) for of in range(2))
 
 
 def _judge(number: int, parts: Any) -> Any:

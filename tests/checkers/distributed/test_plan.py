@@ -12,7 +12,8 @@ import pytest
 from bench import broker_model, corruptions
 from bench.histories import World
 from checkers import findings, history_file, inline, overview, table_builder, verdict
-from checkers.distributed import chunks, plan
+from checkers.counts import Counts
+from checkers.distributed import chunks, cycle_task, plan, slicing, transactions
 from checkers.distributed.here import Here
 from checkers.expectations import Contract
 from checkers.overview import Whole
@@ -20,7 +21,7 @@ from model import history
 from model.finding import Finding
 from model.history import BadHistory
 
-Outcome = tuple[list[Finding], bytes]
+Outcome = tuple[list[Finding], bytes, Counts]
 
 SIZES = (400, 1500, 6000, 1 << 20)
 """Sizes of chunks in bytes: from a few events to the whole history."""
@@ -28,10 +29,10 @@ SIZES = (400, 1500, 6000, 1 << 20)
 
 def concluded(whole: Whole) -> Outcome:
     found = findings.findings(whole.found.found, whole.overview, Contract())
-    told = verdict.conclude(
+    concluded = verdict.conclude(
         whole.overview, whole.reports, found, run=None, plan={}, of_history=whole.found.checker_runs
     )
-    return found, verdict.essence(told)
+    return found, verdict.essence(concluded), whole.overview.counts
 
 
 def at_once(path: Path) -> Outcome:
@@ -95,17 +96,67 @@ def test_corrupted_histories(tmp_path: Path, seed: int) -> None:
     assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
 
 
-@pytest.mark.parametrize("f", ["send", "txn"])
-def test_transactions_need_more_than_slices(tmp_path: Path, f: str) -> None:
-    """A history with a transaction is left to another executor."""
-    path = written(tmp_path / "history.jsonl", [(0, "invoke", f, SEND), (0, "ok", f, ACK)])
-    assert (in_chunks(path, 100) is None) == (f == "txn")
+@pytest.mark.parametrize("seed", range(60))
+def test_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Defects of transactions, with windows for cycles that are narrower than some of these."""
+    rng = random.Random(1000 + seed)
+    model = broker_model.Model(
+        rng,
+        keys=rng.randint(1, 6),
+        doubt=rng.choice((0.0, 0.1, 0.3)),
+        deletes=rng.choice((0.0, 0.05)),
+        transactional=rng.choice((1, 2, 4)),
+    )
+    model.run(rng.randint(20, 160))
+    events, _ = corruptions.corrupt(model, rng, rng.randint(0, 3))
+    path = tmp_path / "history.jsonl"
+    history.write(path, events)
+    monkeypatch.setattr(cycle_task, "EVENTS", rng.choice((10, 40, 1000)))
+    monkeypatch.setattr(slicing, "SLICES_MIN", rng.choice((2, 8)))
+    assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
+
+
+@pytest.mark.parametrize("f", ["send", "commit"])
+def test_groups_need_more_than_slices(tmp_path: Path, f: str) -> None:
+    """A history with a committed offset is left to another executor."""
+    value = SEND if f == "send" else [["commit", "g", {"x": 1}]]
+    path = written(tmp_path / "history.jsonl", [(0, "invoke", f, value), (0, "ok", f, value)])
+    assert (in_chunks(path, 100) is None) == (f == "commit")
+
+
+def test_a_value_that_two_transactions_sent(tmp_path: Path) -> None:
+    """A transaction is not counted if all of its values are left out."""
+    lines = [
+        (0, "invoke", "txn", SEND), (0, "ok", "txn", ACK),
+        (1, "invoke", "txn", SEND), (1, "info", "txn", SEND),
+        (2, "invoke", "txn", [["send", "y", 1]]), (2, "ok", "txn", [["send", "y", [0, 1]]]),
+    ]  # fmt: skip
+    path = written(tmp_path / "history.jsonl", lines)
+    assert at_once(path)[2].transactions == 1
+    assert in_chunks(path, 100) == at_once(path)
+
+
+def test_too_many_suspects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Isolation is unknown, and all other checkers have found what they find."""
+    lines = [
+        (0, "invoke", "txn", SEND),
+        (1, "invoke", "poll", [["poll"]]), (1, "ok", "poll", [["poll", {"x": [[0, 1]]}]]),
+        (2, "invoke", "send", [["send", "x", 2]]), (2, "ok", "send", [["send", "x", [1, 2]]]),
+        (0, "ok", "txn", ACK),
+    ]  # fmt: skip
+    path = written(tmp_path / "history.jsonl", lines)
+    assert in_chunks(path, 100) == at_once(path)
+    monkeypatch.setattr(transactions, "SUSPECTS_MAX", 0)
+    outcome = in_chunks(path, 1 << 20)
+    assert outcome is not None
+    because = json.loads(outcome[1])["unknown_because"]
+    assert any("more than 0 transactions may have been read too early" in each for each in because)
 
 
 def test_an_operation_that_one_slice_proves_happened_in_all(tmp_path: Path) -> None:
     """A record is lost, of an operation in doubt whose other record was read from another slice."""
     send = [["send", "x", 1], ["send", "y", 2]]
-    told = [
+    lines = [
         (0, "invoke", "send", send),
         (0, "info", "send", [["send", "x", 1], ["send", "y", [0, 2]]]),
         (1, "invoke", "send", [["send", "y", 3]]),
@@ -113,12 +164,12 @@ def test_an_operation_that_one_slice_proves_happened_in_all(tmp_path: Path) -> N
         (2, "invoke", "poll", [["poll"]]),
         (2, "ok", "poll", [["poll", {"x": [[0, 1]], "y": [[1, 3]]}]]),
     ]
-    path = written(tmp_path / "lost.jsonl", told)
-    found, _ = at_once(path)
+    path = written(tmp_path / "lost.jsonl", lines)
+    found, *_ = at_once(path)
     assert [(f.anomaly, f.key) for f in found if not f.legal] == [("lost-write", "y")]
     assert in_chunks(path, 100) == at_once(path)
-    told[-1] = (2, "ok", "poll", [["poll", {"y": [[1, 3]]}]])
-    path = written(tmp_path / "unproven.jsonl", told)
+    lines[-1] = (2, "ok", "poll", [["poll", {"y": [[1, 3]]}]])
+    path = written(tmp_path / "unproven.jsonl", lines)
     assert not [f for f in at_once(path)[0] if not f.legal]
     assert in_chunks(path, 100) == at_once(path)
 

@@ -1,0 +1,56 @@
+"""What is refused, left out or doubted in the chunks of a history, in the words of the whole."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from checkers import history_file
+from checkers.distributed.borders import Refusal
+from checkers.distributed.chunk_tasks import Prepared, Scanned
+from checkers.distributed.chunks import Chunk
+from checkers.jsonl import torn_line
+from model.history import BadHistory
+
+
+def unreadable(path: Path, given: Sequence[Chunk], prepared: Sequence[Prepared]) -> None:
+    """Raise the error about the first chunk that cannot be read."""
+    for chunk, each in zip(given, prepared, strict=True):
+        if isinstance(each.bad, str):
+            raise BadHistory(each.bad)
+        if each.bad is not None:
+            line = _lines_before(chunk) + each.bad.line
+            raise BadHistory(f"{path}, line {line}: {each.bad}")
+
+
+def misfits(path: Path, broken: Refusal | None, scanned: Sequence[Scanned]) -> tuple[str, ...]:
+    """Return the doubts about completions; raise the error about the first event that cannot be
+    judged, or else about the first completion that does not fit."""
+    found = [each.broken for each in scanned if each.broken is not None]
+    first = min((*found, *([] if broken is None else [broken])), default=None)
+    if first is not None:
+        raise BadHistory(history_file.place(first.event, first.row, path) + first.why)
+    doubts = []
+    for row, index, misfit in (each for one in scanned for each in one.misfits):
+        if not misfit.is_doubt:
+            raise BadHistory(history_file.place(index, row, path) + misfit.why)
+        doubts.append(history_file.place(index, row, None) + misfit.why)
+    return tuple(doubts)
+
+
+def torn(given: Sequence[Chunk], prepared: Sequence[Prepared]) -> str | None:
+    """Return what was left out at the end of the history, as one sentence."""
+    for chunk, each in zip(given, prepared, strict=True):
+        if isinstance(each.torn, int):
+            return torn_line(_lines_before(chunk) + each.torn)
+        if each.torn is not None:
+            return each.torn
+    return None
+
+
+def _lines_before(chunk: Chunk) -> int:
+    """Return how many lines a file has before a chunk."""
+    with Path(chunk.path).open("rb") as file:
+        left, found = chunk.begin, 0
+        while left and (text := file.read(min(left, 1 << 20))):
+            found += text.count(b"\n")
+            left -= len(text)
+    return found
