@@ -2,7 +2,8 @@
 
 The archive has this project's packages, and the libraries msgspec and rustworkx, which are partly
 machine code: Spark demands the same version of Python everywhere, and so they fit. Machine code is
-not imported from an archive, so a worker unpacks it.
+not imported from an archive, so a worker unpacks it. The libraries have a folder of their own in
+the archive, because Spark lets the driver import from the archive as well.
 """
 
 import importlib.util
@@ -18,6 +19,7 @@ library, or is numpy, pyarrow or one of :data:`LIBRARIES`."""
 NAME = "faultline-code.zip"
 LIBRARIES = ("msgspec", "rustworkx")
 """The libraries of the archive: one reads lines, and one finds components of graphs."""
+_FOLDER = "libraries"
 _UNPACKED = "faultline-packages"
 _ROOT = Path(__file__).resolve().parent.parent
 _BEGIN = (1980, 1, 1, 0, 0, 0)
@@ -38,7 +40,7 @@ def archive(folder: Path) -> Path:
         assert spec.origin is not None
         home = Path(spec.origin).parent
         for file in sorted((*home.rglob("*.py"), *home.rglob("*.so"))):
-            files[f"{library}/{file.relative_to(home)}"] = file
+            files[f"{_FOLDER}/{library}/{file.relative_to(home)}"] = file
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, file in files.items():
             packed.writestr(zipfile.ZipInfo(name, _BEGIN), file.read_bytes())
@@ -61,9 +63,7 @@ def unpack() -> None:
             made.rename(folder)
         except OSError:  # another task was faster
             assert folder.is_dir(), f"{folder} cannot be written"
-    sys.path.insert(0, os.fspath(folder))
-    for name in [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]:
-        del sys.modules[name]
+    sys.path.insert(0, os.fspath(folder / _FOLDER))
     importlib.invalidate_caches()
 
 

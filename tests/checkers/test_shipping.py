@@ -40,3 +40,15 @@ def test_the_same_code_is_the_same_archive(tmp_path: Path) -> None:
     assert shipping.archive(tmp_path).read_bytes() == first
     with zipfile.ZipFile(tmp_path / "faultline-code.zip") as packed:
         assert {"checkers/bucket_task.py", "model/op.py"} <= {*packed.namelist()}
+
+
+def test_the_archive_hides_no_library(tmp_path: Path) -> None:
+    """The driver imports from the archive, too, and keeps its own libraries."""
+    path = shipping.archive(tmp_path)
+    names = [f"import {name}; print({name}.__file__)" for name in shipping.LIBRARIES]
+    script = "\n".join(["import sys", f"sys.path.insert(0, {str(path)!r})", *names])
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == len(shipping.LIBRARIES)
+    assert str(path) not in done.stdout
