@@ -48,6 +48,7 @@ class Prepared(NamedTuple):
     """``None`` for a chunk without events."""
     weights: Mapping[str, int] = {}
     """How many micro-operations and records name each partition, in the order of the names."""
+    has_transactions: bool = False
     spanning: frozenset[str] = frozenset()
     """Those of :data:`SPANNING` that it has."""
     nemesis: bytes = b""
@@ -82,6 +83,8 @@ class Cut(NamedTuple):
     """How many there are."""
     healed_ns: int | None
     """When the last fault was healed, 0 without any; ``None`` if one was not."""
+    thin: frozenset[str]
+    """The partitions whose records are in no slice."""
 
 
 def prepare(chunk: Chunk, typed: Path) -> Prepared:
@@ -107,6 +110,7 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
         chunk,
         borders.border(history, columns),
         _weights(columns),
+        "txn" in _used(columns.f, columns.f_names),
         _used(columns.op, columns.op_names) & SPANNING,
         packing.packed(history.take(pa.array(np.flatnonzero(columns.process == NEMESIS)))),
         columns.unknown,
@@ -172,8 +176,17 @@ def _slices(
     whole: "_Whole", columns: Columns, operations: Operations, cut: Cut, wanted: Collection[int]
 ) -> Iterator[tuple[int, bytes]]:
     number = np.array([cut.slice_of[key] for key in columns.keys], dtype=np.int64)
-    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices)
+    thin = np.array([key in cut.thin for key in columns.keys], dtype=np.bool_)
+    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices, thin)
     return ((of, packing.packed(events)) for of, events in slicer.slices(wanted, whole.moved))
+
+
+def operations(chunk: Chunk, carried: Carried) -> tuple[Columns, Operations]:
+    """Return the columns of a chunk that was scanned before, and the operations that it ends."""
+    whole = _whole(chunk, carried)
+    columns = Columns(whole.history)
+    found = table_builder.operations_of(columns)
+    return columns, found.only(~np.isin(found.last, whole.moved))
 
 
 class _Whole(NamedTuple):

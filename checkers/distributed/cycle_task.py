@@ -6,12 +6,12 @@ dependency leads back over, and what is between two gaps of a window is complete
 before the first gap and after the last one is joined with that of other windows.
 """
 
-import pickle
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from checkers.distributed import packing
 from checkers.kernels import cycles
 from checkers.kernels.arrays import is_in
 from checkers.kernels.checker_runs import GaveUp
@@ -71,7 +71,7 @@ def search(
     keys: Sequence[str], number: int, parts: Sequence[bytes]
 ) -> tuple[Searched, Searched | None]:
     """Search a window for cycles, and again without the records that are misplaced, if any are."""
-    loaded: list[tuple[Part | None, Part | None]] = [pickle.loads(part) for part in parts]
+    loaded: list[tuple[Part | None, Part | None]] = [packing.loaded(part) for part in parts]
     whole, clean = ([part for part in kind if part] for kind in zip(*loaded, strict=True))
     return _searched(whole, keys), _searched(clean, keys) if clean else None
 

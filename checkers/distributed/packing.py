@@ -1,12 +1,15 @@
-"""Tables of events as bytes, which Spark moves between tasks without looking into them."""
+"""Tables of events, and arrays, as bytes, which Spark moves between tasks."""
 
+import pickle
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from checkers.pieces import SCHEMA
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+_CODEC = "lz4"
+_OPTIONS = pa.ipc.IpcWriteOptions(compression=_CODEC)
 
 
 def packed(events: pa.Table) -> bytes:
@@ -29,3 +32,16 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     plain = [table.replace_schema_metadata(None) for table in tables]
     whole = pa.concat_tables(plain) if plain else SCHEMA.empty_table()
     return whole.unify_dictionaries().combine_chunks()
+
+
+def dumped(value: Any) -> bytes:
+    """Return a value that has arrays as compressed bytes."""
+    plain = pickle.dumps(value)
+    compressed: bytes = pa.compress(plain, _CODEC, asbytes=True)
+    return len(plain).to_bytes(8) + compressed
+
+
+def loaded(data: bytes) -> Any:
+    """Return the value that was dumped."""
+    plain = pa.decompress(memoryview(data)[8:], int.from_bytes(data[:8]), _CODEC, asbytes=True)
+    return pickle.loads(plain)

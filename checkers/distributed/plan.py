@@ -9,13 +9,13 @@ The process that follows the plan holds counts, findings and names, but no chunk
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from checkers import facts
+from checkers import facts, fault_intervals
 from checkers.columns import Columns
 from checkers.distributed import (
     borders,
@@ -31,8 +31,8 @@ from checkers.distributed.chunk_tasks import Prepared
 from checkers.distributed.chunks import Chunk
 from checkers.distributed.conclusion import Passes
 from checkers.distributed.runner import Runner
-from checkers.distributed.slicing import Slicing
-from checkers.kernels import faults
+from checkers.distributed.slicing import LARGE_ROWS, Slicing
+from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import I64
 from checkers.overview import Whole
 from model.history import BadHistory
@@ -59,11 +59,13 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
     joined = borders.joined([border for _, border in used])
     items = [(each.chunk, carried) for (each, _), carried in zip(used, joined.carried, strict=True)]
     nemesis = Columns(packing.unpacked([each.nemesis for each, _ in used]))
-    healed_ns = faults.healed_ns([fault.to_ns for fault in facts.faults(nemesis)])
-    slicing = Slicing(runner, items, _weights(prepared), healed_ns)
+    faults = tuple(fault_intervals.interval(fault) for fault in facts.faults(nemesis))
+    weights = _weights(prepared)
+    large = [] if any(each.has_transactions for each in prepared) else _large(weights)
+    slicing = Slicing(runner, items, weights, faults, large)
     scanned, judged = slicing.judged()
     doubts = refusals.misfits(path, joined.broken, scanned)
-    judged, happened = slicing.with_proofs(judged)
+    judged, happened = slicing.with_proofs(slicing.with_ranges(judged))
     passes = Passes(
         prepared=prepared,
         scanned=scanned,
@@ -71,7 +73,7 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
         uses=uses.joined([one.uses for one in scanned]),
         names=list(slicing.weights),
         nemesis=nemesis,
-        healed_ns=healed_ns,
+        healed_ns=healed_ns([fault.to_ns for fault in faults]),
         torn=refusals.torn(given, prepared),
         doubts=doubts,
     )
@@ -106,6 +108,11 @@ def _weights(prepared: Sequence[Prepared]) -> Counter[str]:
     for each in prepared:
         weights.update(each.weights)
     return weights
+
+
+def _large(weights: Mapping[str, int]) -> list[str]:
+    """Return the partitions that are checked in ranges."""
+    return [name for name, weight in weights.items() if weight >= LARGE_ROWS]
 
 
 def _related(

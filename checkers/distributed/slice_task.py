@@ -1,6 +1,7 @@
 """What an executor does with a slice: it puts its chunks together and judges its partitions."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from checkers.counts import Counts
 from checkers.distributed import packing
 from checkers.kernels import key, suspects
 from checkers.kernels.key import Report
-from checkers.kernels.rows import INFO
+from checkers.kernels.rows import INFO, CatchUp
 from checkers.kernels.suspects import Open
 from checkers.overview import Repeated
 from checkers.tables import Tables
@@ -35,6 +36,33 @@ class Judged(NamedTuple):
     """The other operations in doubt that sent records."""
     overdue: Open
     """The transactions that were open at their end or later."""
+
+
+class Outline(NamedTuple):
+    """What a slice without the records of its partition shows."""
+
+    catch_ups: tuple[tuple[CatchUp, int], ...]
+    """Those that reached the end of the partition, each with the index of its invocation."""
+    assignments: Mapping[int, int]
+    """How many assignments each process has had."""
+
+    def caught_up(self, acked: int) -> CatchUp | None:
+        """Return the last catch-up that was invoked after the last acknowledgement ``acked``."""
+        later = [catch_up for catch_up, invoked in self.catch_ups if invoked > acked]
+        return later[-1] if later else None
+
+
+def outline(parts: Sequence[bytes]) -> tuple[Judged, Outline]:
+    """Return what a slice without the records of its only partition shows."""
+    tables = table_builder.build(Columns(events_of(parts)))
+    reached = [
+        (catch_up, invoked) for _, catch_up, invoked, is_reached in tables.catch_ups if is_reached
+    ]
+    tried = frozenset(tables.keys[number] for number, *_ in tables.catch_ups)
+    return judge(parts, ())._replace(tried=tried), Outline(
+        () if tables.recovered is False else tuple(reached),
+        Counter(tables.assignments[0].tolist()),
+    )
 
 
 def judge(parts: Sequence[bytes], names: Collection[str], happened: Collection[int] = ()) -> Judged:

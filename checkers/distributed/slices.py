@@ -24,6 +24,7 @@ SHARED = (
 )
 """Micro-operations that concern partitions which they do not name: an assignment gives up all that
 it leaves out, and a topic stands for its partitions."""
+_NOWHERE = -2
 _FLAT = [name for name in SCHEMA.names if name != "value"]
 
 
@@ -31,11 +32,17 @@ class Slicer:
     """Cuts a chunk of a history, in which operations are whole, into slices.
 
     ``slice_of`` is the number of the slice of each partition of ``columns.keys``, and ``count`` how
-    many there are.
+    many there are. Slices have no records of the ``thin`` partitions.
     """
 
     def __init__(
-        self, history: pa.Table, columns: Columns, operations: Operations, slice_of: I64, count: int
+        self,
+        history: pa.Table,
+        columns: Columns,
+        operations: Operations,
+        slice_of: I64,
+        count: int,
+        thin: Bools,
     ) -> None:
         self._history, self._columns = history, columns
         self._count = count
@@ -45,8 +52,9 @@ class Slicer:
         key = ints(self._micro_ops.field("key").indices)
         self._key_slice = np.append(slice_of, -1)[key]
         """The slice of each micro-operation; -1 for those without a partition."""
+        self._key_slice[np.append(thin, False)[key] & columns.is_op(micro_ops.SEND)] = _NOWHERE
         self._is_shared = columns.is_op(*SHARED)
-        self._record_slice = slice_of[columns.record_key]
+        self._record_slice = np.where(thin, _NOWHERE, slice_of)[columns.record_key]
         self._operation = operations.of_events()
         self._in = self._members(len(operations.first))
 
@@ -61,7 +69,8 @@ class Slicer:
         named = np.flatnonzero(self._key_slice >= 0)
         members[self._key_slice[named], of[named]] = True
         length = np.diff(columns.record_end)
-        members[self._record_slice, np.repeat(of, length)] = True
+        is_somewhere = self._record_slice >= 0
+        members[self._record_slice[is_somewhere], np.repeat(of, length)[is_somewhere]] = True
         members[:, of[self._is_shared]] = True
         kinds = [code for code, name in enumerate(columns.f_names) if name in NAMES_KEYS]
         members[:, self._operation[np.isin(columns.f, kinds)]] = True
@@ -84,7 +93,7 @@ class Slicer:
         end = columns.micro_op_end
         inner, event = spread(end[rows], end[rows + 1])
         of = self._key_slice[inner]
-        kept = (of == number) | (of < 0) | self._is_shared[inner]
+        kept = (of == number) | (of == -1) | self._is_shared[inner]
         inner, event = inner[kept], event[kept]
         records, micro_op = spread(columns.record_end[inner], columns.record_end[inner + 1])
         mine = self._record_slice[records] == number

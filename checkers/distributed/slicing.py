@@ -5,17 +5,22 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from checkers.distributed import chunk_tasks, slice_task
+from checkers import counts
+from checkers.distributed import chunk_tasks, range_task, slice_task
 from checkers.distributed.borders import Carried
 from checkers.distributed.chunk_tasks import Cut, Scanned
 from checkers.distributed.chunks import Chunk
+from checkers.distributed.range_task import Plain, Question
 from checkers.distributed.runner import Judge, Parts, Runner, Split
-from checkers.distributed.slice_task import Judged
+from checkers.distributed.slice_task import Judged, Outline
+from checkers.kernels.faults import FaultInterval, healed_ns
 
 SLICES_MIN = 8
 """With fewer slices than this (and than partitions), tasks would wait for the longest one."""
 SLICE_ROWS = 1 << 20
 """Number of micro-operations and records that a slice has about."""
+LARGE_ROWS = 6 << 20
+"""From this number on, a partition is checked in ranges."""
 
 Happened = Mapping[int, frozenset[int]]
 """By slice, the operations in doubt that other slices have proven."""
@@ -25,7 +30,8 @@ class Slicing:
     """The slices of chunks, each with what it carries.
 
     ``weights`` are how many micro-operations and records name each partition, in the order of the
-    names; ``healed_ns`` is when the last fault was healed.
+    names; ``faults`` are when faults were active. ``large`` partitions are checked in ranges, if
+    they are plain.
     """
 
     def __init__(
@@ -33,34 +39,68 @@ class Slicing:
         runner: Runner,
         items: Sequence[tuple[Chunk, Carried]],
         weights: Mapping[str, int],
-        healed_ns: int | None,
+        faults: tuple[FaultInterval, ...],
+        large: Sequence[str],
     ) -> None:
         self._runner, self._items = runner, items
+        self._faults, self._large = faults, large
+        self._healed_ns = healed_ns([fault.to_ns for fault in faults])
         self.weights = weights
-        self.slice_of, self.count = _shared_out(weights)
-        self._cut = Cut(self.slice_of, self.count, healed_ns)
+        self.slice_of, self.count = _shared_out(weights, large)
+        self._cut = Cut(self.slice_of, self.count, self._healed_ns, frozenset())
         self._names = [
             frozenset(key for key, of in self.slice_of.items() if of == number)
             for number in range(self.count)
         ]
 
     def judged(self) -> tuple[Sequence[Scanned], list[Judged]]:
-        """Check all chunks and judge all slices. If a chunk is refused, slices may be missing."""
-        cut = partial(_scan, self._cut, range(self.count))
-        judge = partial(_judge, self._names, {})
+        """Check all chunks and judge all slices, but only outline those of large partitions.
+
+        If a chunk is refused, slices may be missing.
+        """
+        thin = self._cut._replace(thin=frozenset(self._large))
+        judge = partial(_judge_or_outline, self._names, len(self._large))
+        cut = partial(_scan, thin, range(self.count))
         scanned, judged = self._runner.grouped(cut, self._items, judge)
         return scanned, list(judged)
+
+    def with_ranges(self, judged: Sequence[Any]) -> list[Judged]:
+        """Judge the large partitions of which slices are outlines: in ranges, or as slices."""
+        _raise_crash(judged, self.count)
+        count = len(self._large)
+        if not count:
+            return list(judged)
+        outlines = [outline for _, outline in judged[:count]]
+        asked = Question(self._large, outlines, self._faults, self._healed_ns)
+        said, answers = self._runner.regrouped(
+            partial(range_task.cut, self._large),
+            self._items,
+            range_task.check,
+            partial(range_task.judge, asked),
+        )
+        _raise_crash(said, len(said))
+        _raise_crash(answers, len(answers))
+        found = dict(answers)
+        others = tuple(number for number in range(count) if found.get(number) is None)
+        whole = dict(zip(others, self._whole({}, others), strict=True))
+        of_large = [
+            whole[number] if number in whole else _plain(name, judged[number][0], found[number])
+            for number, name in enumerate(self._large)
+        ]
+        return [*of_large, *judged[count:]]
+
+    def _whole(self, happened: Happened, wanted: Collection[int]) -> Sequence[Judged]:
+        return self.asked(partial(_judge, self._names, happened), wanted) if wanted else ()
 
     def with_proofs(self, judged: Sequence[Judged]) -> tuple[list[Judged], Happened]:
         """Judge slices again that have operations in doubt which other slices have proven, and
         return these operations, too. An operation happened as a whole."""
-        _raise_crash(judged, self.count)
         proven = frozenset[int]().union(*(each.proven for each in judged))
         found = {number: each.unproven & proven for number, each in enumerate(judged)}
         happened = {number: ops for number, ops in found.items() if ops}
         if not happened:
             return list(judged), {}
-        again = self.asked(partial(_judge, self._names, happened), tuple(happened))
+        again = self._whole(happened, tuple(happened))
         others = [judged[number] for number in range(self.count) if number not in happened]
         return [*others, *again], happened
 
@@ -94,6 +134,26 @@ def _judge(
     return slice_task.judge(parts, names[number], happened.get(number, ()))
 
 
+def _judge_or_outline(
+    names: Sequence[frozenset[str]], outlines: int, number: int, parts: Sequence[bytes]
+) -> Judged | tuple[Judged, Outline]:
+    if number < outlines:
+        return slice_task.outline(parts)
+    return _judge(names, {}, number, parts)
+
+
+def _plain(name: str, outline: Judged, plain: Plain) -> Judged:
+    """Return what is known of a slice with a single partition, which is plain."""
+    mine = frozenset((name,))
+    return outline._replace(
+        reports={name: plain.report},
+        counts=counts.total((outline.counts, plain.counts)),
+        record_keys=mine,
+        caught_up=mine if plain.caught_up else frozenset(),
+        tried=outline.tried & mine,
+    )
+
+
 def _raise_crash(found: Sequence[Any], count: int) -> None:
     """Raise the first error of a task; a result that is missing is an error, too."""
     for each in found:
@@ -103,16 +163,19 @@ def _raise_crash(found: Sequence[Any], count: int) -> None:
         raise RuntimeError(f"{len(found)} of {count} slices were judged")
 
 
-def _shared_out(weights: Mapping[str, int]) -> tuple[dict[str, int], int]:
+def _shared_out(weights: Mapping[str, int], large: Sequence[str]) -> tuple[dict[str, int], int]:
     """Return the number of the slice of each partition, and how many slices there are.
 
-    The largest partition comes first, and each goes to the slice that has least so far.
+    The first slices are those of large partitions. Of the others, the largest one comes first, and
+    each goes to the slice that has least so far.
     """
-    count = max(1, min(len(weights), max(SLICES_MIN, sum(weights.values()) // SLICE_ROWS)))
-    filled = [(0, number) for number in range(count)]
-    slice_of = {}
-    for key in sorted(weights, key=lambda key: -weights[key]):
+    slice_of = {key: number for number, key in enumerate(large)}
+    others = {key: weight for key, weight in weights.items() if key not in slice_of}
+    wanted = max(SLICES_MIN, sum(others.values()) // SLICE_ROWS)
+    count = len(large) + min(len(others), wanted)
+    filled = [(0, number) for number in range(len(large), count)]
+    for key in sorted(others, key=lambda key: -others[key]):
         weight, number = heapq.heappop(filled)
         slice_of[key] = number
         heapq.heappush(filled, (weight + weights[key], number))
-    return slice_of, count
+    return slice_of, max(count, 1)

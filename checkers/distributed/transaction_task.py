@@ -4,7 +4,6 @@ It lists their dependencies, for the tasks that search for cycles, and the suspe
 :mod:`checkers.kernels.suspects`.
 """
 
-import pickle
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from checkers import table_builder
 from checkers.columns import Columns
-from checkers.distributed import slice_task
+from checkers.distributed import packing, slice_task
 from checkers.distributed.cycle_task import Part, Windows
 from checkers.kernels import cycles, suspects
 from checkers.kernels.history import History
@@ -91,7 +90,7 @@ def _parts(known: Known, number: int, tables: Tables) -> Iterator[tuple[int, byt
     for window in range(known.windows.number):
         part = whole.part(window), None if clean is None else clean.part(window)
         if any(each for each in part):
-            yield window, pickle.dumps(part)
+            yield window, packing.dumped(part)
 
 
 class _Dependencies:

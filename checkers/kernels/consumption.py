@@ -69,6 +69,29 @@ def consumption(log: Log) -> Consumption:
     )
 
 
+def of_plain(key: str, acked_ns: I64, read_ns: I64, lag: Lag | None, polled: int) -> Consumption:
+    """Return the consumption of a plain partition (:mod:`checkers.kernels.plain`).
+
+    ``acked_ns`` and ``read_ns`` are when each record was acknowledged and first read, both
+    ascending; ``polled`` is how many records were delivered, none of them twice to a process.
+    """
+    seen_ns = np.maximum(read_ns, acked_ns)
+    # most records are unseen just after one was acknowledged
+    unseen = np.arange(1, len(acked_ns) + 1) - seen_ns.searchsorted(acked_ns, side="right")
+    most = int(unseen.argmax())
+    by_second = _sums((_per_second(acked_ns, 1), _per_second(seen_ns, -1)))
+    return Consumption(
+        lag=lag,
+        unseen=Unseen(key, max(int(unseen[most]), 0), int(acked_ns[most]), 0),
+        counts={1: polled} if polled else {},
+        unseen_changes={second: by for second, by in by_second.items() if by},
+    )
+
+
+def _per_second(time_ns: I64, change: int) -> dict[int, int]:
+    return _by_second(time_ns, np.full(len(time_ns), change))
+
+
 def _worst_lag(log: Log) -> Lag | None:
     polls, acked = log.polls, log.acked
     values, first = log.first_reads

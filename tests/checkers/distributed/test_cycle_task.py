@@ -1,6 +1,5 @@
 """Cycles that are searched in windows are those of the whole history."""
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.distributed import cycle_task
+from checkers.distributed import cycle_task, packing
 from checkers.distributed.cycle_task import Part, Windows
 from checkers.kernels import cycles
 from checkers.kernels.checker_runs import GaveUp
@@ -44,7 +43,7 @@ def in_windows(op: Any, found: Edges, width: int) -> list[Found]:
                 mine.where(target == number),
                 mine.source[(target < number) & (source >= number)],
             )
-            parts.append(pickle.dumps((part, None)))
+            parts.append(packing.dumped((part, None)))
         whole, clean = cycle_task.search(KEYS, number, parts)
         assert clean is None
         searched.append(whole)

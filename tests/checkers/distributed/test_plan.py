@@ -13,7 +13,14 @@ from bench import broker_model, corruptions
 from bench.histories import World
 from checkers import findings, history_file, inline, overview, table_builder, verdict
 from checkers.counts import Counts
-from checkers.distributed import chunks, cycle_task, plan, slicing, transactions
+from checkers.distributed import (
+    chunks,
+    cycle_task,
+    plan,
+    range_task,
+    slicing,
+    transactions,
+)
 from checkers.distributed.here import Here
 from checkers.expectations import Contract
 from checkers.overview import Whole
@@ -21,6 +28,7 @@ from model import history
 from model.finding import Finding
 from model.history import BadHistory
 
+Event = tuple[int, str, str, Any]
 Outcome = tuple[list[Finding], bytes, Counts]
 
 SIZES = (400, 1500, 6000, 1 << 20)
@@ -94,6 +102,80 @@ def test_corrupted_histories(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "history.jsonl"
     history.write(path, events)
     assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_large_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Plain partitions are checked in ranges, and others are found not to be plain."""
+    rng = random.Random(2000 + seed)
+    has_defects = rng.random() < 0.3
+    world = World(
+        rng,
+        keys=rng.randint(1, 4),
+        writers=rng.randint(1, 5),
+        readers=rng.randint(1, 4),
+        doubt=rng.choice((0.0, 0.05)) if has_defects else 0.0,
+        restarts=0.02 if has_defects else 0.0,
+        lost=rng.randint(0, 2) if has_defects else 0,
+        doubled=rng.randint(0, 1) if has_defects else 0,
+        span=60,
+    )
+    path = tmp_path / "history.jsonl"
+    history.write(path, world.events(rng.randint(30, 400)))
+    monkeypatch.setattr(plan, "LARGE_ROWS", rng.choice((1, 50, 200)))
+    monkeypatch.setattr(range_task, "WIDTH", rng.choice((1, 7, 50, 1000)))
+    assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
+
+
+IN_ORDER: list[Event] = [
+    (8, "invoke", "assign", ["x"]), (8, "ok", "assign", ["x"]),
+    (0, "invoke", "send", [["send", "x", 1], ["send", "x", 2]]),
+    (0, "ok", "send", [["send", "x", [0, 1]], ["send", "x", [1, 2]]]),
+    (1, "invoke", "send", [["send", "x", 3]]), (1, "ok", "send", [["send", "x", [2, 3]]]),
+    (8, "invoke", "poll", [["poll"]]), (8, "ok", "poll", [["poll", {"x": [[0, 1], [1, 2]]}]]),
+    (8, "invoke", "poll", [["poll"]]), (8, "ok", "poll", [["poll", {"x": [[2, 3]]}]]),
+    (8, "invoke", "catch-up", [["catch-up", "x"]]),
+    (8, "ok", "catch-up", [["catch-up", "x", 3, 3]]),
+]  # fmt: skip
+"""A plain partition that was read to its end."""
+NOT_PLAIN: dict[str, dict[int, Any]] = {
+    "a record is missing": {9: [["poll", {}]]},
+    "a record is read twice": {9: [["poll", {"x": [[1, 2], [2, 3]]}]]},
+    "records are read in the wrong order": {
+        7: [["poll", {"x": [[0, 1], [2, 3]]}]], 9: [["poll", {"x": [[1, 2]]}]],
+    },
+    "a record has another value": {9: [["poll", {"x": [[2, 4]]}]]},
+    "records were sent in the wrong order": {
+        3: [["send", "x", [1, 1]], ["send", "x", [0, 2]]],
+        7: [["poll", {"x": [[0, 2], [1, 1]]}]],
+    },
+    "a record is at two places": {9: [["poll", {"x": [[2, 3], [3, 3]]}]]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [1, 2, 100])
+@pytest.mark.parametrize("what", ["nothing", *NOT_PLAIN])
+def test_a_partition_is_plain_if_its_ranges_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, width: int
+) -> None:
+    """What is wrong between two ranges is seen as well as what is wrong within one."""
+    events = [*IN_ORDER]
+    for place, value in NOT_PLAIN.get(what, {}).items():
+        events[place] = (*events[place][:3], value)
+    path = written(tmp_path / "history.jsonl", events)
+    monkeypatch.setattr(plan, "LARGE_ROWS", 1)
+    monkeypatch.setattr(range_task, "WIDTH", width)
+    plain: list[bool] = []
+    judge = range_task.judge
+
+    def judged(*asked: Any) -> Any:
+        answer = judge(*asked)
+        plain.append(answer[1] is not None)
+        return answer
+
+    monkeypatch.setattr(range_task, "judge", judged)
+    assert in_chunks(path, 200) == at_once(path)
+    assert plain == [what == "nothing"]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -172,9 +254,6 @@ def test_an_operation_that_one_slice_proves_happened_in_all(tmp_path: Path) -> N
     path = written(tmp_path / "unproven.jsonl", lines)
     assert not [f for f in at_once(path)[0] if not f.legal]
     assert in_chunks(path, 100) == at_once(path)
-
-
-Event = tuple[int, str, str, Any]
 
 
 def written(path: Path, events: list[Event]) -> Path:
