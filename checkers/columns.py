@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from checkers import group_events, left_out, micro_ops, pieces
-from checkers.kernels.arrays import BLOCK
-from checkers.kernels.compact import I32
+from checkers.kernels.arrays import BLOCK, I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
 from model.op import NEMESIS
 

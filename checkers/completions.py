@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from checkers import micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, Rows, spread
-from checkers.kernels.arrays import order_of_rows, stable_order
-from checkers.kernels.compact import I32
+from checkers.kernels.arrays import I32, order_of_rows, stable_order
 from checkers.kernels.rows import I64, Bools
 from model.op import NEMESIS
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from checkers import group_events, micro_ops, pieces
 from checkers.columns import INVOKE, Columns, spread
-from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
+from checkers.kernels.arrays import I32
+from checkers.kernels.compact import AllPolls, AllSends, Operations
 from checkers.kernels.rows import I8, I64, OK, Bools, CatchUp
 from checkers.kernels.steps import NO_STEPS, Group, Steps
 

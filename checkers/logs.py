@@ -5,7 +5,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from checkers.kernels.compact import I32, AllPolls, AllSends
+from checkers.kernels.arrays import I32
+from checkers.kernels.compact import AllPolls, AllSends
 from checkers.kernels.faults import FaultInterval
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, Begins, CatchUp, Polls, Resets, Sends

@@ -6,8 +6,8 @@ import numpy as np
 
 from checkers import group_events, micro_ops
 from checkers.columns import Columns
-from checkers.kernels.arrays import is_in
-from checkers.kernels.compact import I32, AllPolls, AllSends, Operations
+from checkers.kernels.arrays import I32, is_in
+from checkers.kernels.compact import AllPolls, AllSends, Operations
 from checkers.kernels.history import NO_ATTEMPTS, Attempts, Init
 from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
 

@@ -25,8 +25,9 @@ from checkers.engine import Engine
 from checkers.engine import NoSpark as NoSpark
 
 MEMORY_MIN = 640 << 20
-MEMORY_MAX = 4 << 30
-"""Bounds of the driver's heap, bytes; it never has more than half of the machine's memory."""
+MEMORY_MAX = 5 << 28
+"""Bounds of the driver's heap, bytes; it never has more than half of the machine's memory. Large
+histories are in Python's memory, and in Spark's files."""
 HISTORY_BYTES = 1 << 30
 """The size for which a session has memory that starts before there is a history."""
 _SHUFFLE = "spark.sql.shuffle.partitions"
@@ -64,8 +65,8 @@ def start(
     """Start a session with its files in ``folder/.spark``; this blocks for some seconds.
 
     ``memory_bytes`` is the driver's heap. ``engine`` is by default the selected one
-    (:func:`checkers.engine.selected`). The workers of a
-    cluster must be able to read that folder by the same path.
+    (:func:`checkers.engine.selected`). The workers of a cluster must be able to read that folder by
+    the same path.
 
     There is one session per process. The output of the JVM goes to ``.spark/log``. Raises
     :class:`NoSpark`.

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
-from checkers.kernels.arrays import order_of_rows, stable_order
-from checkers.kernels.compact import I32, Operations
+from checkers.kernels.arrays import I32, order_of_rows, stable_order
+from checkers.kernels.compact import Operations
 from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import FAIL, INFO, OK
 from checkers.tables import Tables

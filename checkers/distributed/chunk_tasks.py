@@ -30,7 +30,8 @@ from checkers.distributed import borders, chunks, packing, slices, uses
 from checkers.distributed.borders import Border, Carried, Refusal
 from checkers.distributed.chunks import Chunk
 from checkers.distributed.uses import Uses
-from checkers.kernels.compact import I32, Operations
+from checkers.kernels.arrays import I32
+from checkers.kernels.compact import Operations
 from checkers.kernels.rows import I64
 from model.history import BadHistory
 from model.op import NEMESIS

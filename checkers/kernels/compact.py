@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from checkers.kernels.arrays import I32
 from checkers.kernels.rows import I8, I64, OK, Bools, Polls, Sends
-
-I32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ GIB = 1 << 30
     [
         (0, session.MEMORY_MIN),
         (GIB // 10, session.MEMORY_MIN),
-        (GIB, 2 * GIB),
+        (GIB // 2, GIB),
         (100 * GIB, session.MEMORY_MAX),
     ],
 )
