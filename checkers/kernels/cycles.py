@@ -80,7 +80,8 @@ def kernel(history: History) -> list[Found]:
 
     Raises :class:`GaveUp` above ``EDGES_MAX`` edges that could be on a cycle.
     """
-    return concluded([among(transactions(history), edges(history), history.keys)])
+    op = transactions(history)
+    return concluded([among(op, edges(history), history.keys)]) if len(op) else []
 
 
 def concluded(parts: Iterable[Cycles]) -> list[Found]:
