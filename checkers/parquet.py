@@ -39,7 +39,6 @@ def read_groups(path: Path, begin: int, end: int | None = None) -> pa.Table:
     The notes of the file's writer belong to the whole file, and come with the first group. Raises
     :class:`BadHistory`.
     """
-
     try:
         file = pq.ParquetFile(path)  # read_table would import pandas, which takes half a second
         # Arrow cannot read nested dictionaries of several groups at once.

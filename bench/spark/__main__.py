@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -27,6 +29,8 @@ REPEATED = 10**6
 """Up to this number of operations, a history is judged three times."""
 INLINE_MAX = 10**6
 """Above this number of operations, inline is not asked: it would need too much memory."""
+LINES_MAX = 10**7
+"""Above this number of operations, there are no lines of JSON."""
 RATES = {".jsonl": 200_000.0, ".parquet": 1_000_000.0}
 """Operations per second that inline must judge."""
 INLINE_MB = 1000.0
@@ -64,20 +68,13 @@ class Measured(NamedTuple):
 
 def cases(sizes: Sequence[int], kinds: Sequence[str]) -> Iterator[Case]:
     """Yield what is measured."""
-    for kind in kinds:
-        for size in sizes:
-            for spec in (
-                Spec(kind, size),
-                Spec(kind, size, hot=HOT),
-                Spec(kind, size, planted=True),
-            ):
-                is_even = spec == Spec(kind, size)
-                for suffix in (
-                    (".parquet", ".jsonl") if is_even and size <= 10**7 else (".parquet",)
-                ):
-                    for executor in ("inline", "spark") if size <= INLINE_MAX else ("spark",):
-                        if executor == "spark" or is_even or spec.planted:
-                            yield Case(spec, suffix, executor)
+    for kind, size in product(kinds, sizes):
+        even = Spec(kind, size)
+        executors = ("inline", "spark") if size <= INLINE_MAX else ("spark",)
+        suffixes = (".parquet", ".jsonl") if size <= LINES_MAX else (".parquet",)
+        yield from (Case(even, *how) for how in product(suffixes, executors))
+        yield Case(replace(even, hot=HOT), ".parquet", "spark")
+        yield from (Case(replace(even, planted=True), ".parquet", how) for how in executors)
 
 
 def measured(case: Case, path: Path) -> Measured:
@@ -144,7 +141,8 @@ def main() -> int:
             if asked.only not in case.name:
                 continue
             if made != (case.spec, case.suffix):
-                path.unlink(missing_ok=True) if path.is_file() else None
+                if path.is_file():
+                    path.unlink()
                 path = Path(folder, f"history{case.suffix}")
                 generate.write(case.spec, path)
                 made = case.spec, case.suffix

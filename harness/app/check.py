@@ -22,10 +22,10 @@ from harness.app import (
     catalogue,
     command_line,
     judgements,
-    on_spark,
     plan_file,
     plan_resolution,
     run_folder,
+    spark_judge,
     terminal,
     typed_history,
     unpacking,
@@ -111,7 +111,7 @@ def examined(
         file = stack.enter_context(unpacking.plain(file))
         spark = None
         if not inline:
-            spark = stack.enter_context(on_spark.opened(folder, file, session))
+            spark = stack.enter_context(spark_judge.opened(folder, file, session))
         try:
             whole = _whole(folder, file, spark, progress)
         except _Crashed as crash:
@@ -129,7 +129,7 @@ class _Crashed(Exception):
 
 
 def _whole(
-    folder: Path | None, file: Path, spark: on_spark.OnSpark | None, progress: Progress
+    folder: Path | None, file: Path, spark: spark_judge.SparkJudge | None, progress: Progress
 ) -> Whole:
     """Return what checkers find in a history. Raises :class:`_Crashed`."""
     if spark is not None:
@@ -241,11 +241,11 @@ def _watched(folder: Path | None) -> Record | None:
 
 
 def session_for(paths: Sequence[Path]) -> "AbstractContextManager[SparkSession | None]":
-    """Start one session for many histories, as :func:`harness.app.on_spark.for_many` does.
+    """Start one session for many histories, as :func:`harness.app.spark_judge.for_many` does.
 
     Raises :class:`~model.history.BadHistory`.
     """
-    return on_spark.for_many([_located(path)[1] for path in paths])
+    return spark_judge.for_many([_located(path)[1] for path in paths])
 
 
 def folder_of(path: Path) -> Path | None:

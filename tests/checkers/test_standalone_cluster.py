@@ -105,10 +105,10 @@ def test_a_cluster_finds_what_inline_finds(
 
 LARGE = """
 import sys
-from harness.app import on_spark, typed_history
+from harness.app import spark_judge, typed_history
 from harness.app.cli.entry_point import main
 from checkers.distributed import chunks
-on_spark.LARGE_BYTES = {".jsonl": 0}
+spark_judge.LARGE_BYTES = {".jsonl": 0}
 typed_history.read = None
 chunks.of_file.__kwdefaults__["size"] = 50_000
 main()

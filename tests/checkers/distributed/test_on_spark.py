@@ -9,8 +9,7 @@ import pytest
 from bench import broker_model, corruptions
 from bench.histories import World
 from checkers.distributed import chunks, cycle_task, on_spark, plan
-from harness.app import check, typed_history
-from harness.app import on_spark as executor
+from harness.app import check, spark_judge, typed_history
 from model import history
 from tests.checkers.distributed.test_plan import at_once, concluded
 
@@ -100,7 +99,7 @@ def test_the_typed_copy_of_a_run_is_read(
         read.append(path.name)
         return of_file(path)
 
-    monkeypatch.setattr(executor, "LARGE_BYTES", {".jsonl": 1000})
+    monkeypatch.setattr(spark_judge, "LARGE_BYTES", {".jsonl": 1000})
     monkeypatch.setattr(chunks, "of_file", cut)
     there = check.examine(tmp_path, inline=False, session=spark)
     assert there.findings == here.findings
@@ -110,7 +109,7 @@ def test_the_typed_copy_of_a_run_is_read(
 def test_a_large_history(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judgement on Spark does not read a large history itself."""
     path = made(tmp_path / "history.jsonl")
-    monkeypatch.setattr(executor, "LARGE_BYTES", {".jsonl": 1000})
+    monkeypatch.setattr(spark_judge, "LARGE_BYTES", {".jsonl": 1000})
     monkeypatch.setattr(typed_history, "read", None)
     there = check.examine(path, inline=False, session=spark)
     monkeypatch.undo()

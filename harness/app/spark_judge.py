@@ -31,7 +31,7 @@ further jobs of Spark take longer than to read it here."""
 
 
 @dataclass(frozen=True)
-class OnSpark:
+class SparkJudge:
     """A session for one judgement, which may still be starting."""
 
     session: Callable[[], "SparkSession"]
@@ -73,7 +73,7 @@ class OnSpark:
 
 
 @contextmanager
-def opened(folder: Path | None, file: Path, session: "SparkSession | None") -> Iterator[OnSpark]:
+def opened(folder: Path | None, file: Path, session: "SparkSession | None") -> Iterator[SparkJudge]:
     """Yield an executor that uses this session or one of its own.
 
     Its own session starts while the history is read, and stops with the context. ``folder`` is the
@@ -84,13 +84,13 @@ def opened(folder: Path | None, file: Path, session: "SparkSession | None") -> I
     with ExitStack() as stack:
         scratch = stack.enter_context(_scratch(folder))
         if session is not None:
-            yield OnSpark(lambda: session, scratch)
+            yield SparkJudge(lambda: session, scratch)
             return
         thread = stack.enter_context(ThreadPoolExecutor(1, "spark"))
         memory = session_.memory_for(file.stat().st_size)
         own = thread.submit(session_.start, scratch, memory_bytes=memory)
         try:
-            yield OnSpark(own.result, scratch)
+            yield SparkJudge(own.result, scratch)
         finally:
             if own.exception() is None:
                 session_.stop(own.result())
