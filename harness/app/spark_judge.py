@@ -57,7 +57,11 @@ class SparkJudge:
         def judged(source: Path) -> "Whole | None":
             runner = on_spark.OnSpark(session, progress)
             with temporary.folder(self.scratch, "chunks-") as scratch:
-                return plan.judge(file, chunks.of_file(source.resolve()), runner, scratch)
+                whole = plan.judge(file, chunks.of_file(source.resolve()), runner, scratch)
+                typed = sorted(scratch.glob("*.parquet"))  # of lines: rows are read as they are
+                if folder is not None and whole is not None and typed:
+                    typed_history.join(folder, file, typed, whole.overview)
+                return whole
 
         copy = typed_history.copy_of(folder, file)
         if copy != file:

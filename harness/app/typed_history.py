@@ -7,6 +7,7 @@ history was changed since, or if another version of that code made the copy, the
 import contextlib
 import functools
 import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,9 @@ import pyarrow.parquet as pq
 
 import checkers
 import model
-from checkers import history_file
-from checkers.pieces import Progress
+from checkers import history_file, left_out
+from checkers.overview import Overview
+from checkers.pieces import SCHEMA, Progress
 from harness.app import files
 from model.history import BadHistory
 
@@ -39,11 +41,38 @@ def read(folder: Path | None, file: Path, progress: Progress) -> pa.Table:
             return _without_source(history_file.read(copy, progress))
     history = history_file.read(file, progress)
     if source is not None:
-        metadata = {**(history.schema.metadata or {}), _SOURCE: source}
-        marked = history.replace_schema_metadata(metadata)
-        with contextlib.suppress(OSError):  # another user's folder, or a full disk
-            files.write(copy, lambda path: pq.write_table(marked, path))
+        _write(copy, source, history.schema, [history])
     return history
+
+
+def join(folder: Path, file: Path, chunks: Sequence[Path], overview: Overview) -> None:
+    """Give a run's folder the copy of a text that was read in chunks, which are Parquet files.
+
+    One row group is in memory at a time.
+    """
+    source = _source(file)
+    if source is not None:
+        noted = left_out.noted(SCHEMA.empty_table(), overview.torn, overview.unknown)
+        _write(folder / NAME, source, noted.schema, _groups(chunks))
+
+
+def _groups(chunks: Sequence[Path]) -> Iterator[pa.Table]:
+    for chunk in chunks:
+        with pq.ParquetFile(chunk) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group).replace_schema_metadata(None)
+
+
+def _write(copy: Path, source: bytes, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
+    marked = schema.with_metadata({**(schema.metadata or {}), _SOURCE: source})
+
+    def write(path: Path) -> None:
+        with pq.ParquetWriter(path, marked) as written:
+            for group in groups:
+                written.write_table(group.cast(marked))
+
+    with contextlib.suppress(OSError):  # another user's folder, or a full disk
+        files.write(copy, write)
 
 
 def copy_of(folder: Path | None, file: Path) -> Path:

@@ -106,6 +106,28 @@ def test_the_typed_copy_of_a_run_is_read(
     assert read == ["history.parquet", "history.jsonl"][: 1 + is_damaged]
 
 
+def test_a_run_gets_the_typed_copy_of_a_large_history(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chunks that executors read are its rows; no later judgement reads the text."""
+    path = made(tmp_path / "history.jsonl")
+    with path.open("a") as lines:
+        lines.write('{"index"')
+    of_file = chunks.of_file
+    monkeypatch.setattr(spark_judge, "LARGE_BYTES", {".jsonl": 1000})
+    monkeypatch.setattr(chunks, "of_file", lambda path: of_file(path, size=50_000))
+    first = check.examine(tmp_path, inline=False, session=spark)
+    monkeypatch.undo()
+    copy = tmp_path / typed_history.NAME
+    assert copy.is_file()
+    typed = typed_history.read(tmp_path, path, lambda done: None)
+    copy.unlink()
+    whole = typed_history.read(tmp_path, path, lambda done: None)
+    assert typed.schema.metadata == whole.schema.metadata
+    assert typed.to_pylist() == whole.to_pylist()
+    assert first.findings == check.examine(tmp_path, inline=True).findings
+
+
 def test_a_large_history(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judgement on Spark does not read a large history itself."""
     path = made(tmp_path / "history.jsonl")
