@@ -148,6 +148,15 @@ def is_alive(session: SparkSession) -> bool:
         return False
 
 
+def cancel(session: SparkSession) -> None:
+    """Cancel all jobs of a session, which fail then; a JVM that has died has none."""
+    with contextlib.suppress(Exception):
+        if is_remote(session):
+            session.interruptAll()
+        else:
+            session.sparkContext.cancelAllJobs()
+
+
 def stop(session: SparkSession) -> None:
     """End the session and its JVM, and remove its files, even if the JVM has already died.
 

@@ -25,6 +25,7 @@ from harness.app import (
     plan_file,
     plan_resolution,
     run_folder,
+    signals,
     spark_judge,
     terminal,
     typed_history,
@@ -155,6 +156,8 @@ def _crashes() -> Iterator[None]:
     except BadHistory:
         raise
     except Exception as error:
+        if signals.is_interrupt(error):  # Spark reports the end of a cancelled job instead
+            raise KeyboardInterrupt from error
         reason = f"the checkers crashed: {type(error).__name__}: {error}".splitlines()[0]
         raise _Crashed(reason) from error
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 
 def ending() -> tuple[signal.Signals, ...]:
@@ -22,6 +24,37 @@ def as_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def followed_by(action: Callable[[], object]) -> Iterator[None]:
+    """Start a thread for an action when one of these signals comes within the block, and then
+    handle the signal as before. Only the main thread receives signals; others change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in ending()}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=action, name="interrupted", daemon=True).start()
+        earlier = before[signal.Signals(number)]
+        if callable(earlier):
+            earlier(number, frame)
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error was raised while ``KeyboardInterrupt`` was handled."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 @contextlib.contextmanager

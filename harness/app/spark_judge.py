@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkers.kernels.key import Report
 from checkers.tables import Tables
-from harness.app import temporary, typed_history, unpacking
+from harness.app import signals, temporary, typed_history, unpacking
 from model.history import BadHistory
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ class SparkJudge:
 
         def judged(source: Path) -> "Whole | None":
             runner = on_spark.OnSpark(session, progress)
-            with temporary.folder(self.scratch, "chunks-") as scratch:
+            with (
+                signals.followed_by(partial(session_.cancel, session)),
+                temporary.folder(self.scratch, "chunks-") as scratch,
+            ):
                 whole = plan.judge(file, chunks.of_file(source.resolve()), runner, scratch)
                 typed = sorted(scratch.glob("*.parquet"))  # of lines: rows are read as they are
                 if folder is not None and whole is not None and typed:
@@ -71,9 +75,12 @@ class SparkJudge:
 
     def reports(self, tables: Tables, progress: Progress) -> Mapping[str, Report]:
         """Judge tables of this process, and return the report of each partition."""
+        from checkers import session as session_
         from checkers import spark
 
-        return spark.judge(tables, self.session(), self.scratch, progress)
+        session = self.session()
+        with signals.followed_by(partial(session_.cancel, session)):
+            return spark.judge(tables, session, self.scratch, progress)
 
 
 @contextmanager
