@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import group_events, left_out, micro_ops, pieces
+from checkers import arrow, group_events, left_out, micro_ops, pieces
 from checkers.kernels.arrays import BLOCK, I32
 from checkers.kernels.rows import I64, UNKNOWN, Bools
 from model.op import NEMESIS
@@ -25,7 +25,7 @@ class Columns:
     def __init__(self, history: pa.Table) -> None:
         columns = {name: only(history[name]) for name in history.column_names}
         self.index, self.time_ns = ints(columns["index"]), ints(columns["time_ns"])
-        self.process = only(history["process"]).to_numpy()
+        self.process = arrow.numbers(only(history["process"]))
         codes, names = _codes(columns["type"])
         known = [pieces.TYPES.index(name) if name in pieces.TYPES else -1 for name in names]
         self.type = np.array(known, dtype=np.int8)[codes]
@@ -33,7 +33,7 @@ class Columns:
         self.error, self.error_names = _codes(columns["error"])
         self.detail = columns["detail"]
         value = columns["value"]
-        self.micro_op_end = value.offsets.to_numpy()
+        self.micro_op_end = arrow.numbers(value.offsets)
         micro_ops = value.values
         self.op, self.op_names = _codes(micro_ops.field("op"))
         key, group = micro_ops.field("key"), micro_ops.field("name")
@@ -46,7 +46,7 @@ class Columns:
         self.op_offset = Sparse(micro_ops.field("offset"), least=UNKNOWN)
         self.op_value = Sparse(micro_ops.field("value"))
         records = micro_ops.field("records")
-        self.record_end = records.offsets.to_numpy()
+        self.record_end = arrow.numbers(records.offsets)
         self.record_key, record_keys = _codes(records.values.field("key"))
         self.record_offset, self.record_value = (
             ints(records.values.field(name)) for name in ("offset", "value")
@@ -135,11 +135,11 @@ class Sparse:
         self._least = least
 
     def __getitem__(self, rows: Any) -> Any:
-        taken = self._column.take(pa.array(np.atleast_1d(rows)))
-        numbers = (taken.fill_null(UNKNOWN) if taken.null_count else taken).to_numpy()
+        taken = self._column.take(arrow.column(np.atleast_1d(rows)))
+        found = arrow.numbers(arrow.filled(taken, UNKNOWN))
         if self._least is not None:
-            numbers = np.maximum(numbers, self._least)
-        return numbers if isinstance(rows, np.ndarray) else numbers[0]
+            found = np.maximum(found, self._least)
+        return found if isinstance(rows, np.ndarray) else found[0]
 
 
 def _is_named(codes: I32, known: Sequence[str], names: Sequence[str]) -> Bools:
@@ -170,17 +170,12 @@ def spread(begin: Rows, end: Rows) -> tuple[I64, I64]:
 
 def ints(column: Any, unknown: int = UNKNOWN) -> I64:
     """Convert a column of integers to an array, with ``unknown`` in place of null."""
-    if column.null_count:
-        column = column.fill_null(unknown)
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(arrow.numbers(arrow.filled(column, unknown)), dtype=np.int64)
 
 
 def _codes(column: Any) -> tuple[I32, tuple[str, ...]]:
     """Return the codes and the names of a text column; code -1 stands for null."""
-    codes = column.indices
-    if codes.null_count:
-        codes = codes.fill_null(-1)
-    return codes.to_numpy(), tuple(column.dictionary.to_pylist())
+    return arrow.numbers(arrow.filled(column.indices, -1)), tuple(column.dictionary.to_pylist())
 
 
 def only(column: pa.ChunkedArray) -> pa.Array:

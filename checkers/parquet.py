@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers import left_out, vocabulary
+from checkers import arrow, left_out, vocabulary
 from checkers.columns import only
 from checkers.pieces import SCHEMA, Progress
 from model.history import BadHistory
@@ -102,11 +103,12 @@ def _known_only(table: pa.Table) -> pa.Table:
     names = only(table["f"]).dictionary
     if vocabulary.OPERATIONS.issuperset(names.to_pylist()):
         return table
-    known = pc.is_in(table["f"], pa.array(sorted(vocabulary.OPERATIONS), pa.string()))
-    keep = pc.or_(known, pc.equal(table["process"], NEMESIS))
-    if pc.all(keep).as_py():
+    is_known = np.array([name in vocabulary.OPERATIONS for name in names.to_pylist()])
+    keep = is_known[arrow.numbers(only(table["f"]).indices)]
+    keep |= arrow.numbers(only(table["process"])) == NEMESIS
+    if keep.all():
         return table
     for name in ("value", "detail"):
-        column = pc.if_else(keep, table[name], pa.scalar(None, table[name].type))
+        column = pc.if_else(pa.array(keep), table[name], pa.scalar(None, table[name].type))
         table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), column)
     return table

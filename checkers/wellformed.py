@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from checkers import micro_ops, pieces, vocabulary
+from checkers import arrow, micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, only
 from checkers.kernels.arrays import stable_order
 from checkers.kernels.rows import UNKNOWN, Bools
@@ -169,19 +168,19 @@ def _offsets(events: _Events) -> Iterator[Broken]:
     """Check that no offset is negative, except those that stand for an unknown offset."""
     columns = events.columns
     offset = events.micro_ops.field("offset")
-    negative = pc.and_(pc.less(offset, 0), pc.invert(pc.is_in(offset, pa.array(NO_OFFSET))))
-    for at in np.flatnonzero(negative.fill_null(False))[:1].tolist():
+    stated = arrow.numbers(arrow.filled(offset, 0))
+    for at in np.flatnonzero((stated < 0) & ~np.isin(stated, NO_OFFSET))[:1].tolist():
         name = columns.op_names[columns.op[at]]
         yield Broken(events.row_of(at), f"{name} has the negative number {offset[at]}")
-    stated = np.flatnonzero(columns.record_offset < 0)
-    if not len(stated):
+    below = np.flatnonzero(columns.record_offset < 0)
+    if not len(below):
         return
-    of = np.searchsorted(columns.record_end, stated, side="right") - 1
+    of = np.searchsorted(columns.record_end, below, side="right") - 1
     polled = columns.is_op(micro_ops.POLL)[of]
-    number = columns.record_offset[stated]
+    number = columns.record_offset[below]
     offsets = events.micro_ops.field("records").values.field("offset")
-    is_null = np.asarray(offsets.is_null())[stated]
-    for at in np.flatnonzero(~is_null & (polled | ~np.isin(number, NO_OFFSET)))[:1].tolist():
+    is_there = arrow.is_valid(offsets)[below]
+    for at in np.flatnonzero(is_there & (polled | ~np.isin(number, NO_OFFSET)))[:1].tolist():
         what = "a polled record" if polled[at] else columns.op_names[columns.op[of[at]]]
         yield Broken(events.row_of(int(of[at])), f"{what} has the negative offset {number[at]}")
 
@@ -216,13 +215,13 @@ def _details(events: _Events) -> Iterator[Broken]:
     setup = [code for code, name in enumerate(events.f_names) if name in micro_ops.SETUP]
     has_none = (events.process != NEMESIS) & ~np.isin(events.f, setup)
     yield from _first(
-        has_none & np.asarray(detail.is_valid()),
+        has_none & arrow.is_valid(detail),
         lambda row: (
             f"{events.f_names[events.f[row]]} has a detail, which only the nemesis and "
             f"{', '.join(micro_ops.SETUP)} may have"
         ),
     )
-    for row in np.flatnonzero(np.asarray(detail.is_valid())).tolist():
+    for row in np.flatnonzero(arrow.is_valid(detail)).tolist():
         text = detail[row].as_py()
         try:
             value = msgspec.json.decode(text)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from checkers import pieces, wellformed
+from checkers import arrow, pieces, wellformed
 from checkers.columns import INVOKE, Columns
 from checkers.distributed import packing
 from checkers.kernels.arrays import changes, stable_order
@@ -104,7 +104,7 @@ def border(history: pa.Table, columns: Columns) -> Border:
             columns.type[last],
             columns.index[last],
         ),
-        open=packing.packed(history.take(pa.array(last[is_open]))),
+        open=packing.packed(history.take(arrow.column(last[is_open]))),
     )
 
 
@@ -152,7 +152,7 @@ class _Opened:
     def of(self, processes: I64) -> tuple[pa.Table, I64]:
         """Return the invocations of these processes, and their rows in the chunk."""
         places = np.searchsorted(self._process, processes)
-        return self._events.take(pa.array(places)), self._rows[places]
+        return self._events.take(arrow.column(places)), self._rows[places]
 
 
 def _carried(
@@ -171,7 +171,7 @@ def _carried(
     rows = np.concatenate([base[of] + places for of, _, places in found])
     order = np.argsort(rows)
     return Carried(
-        packing.packed(events.take(pa.array(order))), rows[order], int(base[chunk]), moved
+        packing.packed(events.take(arrow.column(order))), rows[order], int(base[chunk]), moved
     )
 
 

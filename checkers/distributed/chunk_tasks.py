@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers import (
+    arrow,
     completions,
     counts,
     facts,
@@ -113,7 +114,7 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
         _weights(columns),
         "txn" in _used(columns.f, columns.f_names),
         _used(columns.op, columns.op_names) & SPANNING,
-        packing.packed(history.take(pa.array(np.flatnonzero(columns.process == NEMESIS)))),
+        packing.packed(history.take(arrow.column(np.flatnonzero(columns.process == NEMESIS)))),
         columns.unknown,
         columns.torn if torn is None else torn,
     )
@@ -249,4 +250,4 @@ def related(chunk: Chunk, carried: Carried, values: I64, ops: I64) -> bytes:
         number[columns.event[is_wanted]], np.flatnonzero(np.isin(operations.op, ops))
     )
     rows = np.flatnonzero(np.isin(number, wanted[wanted >= 0]))
-    return packing.packed(whole.history.take(pa.array(rows)))
+    return packing.packed(whole.history.take(arrow.column(rows)))

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from checkers import counts, overview, table_builder
-from checkers.columns import Columns
+from checkers import arrow, counts, overview, table_builder
+from checkers.columns import Columns, only
 from checkers.counts import Counts
 from checkers.distributed import packing
 from checkers.kernels import key, suspects
@@ -103,10 +103,10 @@ def events_of(parts: Sequence[bytes]) -> pa.Table:
     """Return packed events by their indices: an operation over a border comes with the chunk of its
     end, and its invocation may be older than the events before it."""
     events = packing.unpacked(parts)
-    index = events["index"].to_numpy()
+    index = arrow.numbers(only(events["index"]))
     if (index[1:] > index[:-1]).all():
         return events
-    return packing.joined([events.take(pa.array(np.argsort(index, kind="stable")))])
+    return packing.joined([events.take(arrow.column(np.argsort(index, kind="stable")))])
 
 
 def spans(tables: Tables, ops: Collection[int]) -> dict[int, tuple[int, int]]:

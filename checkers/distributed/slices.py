@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from checkers import micro_ops
+from checkers import arrow, micro_ops
 from checkers.columns import Columns, ints, only, spread
 from checkers.kernels.compact import Operations
 from checkers.kernels.rows import I64, Bools
@@ -101,14 +101,14 @@ class Slicer:
         found = _taken(self._micro_ops, inner, {
             "records": _lists(_taken(self._records, records, {}), micro_op, len(inner))
         })  # fmt: skip
-        events = {name: self._history[name].take(pa.array(rows)) for name in _FLAT}
+        events = {name: self._history[name].take(arrow.column(rows)) for name in _FLAT}
         events["value"] = _lists(found, event, len(rows))
         return pa.table([events[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
 def _taken(column: pa.StructArray, rows: I64, changed: dict[str, pa.Array]) -> pa.StructArray:
     """Return some rows of a column of structures, with other values of some fields."""
-    places = pa.array(rows)
+    places = arrow.column(rows)
     fields = list(column.type)
     return pa.StructArray.from_arrays(
         [
@@ -122,4 +122,4 @@ def _taken(column: pa.StructArray, rows: I64, changed: dict[str, pa.Array]) -> p
 def _lists(values: pa.Array, owner: I64, count: int) -> pa.ListArray:
     """Return lists of values, given for each value the number of its list, in order."""
     ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count))))
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values)
+    return pa.ListArray.from_arrays(arrow.column(ends.astype(np.int32)), values)
