@@ -92,9 +92,9 @@ class SimLoop(asyncio.BaseEventLoop, TransportLoop, Generic[_Process]):
         self.tasks = [task for task in self.tasks if not task.done()]
 
     def discard(self) -> None:
-        """Close the coroutines of unfinished tasks without reporting errors, as the world is over.
+        """Close the coroutines of unfinished tasks without reporting errors.
 
-        This must not happen earlier: the ``finally`` blocks of a killed process must not have any
+        The world is over, or makes sure that the ``finally`` blocks of a killed process have no
         visible effect.
         """
         for task in self.tasks:

@@ -32,6 +32,8 @@ STEP_S = (1e-6, 20e-6)
 """The virtual time that one step takes, at least and at most."""
 _COLLECT_EVERY = 20_000
 """Steps between two garbage collections: finalizers run at no other time."""
+_KILLED_KEPT = 32
+"""How many killed processes keep their memory, because that is cheap and changes nothing."""
 
 
 class Unheard(Exception):
@@ -66,6 +68,8 @@ class World:
         self._chance = determinism.Chance(str(seed))
         self._hosts: dict[str, Host] = {}
         self._processes: list[Process] = []
+        """Those that have not ended, and killed ones, whose coroutines are suspended for ever."""
+        self._spawned = count()
         self._runnable: list[SimLoop[Process]] = []
         self._current: SimLoop[Process] | None = None
         self._numbers = count(1)
@@ -108,7 +112,7 @@ class World:
 
     def spawn(self, host: Host, main: Main, name: str) -> Process:
         """Start a process; see :meth:`Host.spawn`."""
-        process = Process(host, name, len(self._processes))
+        process = Process(host, name, next(self._spawned))
         self._processes.append(process)
         self.note(f"{name} starts on {host.name}")
         loop = SimLoop(
@@ -236,7 +240,41 @@ class World:
         for process in self._processes:
             if not process.is_done:
                 process.loop.forget_done_tasks()
+        self._forget_processes()
         gc.collect(2 if self._collections % 10 == 0 else 1)
+
+    def _forget_processes(self) -> None:
+        """Forget processes that have ended, so that memory does not grow with their number."""
+        kept, killed = [], 0
+        for process in reversed(self._processes):
+            killed += process.was_killed
+            if not process.is_done or (process.was_killed and killed <= _KILLED_KEPT):
+                kept.append(process)
+            elif process.was_killed:
+                self._close_coroutines(process)
+            else:
+                process.loop.discard()  # it has no unfinished tasks
+        self._processes = kept[::-1]
+
+    def _close_coroutines(self, process: Process) -> None:
+        """Close the suspended coroutines of a killed process.
+
+        Their ``finally`` blocks run now. The disk and the network refuse a process that has ended,
+        and the randomness and the numbers that they use are given back, so nothing is changed.
+        """
+        process.loop.next_number = count().__next__
+        sources = (self._rng, self.network.rng, self._chance.entropy)
+        states = [source.getstate() for source in sources]
+        module_state, current = random.getstate(), self._current
+        self._enter(process.loop)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # unclosed resources: it was killed
+            process.loop.discard()
+        for source, state in zip(sources, states, strict=True):
+            source.setstate(state)
+        random.setstate(module_state)
+        if current is not None:
+            self._enter(current)
 
     def _check_progress(self) -> None:
         busy = self.steps - self._idle_at_step
