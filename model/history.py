@@ -1,4 +1,7 @@
-"""A history is a file with one operation event per line, readable after any crash of its writer."""
+"""A history is a file with one operation event per line, readable after any crash of its writer.
+
+A long history is several such files, its segments, which follow each other.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +30,19 @@ def decode(line: bytes) -> Op:
         return _DECODER.decode(line)
     except msgspec.MsgspecError as error:
         raise BadHistory(str(error)) from error
+
+
+def segment(first: Path, number: int) -> Path:
+    """Return the path of a segment of a history; number 0 is the ``first`` one itself."""
+    return first.with_name(f"{first.stem}-{number:06}{first.suffix}") if number else first
+
+
+def segments(first: Path) -> list[Path]:
+    """Return the segments of a history that exist, in their order."""
+    found = [first]
+    while (following := segment(first, len(found))).is_file():
+        found.append(following)
+    return found
 
 
 def read(path: Path) -> Iterator[Op]:

@@ -1,26 +1,42 @@
 """The recorder gives each event its index and time, and writes it to the operating system at once.
 
-Recorded events survive a SIGKILL of this process: each takes one unbuffered ``write``.
+Recorded events survive a SIGKILL of this process: each takes one unbuffered ``write``. A long
+history is written to several files, its segments, one after the other.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from model.history import encode
+from model.history import encode, segment
 from model.op import Op, OpType
 
 Observer = Callable[[Op], None]
 """Called with each event after it has been written."""
+PlaceObserver = Callable[[Op, Path, int, int], None]
+"""Called likewise, also with the file, and the positions in bytes before and after the event."""
+
+
+class Roll(NamedTuple):
+    """When a segment ends: an event that would exceed one of these begins the next segment."""
+
+    bytes: int = 256 << 20
+    ns: int = 3600 * 1_000_000_000
+    """How long after its first event."""
+
+
+ROLL = Roll()
 
 
 class Lines:
     """A file that grows by whole lines, each written to the operating system without a buffer."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
+        self.bytes = 0
+        """How many bytes were written."""
         self._file = path.open("xb", buffering=0)
 
     def append(self, line: bytes) -> None:
@@ -30,21 +46,31 @@ class Lines:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        self.bytes += len(line)
 
     def close(self) -> None:
         self._file.close()
 
 
 class Recorder:
-    """Writes ``history.jsonl``; the only place that assigns an event its index and time."""
+    """Writes ``history.jsonl`` and further segments (:func:`model.history.segment`); the only place
+    that assigns an event its index and time."""
 
     def __init__(
-        self, path: Path, clock_ns: Callable[[], int], observers: Sequence[Observer] = ()
+        self,
+        path: Path,
+        clock_ns: Callable[[], int],
+        observers: Sequence[Observer] = (),
+        *,
+        of_places: Sequence[PlaceObserver] = (),
+        roll: Roll = ROLL,
     ) -> None:
+        self._first, self._segments = path, 1
         self._lines = Lines(path)
+        self._roll, self._since_ns = roll, 0
         self._clock_ns = clock_ns
-        self._observers = tuple(observers)
+        self._observers, self._of_places = tuple(observers), tuple(of_places)
         self._next_index = 0
         self._last_ns = 0
 
@@ -67,10 +93,26 @@ class Recorder:
             error=error,
         )
         self._next_index += 1
-        self._lines.append(encode(op))
+        line = encode(op)
+        self._roll_over(len(line), op.time_ns)
+        begin = self._lines.bytes
+        self._lines.append(line)
         for observe in self._observers:
             observe(op)
+        for observe_place in self._of_places:
+            observe_place(op, self._lines.path, begin, self._lines.bytes)
         return op
+
+    def _roll_over(self, size: int, time_ns: int) -> None:
+        """Begin the next segment if an event of this size and time does not belong to this one."""
+        written = self._lines.bytes
+        if not written:
+            self._since_ns = time_ns
+        elif written + size > self._roll.bytes or time_ns - self._since_ns > self._roll.ns:
+            self._lines.close()
+            self._lines = Lines(segment(self._first, self._segments))
+            self._segments += 1
+            self._since_ns = time_ns
 
     def close(self) -> None:
         self._lines.close()

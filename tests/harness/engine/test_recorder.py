@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.recorder import FaultRow, Lines, Recorder, encode_row
+from harness.engine.recorder import FaultRow, Lines, Recorder, Roll, encode_row
 from model import history
 from model.op import Op
 
@@ -82,3 +82,26 @@ def test_a_line_of_the_schedule() -> None:
         b'"healed_ns":null,"effect":{"proved":true,"how":"pid gone"},'
         b'"late_ns":3,"overran_ns":null}\n'
     )
+
+
+def test_a_long_history_has_several_files(tmp_path: Path) -> None:
+    """A segment ends before it would exceed its size, or its time; no event is torn or lost."""
+    path, now = tmp_path / "history.jsonl", iter(range(1000))
+    places: list[tuple[Path, int, int]] = []
+    recorder = Recorder(
+        path,
+        lambda: next(now),
+        of_places=[lambda op, file, begin, end: places.append((file, begin, end))],
+        roll=Roll(bytes=400, ns=20),
+    )
+    ops = [recorder.record(0, "invoke", "poll", [["poll"]]) for _ in range(60)]
+    recorder.close()
+    segments = history.segments(path)
+    assert len(segments) > 3
+    assert [op for each in segments for op in history.read(each)] == ops
+    for each in segments:
+        times = [op.time_ns for op in history.read(each)]
+        assert each.stat().st_size <= 400
+        assert times[-1] - times[0] <= 20
+    lines = [file.read_bytes()[begin:end] for file, begin, end in places]
+    assert lines == [history.encode(op) for op in ops]
