@@ -11,7 +11,7 @@ from harness.app.leftovers import Removed
 from harness.app.search import temp_dir
 from harness.cluster.registry import Entry
 
-CHECK = ".check-"
+CHECK, WATCH = ".check-", ".watch-"
 """The prefix of a judgement's temporary folder in a run's folder."""
 SPARK = ".spark"
 """The folder of Spark's files in a run's folder."""
@@ -25,7 +25,7 @@ def clean(results: Path) -> Removed:
     folders = [*cluster.remove_leftovers(), *temp_dir.sweep(temp_dir.MEMORY)]
     folders += temporary.sweep(Path(tempfile.gettempdir()), "faultline-*")
     for runs in _RUNS:
-        folders += temporary.sweep(results, f"{runs}/{CHECK}*")
+        folders += temporary.sweep(results, f"{runs}/{CHECK}*", f"{runs}/{WATCH}*")
         folders += [path for path in sorted(results.glob(f"{runs}/{SPARK}")) if _removed(path)]
     return msgspec.structs.replace(removed, folders=tuple(map(str, folders)))
 

@@ -92,6 +92,7 @@ class Number(click.ParamType[float]):
 
 SECONDS = Number("seconds", "60", 7 * 24 * 3600)
 MINUTES = Number("minutes", "10", MINUTES_MAX)
+HOURS = Number("hours", "24", 7 * 24)
 RATE = Number("writes per second", "500", 1_000_000)
 
 

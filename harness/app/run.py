@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
+from checkers.expectations import Contract
 from harness.app import (
     catalogue,
     command_line,
@@ -25,11 +26,14 @@ from harness.app import (
     run_start,
     runtime,
     signals,
+    soak,
 )
+from harness.app import watch as watch_
 from harness.app.check import examine
 from harness.app.judgements import Judged
 from harness.app.progress import Screen
 from harness.app.refused import Refused
+from harness.app.watch import Watch
 from harness.engine.recorder import Recorder
 from harness.engine.test_run import run_test
 from harness.systems.catalogue import OURS
@@ -55,6 +59,16 @@ class Interrupted(Failed):
     """The user or a signal interrupted the run."""
 
 
+class Meanwhile(NamedTuple):
+    """What else happens during a test."""
+
+    watch: Watch | None = None
+    """Judges the history so far."""
+    spark: "Spark | None" = None
+    """Where that is done, if the target permits threads; otherwise in a process of its own."""
+    reports: soak.Hourly | None = None
+
+
 class Done(NamedTuple):
     """The result of a run that reached its end."""
 
@@ -63,12 +77,21 @@ class Done(NamedTuple):
 
 
 def run(
-    plan: Plan, results: Path, *, inline: bool, screen: Screen, spark: "Spark | None" = None
+    plan: Plan,
+    results: Path,
+    *,
+    inline: bool,
+    screen: Screen,
+    spark: "Spark | None" = None,
+    watch: bool = False,
+    report_s: float | None = None,
 ) -> Done:
     """Run a resolved plan in a new folder under ``results`` and judge its history.
 
-    The history is judged in this process, on ``spark``, or on a Spark session of its own. The
-    nodes' data is kept unless the verdict is valid. Raises :class:`Failed` if the run does not
+    The history is judged in this process, on ``spark``, or on a Spark session of its own. With
+    ``watch`` it is also judged while it is recorded, and the run ends at the first illegal anomaly.
+    Every ``report_s`` seconds of the run, if given, a report is written (:mod:`harness.app.soak`).
+    The nodes' data is kept unless the verdict is valid. Raises :class:`Failed` if the run does not
     reach its end, and :class:`Interrupted` if it is interrupted. By then the cluster has been
     stopped, and the history so far is in the folder.
     """
@@ -82,8 +105,17 @@ def run(
                 spark = None
             elif spark is None:
                 spark = stack.enter_context(Spark(folder))
+            start = spark.start if spark else lambda: None
             with _signals_restored():
-                cluster = drive(plan, folder, screen, spark.start if spark else lambda: None)
+                watching = None
+                if watch:
+                    watching = stack.enter_context(watch_.opened(folder, plan, screen.say))
+                reports = None
+                if report_s is not None:
+                    reports = soak.Hourly(folder, every_s=report_s, say=screen.say)
+                    stack.callback(reports.close)
+                meanwhile = Meanwhile(watching, spark, reports)
+                cluster = drive(plan, folder, screen, start, meanwhile)
             session = spark.session() if spark else None
             with screen.steps() as progress:
                 judged = examine(folder, inline=inline, session=session, progress=progress)
@@ -119,19 +151,24 @@ def new_folder(results: Path, what: str, utc: time.struct_time) -> Path:
 
 
 def drive(
-    plan: Plan, folder: Path, screen: Screen, start: Callable[[], None] = lambda: None
+    plan: Plan,
+    folder: Path,
+    screen: Screen,
+    start: Callable[[], None] = lambda: None,
+    meanwhile: "Meanwhile | None" = None,
 ) -> Cluster:
     """Run the test of a resolved plan in the target's own time and return the stopped cluster.
 
     ``start`` is called while the test runs, or after it if the target permits no threads.
     """
     target, make = catalogue.TARGETS[plan.target], catalogue.maker_of(plan)
+    meanwhile = meanwhile or Meanwhile()
     if target.is_virtual:
-        test = functools.partial(_test, plan, folder, screen, lambda: None)
+        test = functools.partial(_test, plan, folder, screen, lambda: None, meanwhile)
         cluster = runtime.in_a_world(plan, folder, make, test, screen)
         start()
         return cluster
-    test = functools.partial(_test, plan, folder, screen, start)
+    test = functools.partial(_test, plan, folder, screen, start, meanwhile)
     return runtime.on_the_clock(plan, folder, make, test, screen)
 
 
@@ -140,6 +177,7 @@ async def _test(
     folder: Path,
     screen: Screen,
     on_ready: Callable[[], None],
+    meanwhile: "Meanwhile",
     make: runtime.Make,
     course: runtime.RunClock,
 ) -> Cluster:
@@ -151,16 +189,28 @@ async def _test(
     await system.prepare(plan, screen.say)
     await catalogue.TARGETS[plan.target].prepare(plan, system, screen.say)
     cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
+    now_ns = functools.partial(_now_ns, course)
+    watch, spark, reports = meanwhile
     try:
-        await _start(cluster, plan, screen)
-        await _record_facts(cluster, folder, ())
-        on_ready()
-        course.begin(asyncio.get_running_loop().time)
-        run_start.write(folder, course.wall_ns(), simulated=is_simulated)
-        recorder = Recorder(
-            folder / "history.jsonl", lambda: int(course.now_s() * 1e9), [course.tally]
-        )
-        try:
+        async with contextlib.AsyncExitStack() as stack:
+            if watch is not None and not is_simulated:
+                session = None if spark is None else spark.session
+                await stack.enter_async_context(watch_.judging(watch, folder, session))
+            await _start(cluster, plan, screen)
+            await _record_facts(cluster, folder, ())
+            on_ready()
+            if watch is not None:
+                contract = Contract.of(plan, cluster=cluster_facts.read(folder))
+                await watch.begin(contract, now_ns)
+            course.begin(asyncio.get_running_loop().time)
+            run_start.write(folder, course.wall_ns(), simulated=is_simulated)
+            recorder = Recorder(
+                folder / "history.jsonl",
+                now_ns,
+                [course.tally] if reports is None else [course.tally, reports],
+                of_places=() if watch is None else [watch.observe],
+            )
+            stack.callback(recorder.close)
             ending = await run_test(
                 plan,
                 workload,
@@ -169,9 +219,8 @@ async def _test(
                 recorder,
                 course.tally,
                 folder / "schedule.jsonl",
+                None if watch is None else watch.early_end,
             )
-        finally:
-            recorder.close()
         topics = {key.rpartition("-")[0] for key in course.tally.keys}
         await _record_facts(cluster, folder, sorted(topics))
         if not ending.recovered:
@@ -181,6 +230,10 @@ async def _test(
         if not is_simulated:  # a simulation reports how each of its nodes ends
             node_signs.record(folder)
     return cluster
+
+
+def _now_ns(course: runtime.RunClock) -> int:
+    return int(course.now_s() * 1e9)
 
 
 async def _start(cluster: Cluster, plan: Plan, screen: Screen) -> None:

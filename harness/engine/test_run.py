@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.engine import client_crashes
 from harness.engine.crash_monitor import Crashes
+from harness.engine.early_end import EarlyEnd
 from harness.engine.faults import Faults, Nemesis
 from harness.engine.interpreter import Interpreter
 from harness.engine.progress import Tally
@@ -20,6 +21,7 @@ from harness.engine.recorder import Recorder
 from model.capabilities.cluster import Cluster, HasConnection
 from model.capabilities.processes import CanProbe
 from model.connection import Connection
+from model.generator import Generator
 from model.op import NEMESIS, RECOVER, UNRESPONSIVE
 from model.plan import Plan
 from model.roles import Client
@@ -37,6 +39,8 @@ class Ending:
 
     recovered: bool
     """Whether, in time, every node was up and every partition had a leader and a full ISR."""
+    is_early: bool = False
+    """Whether the test was ended before its time, so that nothing was recovered and read."""
 
 
 async def run_test(
@@ -47,11 +51,12 @@ async def run_test(
     recorder: Recorder,
     tally: Tally,
     schedule_path: Path,
+    early_end: EarlyEnd | None = None,
 ) -> Ending:
     """Run all phases of a test on a cluster that is up.
 
     ``tally`` must observe ``recorder``. Clients are closed at the end in any case; the caller owns
-    the cluster.
+    the cluster. If ``early_end`` ends the main phase, the other phases are left out.
     """
     schedule = plan.schedule or ()
     faults = Faults(recorder, nemesis, schedule, schedule_path, beginning=tally.beginning)
@@ -67,10 +72,11 @@ async def run_test(
     try:
         async with _watched(Crashes(recorder, cluster)):
             tally.phase = "main"
-            ending = asyncio.Event()
-            async with asyncio.TaskGroup() as group:
-                group.create_task(faults.run(ending))
-                await interpreter.run(workload.main(plan), on_exhausted=ending.set)
+            early_end = early_end or EarlyEnd()
+            if not await early_end.run(_main(interpreter, workload.main(plan), faults)):
+                if early_end.heals:
+                    await nemesis.heal_all()
+                return Ending(recovered=True, is_early=True)
             tally.phase = "healing"
             await nemesis.heal_all()
             # Readers are new processes that read from the beginning; no client writes any more.
@@ -83,6 +89,14 @@ async def run_test(
     finally:
         faults.close()  # first: a second interruption would not wait for the clients
         await interpreter.close()
+
+
+async def _main(interpreter: Interpreter, generator: Generator, faults: Faults) -> None:
+    """Run the main phase: operations and faults."""
+    ending = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(faults.run(ending))
+        await interpreter.run(generator, on_exhausted=ending.set)
 
 
 def _client(plan: Plan, workload: Workload, cluster: Cluster, process: int) -> Client:

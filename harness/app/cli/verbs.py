@@ -17,6 +17,7 @@ from harness.app.cli.replay import replay
 from harness.app.cli.run import run
 from harness.app.cli.search import search
 from harness.app.cli.shrink import shrink
+from harness.app.cli.soak import soak
 from harness.app.cli.sql import sql
 from harness.app.cli.trends import trends
 from harness.simulation import determinism
@@ -38,6 +39,7 @@ def faultline() -> None:
 
 for _verb in (
     run,
+    soak,
     replay,
     check,
     gate,
