@@ -5,9 +5,11 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -37,6 +39,8 @@ _EVENTS = msgspec.json.Decoder(list[Event])
 EVENT = msgspec.json.Decoder(Event)
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What is raised for a text that is not an event in JSON."""
+_Open = Callable[[], IO[bytes]]
+"""Opens a text at its beginning."""
 _UNREADABLE = (
     *_UNDECODED,
     pa.ArrowException,
@@ -56,12 +60,12 @@ def read(path: Path, progress: Progress) -> pa.Table:
     size = path.stat().st_size
     try:
         if size < SPLIT_BYTES:
-            return assembled(_read_part(path, 0, size, progress))
+            return assembled(_read_part(_of_file(path), (0, size), progress))
         return assembled(*_read_halves(path, size, progress))
     except _UNREADABLE:
         pass
     try:
-        part, torn = _read_carefully(path, 0, size)
+        part, torn = _read_carefully(_of_file(path), (0, size))
     except BadLine as error:
         raise BadHistory(f"{path}, line {error.line}: {error}") from error
     return assembled(part, torn=None if torn is None else torn_line(torn))
@@ -91,10 +95,27 @@ def read_range(path: Path, begin: int, end: int) -> Range:
 
     Raises :class:`BadLine`, with the number of the line within the range.
     """
+    return _range(_of_file(path), (begin, end), has_events_before=begin > 0)
+
+
+def read_bytes(lines: bytes, *, has_events_before: bool) -> Range:
+    """Read a part of a text that begins and ends with a line.
+
+    An incomplete last line is an error where no event is before it. Raises :class:`BadLine`, with
+    the number of the line within the part.
+    """
+    return _range(partial(BytesIO, lines), (0, len(lines)), has_events_before=has_events_before)
+
+
+def _of_file(path: Path) -> _Open:
+    return lambda: path.open("rb")
+
+
+def _range(text: _Open, place: tuple[int, int], *, has_events_before: bool) -> Range:
     try:
-        events = assembled(_read_part(path, begin, end, lambda done: None))
+        events = assembled(_read_part(text, place, lambda done: None))
     except _UNREADABLE:
-        part, torn = _read_carefully(path, begin, end)
+        part, torn = _read_carefully(text, place, has_events_before=has_events_before)
         return Range(assembled(part), torn)
     return Range(events, None)
 
@@ -117,7 +138,8 @@ def _read_halves(path: Path, size: int, progress: Progress) -> tuple[pieces.Part
         try:
             assert other.stdout is not None, "the pipe was requested"
             second = thread.submit(_received, other.stdout)
-            return _read_part(path, 0, middle, progress), second.result()
+            first = _read_part(_of_file(path), (0, middle), progress)
+            return first, second.result()
         except BaseException:
             other.kill()
             raise
@@ -137,21 +159,21 @@ def _received(stream: IO[bytes]) -> pieces.Part:
     return part
 
 
-def _read_part(path: Path, begin: int, end: int, progress: Progress) -> pieces.Part:
-    """Read the lines between two positions of a file, both at the beginning of a line."""
+def _read_part(text: _Open, place: tuple[int, int], progress: Progress) -> pieces.Part:
+    """Read the lines between two positions of a text, both at the beginning of a line."""
     columns, part = EventColumns(), pieces.Part()
-    for piece in _pieces(columns, path, (begin, end), progress):
+    for piece in _pieces(columns, text, place, progress):
         part.add(piece)
     return columns.finish(part)
 
 
 def _pieces(
-    columns: EventColumns, path: Path, place: tuple[int, int], progress: Progress
+    columns: EventColumns, text: _Open, place: tuple[int, int], progress: Progress
 ) -> Iterator[pieces.Piece]:
     """Yield full pieces; the remaining events stay in the columns."""
     begin, end = place
     blocks = EventBlocks(columns, _add_lines)
-    with path.open("rb") as file, _no_collections():
+    with text() as file, _no_collections():
         file.seek(begin)
         while (left := end - file.tell()) > 0:
             lines = file.read(min(CHUNK_BYTES, left))
@@ -211,15 +233,18 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _read_carefully(path: Path, begin: int, end: int) -> tuple[pieces.Part, int | None]:
+def _read_carefully(
+    text: _Open, place: tuple[int, int], *, has_events_before: bool = False
+) -> tuple[pieces.Part, int | None]:
     """Read line by line, for histories with blank or torn lines, and to say which line is wrong.
 
     The second value is the number of the incomplete last line, which is left out. Raises
     :class:`BadLine`.
     """
+    begin, end = place
     columns, part = EventColumns(), pieces.Part()
     torn = None
-    with path.open("rb") as lines, _no_collections():
+    with text() as lines, _no_collections():
         lines.seek(begin)
         for number, line in enumerate(_until(lines, end), start=1):
             if not line.strip():
@@ -230,7 +255,7 @@ def _read_carefully(path: Path, begin: int, end: int) -> tuple[pieces.Part, int 
             except (*_UNDECODED, json_fields.Doubled) as error:
                 is_doubled = isinstance(error, json_fields.Doubled)
                 is_torn = not line.endswith(b"\n") and not is_doubled
-                if is_torn and (begin or part.rows + len(columns.index)):
+                if is_torn and (has_events_before or part.rows + len(columns.index)):
                     torn = number
                     break
                 raise BadLine(number, _said(error)) from error
@@ -266,7 +291,8 @@ def _main(path: str, begin: str, end: str) -> None:
     def send(what: pieces.Piece | Counter[str] | pieces.Names) -> None:
         pickle.dump(what, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
 
-    for piece in _pieces(columns, Path(path), (int(begin), int(end)), lambda done: None):
+    text = _of_file(Path(path))
+    for piece in _pieces(columns, text, (int(begin), int(end)), lambda done: None):
         send(piece)
     send(columns.piece())
     send(columns.unknown)

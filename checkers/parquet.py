@@ -48,12 +48,23 @@ def read_groups(path: Path, begin: int, end: int | None = None) -> pa.Table:
         table = pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()
         if begin:
             table = table.replace_schema_metadata(None)
+    except (pa.ArrowException, KeyError, ValueError) as error:
+        raise _bad(path, error) from error
+    return checked(path, table)
+
+
+def checked(source: object, table: pa.Table) -> pa.Table:
+    """Return the rows of a Parquet file by the schema of histories, if they are events.
+
+    Raises :class:`BadHistory`, which names the ``source``.
+    """
+    try:
         unknown = dict.fromkeys(_unknown(pa.struct(list(table.schema)), _STRUCT), table.num_rows)
         for name in _WHOLE:
             kind = table.schema.field(name).type
             if not pa.types.is_integer(kind):
                 raise BadHistory(
-                    f"{path} is not a history: {name} has type {kind}, not whole numbers"
+                    f"{source} is not a history: {name} has type {kind}, not whole numbers"
                 )
         metadata = table.schema.metadata
         table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(metadata))
@@ -62,10 +73,14 @@ def read_groups(path: Path, begin: int, end: int | None = None) -> pa.Table:
     except BadHistory:
         raise
     except (pa.ArrowException, KeyError, ValueError) as error:
-        raise BadHistory(f"{path} is not a history: {error}".replace("\n", " ")) from error
+        raise _bad(source, error) from error
     if (missing := _null(table)) is not None:
-        raise BadHistory(f"{path} is not a history: {missing} is null")
+        raise BadHistory(f"{source} is not a history: {missing} is null")
     return left_out.noted(table, None, unknown)
+
+
+def _bad(source: object, error: Exception) -> BadHistory:
+    return BadHistory(f"{source} is not a history: {error}".replace("\n", " "))
 
 
 def _unknown(found: pa.DataType, known: pa.DataType, within: str = "") -> Iterator[str]:

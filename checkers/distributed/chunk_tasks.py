@@ -105,6 +105,11 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
         return Prepared(chunk, bad=f"{chunk.path} cannot be read: {error.strerror or error}")
     except jsonl.BadLine as error:
         return Prepared(chunk, bad=error)
+    return described(chunk, history, torn)
+
+
+def described(chunk: Chunk, history: pa.Table, torn: str | int | None) -> Prepared:
+    """Return what a plan needs to know of a chunk with these events."""
     if not history.num_rows:
         return Prepared(chunk, torn=torn)
     columns = Columns(history)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers import jsonl, parquet
+from checkers.distributed import packing
 from model.history import BadHistory
 
 EVENTS = 1 << 20
@@ -17,11 +18,16 @@ BYTES = 128 << 20
 
 
 class Chunk(NamedTuple):
-    """A range of a file: of row groups in Parquet, else of bytes."""
+    """A range of a file: of row groups in Parquet, else of bytes.
+
+    The chunks of a file that only Spark reads have their number in place of a range.
+    """
 
     path: str
     begin: int
     end: int
+    data: bytes = b""
+    """The events, packed, if a task has got them with the chunk."""
 
     @property
     def is_typed(self) -> bool:
@@ -66,11 +72,13 @@ def _lines(path: Path, size: int) -> Iterator[tuple[int, int]]:
 
 
 def rows(chunk: Chunk) -> pa.Table:
-    """Return the events of a chunk of a Parquet file.
+    """Return the events of a chunk of a Parquet file, or of a chunk with its data.
 
     What the reader of the whole file left out is noted in the first chunk alone. Raises
     :class:`~model.history.BadHistory`.
     """
+    if chunk.data:
+        return packing.unpacked([chunk.data])
     return parquet.read_groups(Path(chunk.path), chunk.begin, chunk.end)
 
 

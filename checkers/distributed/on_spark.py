@@ -6,7 +6,7 @@ can import the code of the tasks, so it imports nothing but what every executor 
 
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,10 +26,15 @@ _FIELDS = "slice int, item int, data binary"
 
 
 class OnSpark:
-    """The :class:`~checkers.distributed.runner.Runner` of a session; there is a task per item."""
+    """The :class:`~checkers.distributed.runner.Runner` of a session; there is a task per item.
 
-    def __init__(self, session: Any, progress: Progress) -> None:
-        self._session, self._progress = session, progress
+    ``held`` is a data frame with the events of chunks, in the columns ``id`` and ``data``. With it,
+    every item is a tuple that begins with a chunk whose ``begin`` is such an id, and a task gets
+    the chunk with its data.
+    """
+
+    def __init__(self, session: Any, progress: Progress, held: Any = None) -> None:
+        self._session, self._progress, self._held = session, progress, held
         self._done, self._stages = 0, 1
 
     def expect(self, stages: int) -> None:
@@ -40,8 +45,8 @@ class OnSpark:
         """Return what the task returns for each item."""
         if not items:
             return []
-        run = _each(_dumped(task), [_dumped(item) for item in items])
-        with self._watched(1):
+        run = _each(_dumped(task), self._given(items))
+        with self.watched(1):
             rows = self._items(items).mapInArrow(run, _FIELDS).toArrow()
         return _said(rows, items)
 
@@ -50,7 +55,7 @@ class OnSpark:
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Cut each item into parts, and judge the parts of each number."""
         parts = self._cut(cut, items)
-        with self._watched(2):
+        with self.watched(2):
             rows = parts.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
         about, judged = _divided(rows)
         return _said(about, items), judged
@@ -61,20 +66,26 @@ class OnSpark:
         """Cut each item into parts, split these by number, and judge the parts of that."""
         parts = self._cut(cut, items)
         again = parts.groupBy("slice").applyInArrow(_split(_dumped(split)), _FIELDS)
-        with self._watched(3):
+        with self.watched(3):
             rows = again.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
         about, judged = _divided(rows)
         return _in_order(about, "item"), judged
 
     def _cut(self, cut: Cut, items: Sequence[Any]) -> Any:
-        run = _cut(_dumped(cut), [_dumped(item) for item in items])
+        run = _cut(_dumped(cut), self._given(items))
         return self._items(items).mapInArrow(run, _FIELDS)
 
+    def _given(self, items: Sequence[Any]) -> "_Given":
+        ids = range(len(items)) if self._held is None else [chunk.begin for chunk, *_ in items]
+        return {of: (place, _dumped(items[place])) for place, of in enumerate(ids)}
+
     def _items(self, items: Sequence[Any]) -> Any:
+        if self._held is not None:
+            return self._held.select("id", "data")
         return self._session.range(0, len(items), 1, max(1, len(items)))
 
     @contextmanager
-    def _watched(self, stages: int) -> Iterator[None]:
+    def watched(self, stages: int) -> Iterator[None]:
         """Report how much of a job of so many stages is done, as Spark reports it."""
         over = threading.Event()
         tracker = self._session.sparkContext.statusTracker()
@@ -100,25 +111,38 @@ class OnSpark:
 
 
 Batches = Iterator[pa.RecordBatch]
+_Given = Mapping[int, tuple[int, bytes]]
+"""The place of each item, and the item, by its id."""
 
 
-def _each(task: bytes, items: Sequence[bytes]) -> Callable[[Batches], Batches]:
+def streamed(task: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """Return a function for ``mapInArrow`` that does what the task does, which may need any package
+    of this project."""
+    dumped = _dumped(task)
+
     def run(batches: Batches) -> Batches:
-        wanted = _loaded(task)
-        for item in _numbers(batches):
-            yield _row(_ABOUT, item, pickle.dumps(wanted(_loaded(items[item]))))
+        yield from _loaded(dumped)(batches)
 
     return run
 
 
-def _cut(cut: bytes, items: Sequence[bytes]) -> Callable[[Batches], Batches]:
+def _each(task: bytes, items: _Given) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        wanted = _loaded(task)
+        for place, item in _taken(items, batches):
+            yield _row(_ABOUT, place, pickle.dumps(wanted(item)))
+
+    return run
+
+
+def _cut(cut: bytes, items: _Given) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         wanted = _loaded(cut)
-        for item in _numbers(batches):
-            about, parts = wanted(_loaded(items[item]))
-            yield _row(_ABOUT, item, pickle.dumps(about))
+        for place, item in _taken(items, batches):
+            about, parts = wanted(item)
+            yield _row(_ABOUT, place, pickle.dumps(about))
             for number, part in parts:
-                yield _row(number, item, part)
+                yield _row(number, place, part)
 
     return run
 
@@ -154,9 +178,19 @@ def _split(split: bytes) -> Callable[[pa.Table], pa.Table]:
     return run
 
 
-def _numbers(batches: Batches) -> Iterator[int]:
+def _taken(items: _Given, batches: Batches) -> Iterator[tuple[int, Any]]:
+    """Yield the items of these rows, each with its place; a chunk gets the data of its row."""
     for batch in batches:
-        yield from batch.column("id").to_pylist()
+        held = batch.column("data") if "data" in batch.schema.names else None
+        for row, of in enumerate(batch.column("id").to_pylist()):
+            if of not in items:
+                continue
+            place, dumped = items[of]
+            item = _loaded(dumped)
+            if held is not None:
+                chunk, *rest = item
+                item = (chunk._replace(data=held[row].as_py()), *rest)
+            yield place, item
 
 
 def _row(number: int, item: int, data: bytes) -> pa.RecordBatch:

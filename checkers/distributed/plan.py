@@ -30,32 +30,37 @@ from checkers.distributed.borders import Carried
 from checkers.distributed.chunk_tasks import Prepared
 from checkers.distributed.chunks import Chunk
 from checkers.distributed.conclusion import Passes
+from checkers.distributed.file_source import FileSource
 from checkers.distributed.runner import Runner
 from checkers.distributed.slicing import LARGE_ROWS, Slicing
+from checkers.distributed.source import Source
 from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import I64
 from checkers.overview import Whole
 from model.history import BadHistory
 
-PROBED = 2
-"""Number of chunks that are read first: most often, they show whether slices are enough."""
 STAGES, STAGES_OF_TRANSACTIONS = 4, 7
 """How many stages a plan usually has."""
 
 
 def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> Whole | None:
-    """Judge a history that was cut into chunks; ``None`` if it needs more than slices.
+    """Judge a file that was cut into chunks; ``None`` if it needs more than slices.
 
     ``scratch`` is a folder that all tasks can use. Raises :class:`~model.history.BadHistory` as the
     reader of whole histories does.
     """
+    return of_source(FileSource(path, given, scratch), runner)
+
+
+def of_source(source: Source, runner: Runner) -> Whole | None:
+    """Judge a history wherever its chunks are; see :func:`judge`."""
     runner.expect(STAGES)
-    prepared = _prepared(path, given, runner, scratch)
+    prepared = source.prepared(runner)
     if prepared is None:
         return None
     used = [(each, each.border) for each in prepared if each.border is not None]
     if not used:
-        raise BadHistory(f"{path} has no events")
+        raise BadHistory(f"{source.name} has no events")
     joined = borders.joined([border for _, border in used])
     items = [(each.chunk, carried) for (each, _), carried in zip(used, joined.carried, strict=True)]
     nemesis = Columns(packing.unpacked([each.nemesis for each, _ in used]))
@@ -64,7 +69,7 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
     large = [] if any(each.has_transactions for each in prepared) else _large(weights)
     slicing = Slicing(runner, items, weights, faults, large)
     scanned, judged = slicing.judged()
-    doubts = refusals.misfits(path, joined.broken, scanned)
+    doubts = refusals.misfits(source, joined.broken, scanned)
     judged, happened = slicing.with_proofs(slicing.with_ranges(judged))
     passes = Passes(
         prepared=prepared,
@@ -74,7 +79,7 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
         names=list(slicing.weights),
         nemesis=nemesis,
         healed_ns=healed_ns([fault.to_ns for fault in faults]),
-        torn=refusals.torn(given, prepared),
+        torn=source.torn(prepared),
         doubts=doubts,
     )
     across = transactions.Across()
@@ -83,24 +88,6 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
         events = used[0][1].first[0], used[-1][1].last[0]
         across = transactions.across(slicing, passes, happened, events)
     return conclusion.concluded(passes, across.kernels, _related(runner, items, passes, across.ops))
-
-
-def _prepared(
-    path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path
-) -> list[Prepared] | None:
-    """Read all chunks; return ``None`` if their history needs more than slices."""
-    numbered, prepared = list(enumerate(given)), list[Prepared]()
-    for some in (numbered[:PROBED], numbered[PROBED:]):
-        prepared += runner.each(partial(_prepare, scratch), some)
-        refusals.unreadable(path, given[: len(prepared)], prepared)
-        if any(each.spanning for each in prepared):
-            return None
-    return prepared
-
-
-def _prepare(scratch: Path, item: tuple[int, Chunk]) -> Prepared:
-    number, chunk = item
-    return chunk_tasks.prepare(chunk, scratch / f"chunk-{number:06}.parquet")
 
 
 def _weights(prepared: Sequence[Prepared]) -> Counter[str]:

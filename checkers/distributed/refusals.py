@@ -7,6 +7,7 @@ from checkers import history_file
 from checkers.distributed.borders import Refusal
 from checkers.distributed.chunk_tasks import Prepared, Scanned
 from checkers.distributed.chunks import Chunk
+from checkers.distributed.source import Source
 from checkers.jsonl import torn_line
 from model.history import BadHistory
 
@@ -21,17 +22,17 @@ def unreadable(path: Path, given: Sequence[Chunk], prepared: Sequence[Prepared])
             raise BadHistory(f"{path}, line {line}: {each.bad}")
 
 
-def misfits(path: Path, broken: Refusal | None, scanned: Sequence[Scanned]) -> tuple[str, ...]:
+def misfits(source: Source, broken: Refusal | None, scanned: Sequence[Scanned]) -> tuple[str, ...]:
     """Return the doubts about completions; raise the error about the first event that cannot be
     judged, or else about the first completion that does not fit."""
     found = [each.broken for each in scanned if each.broken is not None]
     first = min((*found, *([] if broken is None else [broken])), default=None)
     if first is not None:
-        raise BadHistory(history_file.place(first.event, first.row, path) + first.why)
+        raise BadHistory(source.place(first.event, first.row) + first.why)
     doubts = []
     for row, index, misfit in (each for one in scanned for each in one.misfits):
         if not misfit.is_doubt:
-            raise BadHistory(history_file.place(index, row, path) + misfit.why)
+            raise BadHistory(source.place(index, row) + misfit.why)
         doubts.append(history_file.place(index, row, None) + misfit.why)
     return tuple(doubts)
 
