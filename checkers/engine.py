@@ -43,6 +43,14 @@ FIXED: Mapping[str, Fixed] = {
         "the tables have other types", "false", True
     ),
 }
+_SECRET = re.compile(
+    r"secret|passw|passphrase|token|credential|(access|account|encryption)[.-]?key|[.]sas[.]",
+    re.IGNORECASE,
+)
+"""Matches the names of settings whose values are not shown."""
+_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
+"""Matches a URI up to the end of a password in it."""
+HIDDEN = "(hidden)"
 _LOCAL = "local"
 REMOTE_PORT = 15002
 """The port of a Spark Connect server whose URL has none."""
@@ -87,7 +95,7 @@ class Engine:
         for text in conf:
             name, equals, value = text.partition("=")
             if not equals or not name.startswith("spark."):
-                raise BadEngine(f"--conf {text}: write spark.KEY=VALUE")
+                raise BadEngine(f"--conf {name}: write spark.KEY=VALUE")  # a value may be secret
             if name in found:
                 raise BadEngine(f"--conf {name}: this setting is given more than once")
             if name in FIXED:
@@ -150,6 +158,20 @@ def select(engine: Engine) -> None:
 def selected() -> Engine:
     """Return the engine for sessions of this process."""
     return _selected[0]
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the value of a setting must not be shown."""
+    return _SECRET.search(name) is not None
+
+
+def redacted(text: str) -> str:
+    """Return a text without the values of secret settings, and without passwords in URIs."""
+    settings = {**_defaults(), **selected().conf}
+    for name, value in settings.items():
+        if value and is_secret(name):
+            text = text.replace(value, HIDDEN)
+    return _PASSWORD.sub(rf"\1{HIDDEN}@", text)
 
 
 def cores() -> int:

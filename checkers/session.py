@@ -107,13 +107,16 @@ def start(
     fixed = engine_.fixed_values() | {"spark.sql.warehouse.dir": str(home / "warehouse")}
     settings = engine.settings(ours, fixed)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    public = SparkConf(loadDefaults=False)
+    public.setAll([(k, v) for k, v in settings.items() if not engine_.is_secret(k)])
     gateway: Any = None
     try:
         with (home / "log").open("wb") as log:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                # Its command line is visible to other users: secrets are sent when it runs.
                 # A signal to this process group is meant for this process: the JVM is needed until
                 # all is judged, and exits with this process, since its standard input ends then.
-                conf,
+                public,
                 {"stdout": log, "stderr": log, "start_new_session": True},
             )
         gateway.home = home
@@ -122,7 +125,8 @@ def start(
         if gateway is not None:
             _end(gateway)
         last = (home / "log").read_text(errors="replace").strip().splitlines()[-1:]
-        raise NoSpark(f"Spark did not start: {' '.join(last) or error}") from error
+        why = engine_.redacted(" ".join(last) or str(error))
+        raise NoSpark(f"Spark did not start: {why}") from error
     if engine.is_local:
         context.pythonExec = sys.executable
     else:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from checkers import left_out
+from checkers import engine, left_out
 from checkers.distributed import stream_task
 from checkers.distributed.chunk_tasks import Prepared
 from checkers.distributed.on_spark import OnSpark, Progress, streamed
@@ -163,10 +163,11 @@ def lines(
     session: Any, uri: str, progress: Progress, known: Lines, *, size: int = BYTES
 ) -> Iterator[HeldLines]:
     """Yield the chunks of a file of JSON lines, perhaps compressed as Spark can read it."""
+    name = engine.redacted(uri)
     text = session.read.option("lineSep", "\n").text(uri)
     rows = text.selectExpr(f"CAST(value AS BINARY) AS {LINE}", _BEGIN)
-    with _kept(rows, partial(stream_task.typed_lines, uri, size)) as kept:
-        yield HeldLines(session, uri, kept, progress, lines=known, split_bytes=size)
+    with _kept(rows, partial(stream_task.typed_lines, name, size)) as kept:
+        yield HeldLines(session, name, kept, progress, lines=known, split_bytes=size)
 
 
 @contextmanager
@@ -184,11 +185,12 @@ def rows(
 
     A row group is not divided between tasks.
     """
+    name = engine.redacted(uri)
     table = session.read.parquet(uri)
     rows = table.selectExpr(*(f"`{name}`" for name in SCHEMA.names), _BEGIN)
-    with _kept(rows, partial(stream_task.typed_rows, uri, rows_max)) as kept:
+    with _kept(rows, partial(stream_task.typed_rows, name, rows_max)) as kept:
         yield HeldRows(
-            session, uri, kept, progress, schema=schema, num_rows=num_rows, split_bytes=size
+            session, name, kept, progress, schema=schema, num_rows=num_rows, split_bytes=size
         )
 
 

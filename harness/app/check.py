@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from checkers import engine, history_file, overview, table_builder
 from checkers import findings as findings_
-from checkers import history_file, overview, table_builder
 from checkers import inline as inline_
 from checkers import verdict as verdict_
 from checkers.anomalies import INVARIANT
@@ -104,37 +104,54 @@ def examined(
     :class:`~checkers.expectations.BadSetting`.
     """
     folder, file = _located(path)
+
+    def find() -> Whole:
+        with ExitStack() as stack:
+            text = stack.enter_context(unpacking.plain(file))
+            spark = None
+            if not inline:
+                spark = stack.enter_context(spark_judge.opened(folder, text, session))
+            return whole(folder, text, spark, progress)
+
+    judged = concluded(folder, find, settings, "inline" if inline else "spark")
+    return Examined(judged, None if folder is None else judgements.keep(folder, judged, results))
+
+
+def concluded(
+    folder: Path | None,
+    find: Callable[[], Whole],
+    settings: Mapping[str, str] | None,
+    executor: str,
+) -> Judged:
+    """Judge what ``find`` finds in a history, by the contract of the run in ``folder``.
+
+    Raises what :func:`examined` raises.
+    """
     plan = None if folder is None else _plan(folder)
     facts = None if folder is None else cluster_facts.read(folder)
     contract = Contract.of(plan, settings, facts)
     changed = {} if contract == Contract.of(plan, cluster=facts) else dict(settings or {})
-    with ExitStack() as stack:
-        file = stack.enter_context(unpacking.plain(file))
-        spark = None
-        if not inline:
-            spark = stack.enter_context(spark_judge.opened(folder, file, session))
-        try:
-            whole = _whole(folder, file, spark, progress)
-        except _Crashed as crash:
-            judged = Judged(verdict_.crashed(str(crash), _named(plan)), ())
-        else:
-            if plan is None and whole.subscribes:
-                contract = dataclasses.replace(contract, subscribes=True)
-            judged = _concluded(folder, whole, plan, contract)
-    judged = _signed(judged, contract, changed, "inline" if inline else "spark")
-    return Examined(judged, None if folder is None else judgements.keep(folder, judged, results))
+    try:
+        found = find()
+    except Crashed as crash:
+        judged = Judged(verdict_.crashed(str(crash), _named(plan)), ())
+    else:
+        if plan is None and found.subscribes:
+            contract = dataclasses.replace(contract, subscribes=True)
+        judged = _concluded(folder, found, plan, contract)
+    return _signed(judged, contract, changed, executor)
 
 
-class _Crashed(Exception):
+class Crashed(Exception):
     """An executor crashed, and so has found nothing; the message says how."""
 
 
-def _whole(
+def whole(
     folder: Path | None, file: Path, spark: spark_judge.SparkJudge | None, progress: Progress
 ) -> Whole:
-    """Return what checkers find in a history. Raises :class:`_Crashed`."""
+    """Return what checkers find in a history. Raises :class:`Crashed`."""
     if spark is not None:
-        with _crashes():
+        with crashes():
             found = spark.whole(folder, file, lambda done: progress("judging", done))
         if found is not None:
             return found
@@ -143,14 +160,14 @@ def _whole(
     del history  # frees memory that the tables do not need
     tables = table_builder.build(columns)
     judge = inline_.judge if spark is None else spark.reports
-    with _crashes():
+    with crashes():
         reports = judge(tables, lambda done: progress("judging", done))
     return overview.concluded(tables, reports)
 
 
 @contextmanager
-def _crashes() -> Iterator[None]:
-    """Turn any error but that of a bad history into :class:`_Crashed`."""
+def crashes() -> Iterator[None]:
+    """Turn any error but that of a bad history into :class:`Crashed`."""
     try:
         yield
     except BadHistory:
@@ -159,7 +176,8 @@ def _crashes() -> Iterator[None]:
         if signals.is_interrupt(error):  # Spark reports the end of a cancelled job instead
             raise KeyboardInterrupt from error
         reason = f"the checkers crashed: {type(error).__name__}: {error}".splitlines()[0]
-        raise _Crashed(reason) from error
+        reason = engine.redacted(reason)
+        raise Crashed(reason) from error
 
 
 def _signed(
@@ -295,9 +313,17 @@ def _plan(folder: Path) -> Plan | None:
 
 
 def describe(
-    verdict: Verdict, findings: Sequence[Finding], folder: Path | None, kept: Kept | None = None
+    verdict: Verdict,
+    findings: Sequence[Finding],
+    folder: Path | None,
+    kept: Kept | None = None,
+    *,
+    can_repeat: bool = True,
 ) -> str:
-    """Return the verdict as a few lines for a terminal."""
+    """Return the verdict as a few lines for a terminal.
+
+    ``can_repeat`` is False for a run whose folder is not on this machine.
+    """
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[verdict.valid]
     lines = reasons(verdict, findings)
     if verdict.valid is True:
@@ -311,8 +337,8 @@ def describe(
         lines.append(kept.note)
     place = folder if kept is None else kept.folder
     if folder is not None and place is not None:
-        again = command_line.command("replay", folder)
-        lines.append(f"{place / judgements.PAGE}     (repeat: {again})")
+        again = f"     (repeat: {command_line.command('replay', folder)})" if can_repeat else ""
+        lines.append(f"{place / judgements.PAGE}{again}")
     width = max(len(word) + 2, 9)
     return "\n".join((word if n == 0 else "").ljust(width) + line for n, line in enumerate(lines))
 

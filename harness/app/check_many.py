@@ -3,23 +3,25 @@
 import contextlib
 import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from checkers.expectations import KNOWN, BadSetting
+from checkers.stores import Store
 from checkers.verdict import Verdict
-from harness.app import names, plan_file, report
-from harness.app.check import describe, examined, folder_of, session_for
+from harness.app import check_names, names, remote, remote_check, report
+from harness.app.check import Examined, describe, examined, folder_of, session_for
 from harness.app.judgements import Kept
 from harness.app.progress import Screen
 from harness.app.refused import Refused
+from harness.app.remote import Remote
+from harness.app.uris import Uri
 from model.history import BadHistory
 
-OF_RUNS = ("history.jsonl", "history.parquet", "history.edn", plan_file.NAME)
-"""A folder with one of these is a run."""
-OTHER_FILES = (".html", ".json", ".log", ".md", ".png", ".txt", ".xml")
-"""How the names of files end that are no histories."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -36,40 +38,86 @@ class Request:
 
 
 def judge_all(
-    paths: Sequence[Path], request: Request, screen: Screen, say: Callable[[str], None]
+    paths: Sequence[Path | Uri], request: Request, screen: Screen, say: Callable[[str], None]
 ) -> list[Verdict]:
     """Judge all histories with one Spark session; raises :class:`~harness.app.refused.Refused`."""
     verdicts: list[Verdict] = []
     with contextlib.ExitStack() as stack:
         try:
-            paths = [path for given in paths for path in histories(given, screen.say)]
-            for path in paths:  # fail before the first long judgement
+            store, session = None, None
+            if uris := [each for each in paths if isinstance(each, Uri)]:
+                if request.inline:
+                    raise Refused(f"--inline: {uris[0]} can be read by Spark only")
+                session = stack.enter_context(remote_check.opened_session())
+                store = Store(session)
+            found = [each for given in paths for each in _histories(given, store, screen.say)]
+            local = [each for each in found if isinstance(each, Path)]
+            for path in local:  # fail before the first long judgement
                 folder_of(path)
-            is_one = request.inline or len(paths) == 1  # starts its own session while it reads
-            session = None if is_one else stack.enter_context(session_for(paths))
-            for path in paths:
-                with screen.steps() as progress:
-                    judged, kept = examined(
-                        path,
-                        inline=request.inline,
-                        settings=request.settings,
-                        session=session,
-                        progress=progress,
-                        results=request.results,
-                    )
-                folder = folder_of(path)
-                if folder is not None and kept is not None:
-                    _render(folder, kept, screen)
-                if request.describes:
-                    say(describe(*judged, folder, kept))
-                elif kept is not None and kept.note is not None:
-                    say(kept.note)
+            is_one = request.inline or len(found) == 1  # starts its own session while it reads
+            if session is None and not is_one:
+                session = stack.enter_context(session_for(local))
+            for each in found:
+                with _examined(each, request, store, session, screen) as (folder, (judged, kept)):
+                    if folder is not None and kept is not None:
+                        _render(folder, kept, screen)
+                    if request.describes:
+                        can_repeat = isinstance(each, Path)
+                        say(describe(*judged, folder, kept, can_repeat=can_repeat))
+                    elif kept is not None and kept.note is not None:
+                        say(kept.note)
                 verdicts.append(judged.verdict)
         except BadSetting as error:
             raise Refused(f"{error}{_hint(request.settings)}") from None
         except BadHistory as error:
             raise Refused(str(error)) from None
     return verdicts
+
+
+def _histories(
+    given: Path | Uri, store: Store | None, say: Callable[[str], None]
+) -> Sequence[Path | Remote]:
+    if isinstance(given, Path):
+        return histories(given, say)
+    assert store is not None, "there is a session for URIs"
+    return remote.histories(store, given, say)
+
+
+@contextlib.contextmanager
+def _examined(
+    of: Path | Remote,
+    request: Request,
+    store: Store | None,
+    session: "SparkSession | None",
+    screen: Screen,
+) -> Iterator[tuple[Path | None, Examined]]:
+    """Yield the run's folder, or a copy of it that ends with the block, and the judgement."""
+    if isinstance(of, Path):
+        with screen.steps() as progress:
+            found = examined(
+                of,
+                inline=request.inline,
+                settings=request.settings,
+                session=session,
+                progress=progress,
+                results=request.results,
+            )
+        yield folder_of(of), found
+        return
+    assert store is not None, "there is a session for URIs"
+    assert session is not None
+    with remote.copied_run(store, of) as folder:
+        with screen.steps() as progress:
+            found = remote_check.examined(
+                of,
+                folder,
+                store,
+                session,
+                settings=request.settings,
+                progress=progress,
+                results=request.results,
+            )
+        yield folder, found
 
 
 def matching(path: Path) -> list[Path]:
@@ -111,8 +159,8 @@ def _may_hold_history(path: Path) -> bool:
     """
     if path.is_dir():
         is_open = os.access(path, os.R_OK | os.X_OK)
-        return not is_open or any(os.path.lexists(path / name) for name in OF_RUNS)
-    return path.suffix not in OTHER_FILES and not path.name.startswith(".")
+        return not is_open or any(os.path.lexists(path / name) for name in check_names.OF_RUNS)
+    return check_names.may_be_history(path.name)
 
 
 def _render(folder: Path, kept: Kept, screen: Screen) -> None:

@@ -67,10 +67,22 @@ def keep(folder: Path, judged: Judged, results: Path) -> Kept:
                 _write(folder, judged)
                 kept = Kept(folder, is_verdict)
         except OSError as error:
-            kept = _elsewhere(folder, judged, results, error)
+            why = f"{error.filename or folder} cannot be written ({error.strerror})."
+            kept = _elsewhere(folder, judged, results, why)
             reason = " ".join(part for part in (reason, kept.note) if part)
     if kept.is_verdict:
         return kept
+    return kept._replace(note=_note(judged.verdict, standing, reason, kept))
+
+
+def keep_here(copy: Path, name: str, judged: Judged, results: Path) -> Kept:
+    """Write a judgement of a run that is not on this machine under ``results``.
+
+    ``copy`` has the run's former verdict, if there is one; ``name`` is what messages call the run.
+    """
+    standing = read(copy)
+    kept = _elsewhere(copy, judged, results, f"Nothing is written to {name}.")
+    reason = " ".join(part for part in (_why_not(judged.verdict, standing), kept.note) if part)
     return kept._replace(note=_note(judged.verdict, standing, reason, kept))
 
 
@@ -204,12 +216,11 @@ def _new(home: Path) -> Path:
     raise FileExistsError(f"{home} has no free number for another judgement")
 
 
-def _elsewhere(folder: Path, judged: Judged, results: Path, error: OSError) -> Kept:
-    """Write a judgement under ``results`` because the run's folder cannot be written.
+def _elsewhere(folder: Path, judged: Judged, results: Path, why: str) -> Kept:
+    """Write a judgement under ``results``; ``why`` it is not in the run's folder.
 
-    The folder belongs to another user, or its disk is read-only or full.
+    The folder belongs to another user, its disk is read-only or full, or it is not on this machine.
     """
-    why = f"{error.filename or folder} cannot be written ({error.strerror})."
     try:
         return Kept(_beside(results / FOLDER / folder.resolve().name, judged), False, why)
     except OSError as other:

@@ -37,9 +37,16 @@ def refusal(folder: Path, names: tuple[str, ...] | None = None) -> str | None:
             return f"{path} is {_kind(found.st_mode)}; it must be a folder"
         if not is_folder and not stat.S_ISREG(found.st_mode):
             return f"{path} is {_kind(found.st_mode)}; it must be a regular file"
-        if path.name == "plan.json" and found.st_size > PLAN_BYTES_MAX:
-            return f"{path} has {found.st_size:,} bytes; the maximum is {PLAN_BYTES_MAX:,}"
+        if path.name == "plan.json" and (why := too_large(path, found.st_size)) is not None:
+            return why
     return None
+
+
+def too_large(plan: object, size: int) -> str | None:
+    """Return why a plan of this size is not read, in one line; ``None`` if it is."""
+    if size <= PLAN_BYTES_MAX:
+        return None
+    return f"{plan} has {size:,} bytes; the maximum is {PLAN_BYTES_MAX:,}"
 
 
 def _of(folder: Path) -> Iterator[tuple[Path, bool]]:

@@ -22,7 +22,12 @@ _RATIO = 10
 
 def text_bytes(path: Path) -> int:
     """Return about how large a history is when it is unpacked."""
-    return path.stat().st_size * (_RATIO if path.suffix in KINDS else 1)
+    return likely_bytes(path.suffix, path.stat().st_size)
+
+
+def likely_bytes(suffix: str, size: int) -> int:
+    """Return about how large a file is when it is unpacked, by how its name ends."""
+    return size * (_RATIO if suffix in KINDS else 1)
 
 
 @contextlib.contextmanager

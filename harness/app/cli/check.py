@@ -14,10 +14,10 @@ from harness.app.cli.output import print_json
         "faultline check results/20261120T161500Z-idempotent-seed7",
         "faultline check history.jsonl --inline --set producer.acks=1",
         "faultline check jepsen/store/latest/history.edn --inline",
+        "faultline check 's3a://bucket/nightly/*/history.jsonl.gz'",
     ),
 )
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path),
-                metavar="DIR|FILE…")  # fmt: skip
+@click.argument("paths", nargs=-1, required=True, metavar="DIR|FILE|URI…")
 @click.option("--inline", is_flag=True, help="judge in this process, without Spark")
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
               help="judge by this setting instead of the plan's")  # fmt: skip
@@ -27,7 +27,7 @@ from harness.app.cli.output import print_json
 @options.strict
 @options.json_output
 def check(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     inline: bool,
     strict: bool,
     settings: tuple[str, ...],
@@ -38,14 +38,14 @@ def check(
 
     A bare file is a history.jsonl, a Parquet file, or the history.edn of a run of Jepsen's Kafka
     workload; texts may be compressed (.gz, .zst, .bz2). Patterns such as 'results/*-seed7' are
-    expanded.
+    expanded. A URI (file:, hdfs:, s3a: …) is read by Spark; nothing is written to it.
     A bare history is judged by the strictest contract unless --set says otherwise. A
     judgement under other settings than the plan's never replaces the verdict of a run: it is stored
     separately.
     """
     from checkers.expectations import STRICT
     from checkers.verdict import Verdict, exit_status, merge
-    from harness.app import check_many, plan_resolution
+    from harness.app import check_many, plan_resolution, uris
     from harness.app.progress import Screen
 
     wanted = dict(STRICT) if strict else {}
@@ -55,7 +55,10 @@ def check(
     }
     say = (lambda line: click.echo(line, err=True)) if as_json else click.echo
     verdicts = check_many.judge_all(
-        paths, check_many.Request(inline, wanted, results, not as_json), Screen(), say
+        [*map(uris.location, paths)],
+        check_many.Request(inline, wanted, results, not as_json),
+        Screen(),
+        say,
     )
     if as_json:
         print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
