@@ -43,7 +43,7 @@ def test_names(tmp_path: Path, store: Store) -> None:
 
 @pytest.mark.spark
 def test_content(tmp_path: Path, store: Store) -> None:
-    """A part of a file is read, and a whole file is copied without a further one beside it."""
+    """A part of a file is read; a copy of a whole file comes without a file of checksums."""
     path = tmp_path / "x.bin"
     path.write_bytes(bytes(range(256)))
     assert store.read(path.as_uri(), 250, 100) == bytes(range(250, 256))
