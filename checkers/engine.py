@@ -169,7 +169,7 @@ def redacted(text: str) -> str:
     """Return a text without the values of secret settings, and without passwords in URIs."""
     settings = {**_defaults(), **selected().conf}
     for name, value in settings.items():
-        if value and is_secret(name):
+        if is_secret(name) and value not in ("", "true", "false"):
             text = text.replace(value, HIDDEN)
     return _PASSWORD.sub(rf"\1{HIDDEN}@", text)
 

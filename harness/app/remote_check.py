@@ -129,7 +129,7 @@ def _held(
 def _opened(store: Store, session: "SparkSession", history: Entry) -> Opened | None:
     """Return how Spark reads a file without a copy; ``None`` if it cannot, or need not."""
     name = PurePath(history.name)
-    if history.name.startswith(_NOT_READ) or _PATTERN & {*history.name} or not history.size:
+    if history.name.startswith(_NOT_READ) or _PATTERN & {*history.uri} or not history.size:
         return None
     kind = unpacking.KINDS.get(name.suffix)
     suffix = PurePath(name.stem).suffix if kind else name.suffix

@@ -10,7 +10,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession, SQLContext
 
-from checkers import session
+from checkers import engine, session
 
 GIB = 1 << 30
 
@@ -61,6 +61,25 @@ def test_a_wrong_java_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(session.NoSpark, match="nowhere has no bin/java"):
         session.start(tmp_path)
+
+
+def test_secrets_are_not_on_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM receives them once it runs, and no message has them."""
+    launched: dict[str, str] = {}
+
+    def launch(conf: Any, options: Any) -> None:
+        launched.update(conf.getAll())
+        raise OSError("no room for x/y+z")
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    conf = {"spark.hadoop.fs.s3a.secret.key": "x/y+z", "spark.hadoop.fs.s3a.endpoint": "e"}
+    chosen = engine.Engine(None, conf)
+    monkeypatch.setattr(engine, "_selected", [chosen])
+    with pytest.raises(session.NoSpark) as error:
+        session.start(tmp_path)
+    assert launched["spark.hadoop.fs.s3a.endpoint"] == "e"
+    assert "x/y+z" not in (*launched.values(), str(error.value))
+    assert str(error.value) == "Spark did not start: no room for (hidden)"
 
 
 @pytest.mark.spark
@@ -125,7 +144,7 @@ def test_a_session_outlives_our_process_group_and_not_its_own_jvm(tmp_path: Path
 CHILD = """
 import sys
 from pathlib import Path
-from checkers import session
+from checkers import engine, session
 started = session.start(Path(sys.argv[1]))
 print(started.sparkContext._gateway.proc.pid, flush=True)
 sys.stdin.read()

@@ -80,7 +80,8 @@ def examined(path: Path, store: Store, spark: Any, results: Path) -> check.Exami
 
 def packed(text: Path, ending: str) -> Path:
     """Return the history in another file."""
-    path = text.with_name(f"copy{ending}")
+    path = text.parent / f"copy{ending}"
+    path.parent.mkdir(exist_ok=True)
     content = text.read_bytes()
     if ending == ".parquet":
         rows = history_file.read(text, lambda done: None)
@@ -107,6 +108,7 @@ def packed(text: Path, ending: str) -> Path:
         (".jsonl.bz2", False),
         (".other.parquet", True),
         ("[1].jsonl", True),
+        ("{x}/history.jsonl", True),
     ],
 )
 def test_a_large_file(
