@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from checkers import arrow, group_events, left_out, micro_ops, pieces
-from checkers.kernels.arrays import BLOCK, I32
+from checkers.kernels.arrays import BLOCK, I32, order_of_rows, stable_order
 from checkers.kernels.rows import I64, UNKNOWN, Bools
 from model.op import NEMESIS
 
@@ -74,6 +74,30 @@ class Columns:
         """The row of each micro-operation's event."""
         events = np.arange(len(self.index), dtype=np.int32)
         return np.repeat(events, np.diff(self.micro_op_end))
+
+    @cached_property
+    def by_process(self) -> I32:
+        """The rows of the events of clients, by process, those of one process in their order."""
+        clients = np.flatnonzero(self.process != NEMESIS)
+        if len(clients) == len(self.process):
+            return stable_order(self.process).astype(np.int32)
+        rows = clients.astype(np.int32)
+        return rows.take(stable_order(self.process.take(rows)))
+
+    @cached_property
+    def pairs(self) -> tuple[I32, I32]:
+        """The rows of invocations and of their completions, in the order of the completions."""
+        order = self.by_process
+        process, invokes = self.process.take(order), self.type.take(order) == INVOKE
+        paired = np.flatnonzero((process[1:] == process[:-1]) & invokes[:-1] & ~invokes[1:])
+        first, last = order.take(paired), order.take(paired + 1)
+        by_last = order_of_rows(last, len(self.process))
+        return first.take(by_last), last.take(by_last)
+
+    def forget_order(self) -> None:
+        """Drop the order of events."""
+        for name in ("by_process", "pairs"):
+            self.__dict__.pop(name, None)
 
     def micro_ops(self, events: Rows, wanted: Bools) -> tuple[I32, I32]:
         """Return the rows of the wanted micro-operations of these events, sorted by event.

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers import micro_ops, pieces, vocabulary
-from checkers.columns import INVOKE, Columns, Rows, spread
-from checkers.kernels.arrays import I32, order_of_rows, stable_order
+from checkers.columns import Columns, Rows, spread
+from checkers.kernels.arrays import I32
 from checkers.kernels.rows import I64, Bools
-from model.op import NEMESIS
+from checkers.threads import mapped
 
 _OK = pieces.TYPES.index("ok")
 
@@ -58,9 +58,12 @@ PAIRS = 1 << 16
 U64 = NDArray[np.uint64]
 
 
-def misfits(columns: Columns) -> Iterator[Misfit]:
-    """Yield the completions that do not fit; in each block, up to the first that is rejected."""
-    first, last = _pairs(columns)
+def misfits(columns: Columns, threads: int = 1) -> Iterator[Misfit]:
+    """Yield the completions that do not fit; in each block, up to the first that is rejected.
+
+    Several threads may compare different blocks.
+    """
+    first, last = columns.pairs
     yield from _once(columns, first, last)
     says = np.diff(columns.micro_op_end)[first] > 0
     strange = np.flatnonzero(~columns.is_op(*vocabulary.MICRO_OPERATIONS, micro_ops.ASSIGN))
@@ -68,20 +71,14 @@ def misfits(columns: Columns) -> Iterator[Misfit]:
         says &= ~np.isin(first, columns.event[strange])
     first, last = first[says], last[says]
     compared = _compared(columns)
-    for begin in range(0, len(last), PAIRS):
+
+    def of_block(begin: int) -> list[Misfit]:
         pairs = first[begin : begin + PAIRS], last[begin : begin + PAIRS]
-        yield from _of_block(columns, compared, *pairs)
+        return list(_of_block(columns, compared, *pairs))
 
-
-def _pairs(columns: Columns) -> tuple[I32, I32]:
-    """Return the rows of invocations and of their completions, in the order of the completions."""
-    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
-    order = clients[stable_order(columns.process[clients])]
-    process, invokes = columns.process[order], columns.type[order] == INVOKE
-    paired = np.flatnonzero((process[1:] == process[:-1]) & invokes[:-1] & ~invokes[1:])
-    first, last = order[paired], order[paired + 1]
-    by_last = order_of_rows(last, len(columns.process))
-    return first[by_last], last[by_last]
+    begins = range(0, len(last), PAIRS)
+    for found in mapped(of_block, begins, threads if len(begins) > 1 else 1):
+        yield from found
 
 
 def _compared(columns: Columns) -> Bools:
@@ -100,8 +97,11 @@ def _of_block(columns: Columns, compared: Bools, first: I32, last: I32) -> Itera
     (requested, requester), (reported, reporter) = (
         _rows(columns, compared, each) for each in (first, last)
     )
+    is_same = np.array_equal(requester, reporter)
+    if is_same and _are_alike(columns, requested, reported):
+        return
     requested_marks, reported_marks = _marks(columns, requested), _marks(columns, reported)
-    if np.array_equal(requester, reporter):
+    if is_same:
         different = np.unique(requester[requested_marks != reported_marks])
     else:
         count, counted = (
@@ -134,6 +134,25 @@ def _rows(columns: Columns, compared: Bools, events: I32) -> tuple[I64, I64]:
     rows, place = spread(columns.micro_op_end[events], columns.micro_op_end[events + 1])
     wanted = compared[rows]
     return rows[wanted], place[wanted]
+
+
+def _are_alike(columns: Columns, requested: I64, reported: I64) -> bool:
+    """Return whether it is certain that each micro-operation asks for the same in both events.
+
+    ``False`` means nothing: commits are not compared here.
+    """
+    op = columns.op.take(requested)
+    sends, commits = (
+        [code for code, name in enumerate(columns.op_names) if name in names]
+        for names in ((micro_ops.SEND,), (micro_ops.COMMIT, micro_ops.COMMITTED))
+    )
+    if (op != columns.op.take(reported)).any() or np.isin(op, commits).any():
+        return False
+    if (columns.op_key[requested] != columns.op_key[reported]).any():
+        return False
+    sent = np.flatnonzero(np.isin(op, sends))
+    values = (columns.op_value[rows.take(sent)] for rows in (requested, reported))
+    return np.array_equal(*values)
 
 
 def _by_mark(marks: U64, rows: I64, part: slice) -> list[tuple[int, int]]:

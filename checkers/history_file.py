@@ -8,12 +8,14 @@ import pyarrow as pa
 from checkers import completions, jepsen, jsonl, memory, parquet, wellformed
 from checkers.columns import Columns
 from checkers.pieces import Progress
+from checkers.threads import THREADS
 from model.history import BadHistory
 
 
 def read(path: Path, progress: Progress) -> pa.Table:
     """Return the events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file. Raises
     :class:`BadHistory` if it holds none."""
+    memory.share()
     readers = {".parquet": parquet.read, ".edn": jepsen.read}
     try:
         history = readers.get(path.suffix, jsonl.read)(path, progress)
@@ -37,7 +39,7 @@ def columns(history: pa.Table, source: Path | None = None) -> Columns:
     if (broken := wellformed.broken(history, columns)) is not None:
         raise BadHistory(_place(columns, broken.row, source) + broken.why)
     doubts = []
-    for misfit in completions.misfits(columns):
+    for misfit in completions.misfits(columns, THREADS):
         if not misfit.is_doubt:
             raise BadHistory(_place(columns, misfit.row, source) + misfit.why)
         doubts.append(_place(columns, misfit.row, None) + misfit.why)

@@ -1,19 +1,29 @@
-"""The executor without Spark: judges one partition after the other, in this process."""
+"""The executor without Spark: judges one partition after the other, in this process.
+
+Two threads share the partitions of a large history.
+"""
 
 from collections.abc import Callable
 
 from checkers import memory
 from checkers.kernels import key
+from checkers.logs import Logs
 from checkers.tables import Tables
+from checkers.threads import THREADS, mapped
+
+ROWS_MIN = 1 << 17
+"""Number of rows of sends and polls from which on two threads are used."""
 
 
 def judge(tables: Tables, progress: Callable[[float], None]) -> dict[str, key.Report]:
     """Return the report of each partition, by name."""
-    count = max(len(tables.active_keys), 1)
+    keys, logs = tables.active(), Logs(tables.key_rows(), len(tables.keys))
+    is_large = len(tables.sends) + len(tables.polls) >= ROWS_MIN
+    # Each thread has one log at a time.
+    found = mapped(lambda each: key.judge(logs.log(each)), keys, THREADS if is_large else 1)
     reports = {}
-    for done, log in enumerate(tables.logs(), start=1):
-        reports[log.key] = key.judge(log)
-        del log  # so that there is only one at a time
-        progress(done / count)
+    for done, (each, report) in enumerate(zip(keys, found, strict=True), start=1):
+        reports[each.name] = report
+        progress(done / len(keys))
     memory.release()
     return reports

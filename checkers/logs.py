@@ -50,25 +50,38 @@ class Key(NamedTuple):
     groups: tuple[Group, ...]
 
 
-def logs(rows: Rows, keys: Sequence[Key], count: int) -> Iterator[Log]:
-    """Yield the log of each of these partitions; all their numbers are below ``count``."""
-    sends, polls, steps, resets, begins = (ByKey(key, count) for _, key in rows)
-    none = np.zeros(0, dtype=np.int32)
-    no_steps, no_resets = rows.steps[0].where(none), rows.resets[0].where(none)
-    for key in keys:
-        yield Log(
+class Logs:
+    """Makes the logs of partitions, whose numbers are all below ``count``."""
+
+    def __init__(self, rows: Rows, count: int) -> None:
+        self._rows = rows
+        self._by_key = tuple(ByKey(key, count) for _, key in rows)
+        none = np.zeros(0, dtype=np.int32)
+        self._no_steps, self._no_resets = rows.steps[0].where(none), rows.resets[0].where(none)
+
+    def log(self, key: Key) -> Log:
+        """Return the log of a partition."""
+        rows = self._rows
+        sends, polls, steps, resets, begins = (each.rows(key.number) for each in self._by_key)
+        return Log(
             key=key.name,
-            sends=rows.sends[0].where(sends.rows(key.number)),
-            polls=rows.polls[0].where(polls.rows(key.number)),
-            resets=_chosen(rows.resets[0], resets.rows(key.number), no_resets),
+            sends=rows.sends[0].where(sends),
+            polls=rows.polls[0].where(polls),
+            resets=_chosen(rows.resets[0], resets, self._no_resets),
             caught_up=key.caught_up,
             faults=key.faults,
-            steps=_chosen(rows.steps[0], steps.rows(key.number), no_steps),
+            steps=_chosen(rows.steps[0], steps, self._no_steps),
             groups=key.groups,
-            begins=rows.begins[0].where(begins.rows(key.number)),
+            begins=rows.begins[0].where(begins),
             is_deleted=key.is_deleted,
             is_compacted=key.is_compacted,
         )
+
+
+def logs(rows: Rows, keys: Sequence[Key], count: int) -> Iterator[Log]:
+    """Yield the log of each of these partitions; all their numbers are below ``count``."""
+    made = Logs(rows, count)
+    return (made.log(key) for key in keys)
 
 
 def _chosen(rows: _R, chosen: I32, none: _R) -> _R:

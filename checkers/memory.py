@@ -1,8 +1,14 @@
-"""Returns freed memory to the operating system."""
+"""Decides where memory comes from, and returns freed memory to the operating system."""
 
 import ctypes
 
 import pyarrow as pa
+
+
+def share() -> None:
+    """Let Arrow take its memory from the C library, like numpy, so that each of them can use what
+    the other has freed. What Arrow already has is freed as it was allocated."""
+    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def release() -> None:

@@ -5,17 +5,18 @@ JSON-lines file cannot hold such things, and what is read must not depend on the
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from checkers import arrow, left_out, vocabulary
+from checkers import arrow, left_out, row_groups, vocabulary
 from checkers.columns import only
 from checkers.pieces import SCHEMA, Progress
+from checkers.threads import THREADS
 from model.history import BadHistory
 from model.op import NEMESIS
 
@@ -29,28 +30,25 @@ _STRUCT = pa.struct(list(SCHEMA))
 def read(path: Path, progress: Progress) -> pa.Table:
     """Return the events of a ``history.parquet``, written by this project or by another tool to
     this schema. Raises :class:`BadHistory`."""
-    table = read_groups(path, 0)
+    table = read_groups(path, 0, threads=THREADS)
     progress(1.0)
     return table
 
 
-def read_groups(path: Path, begin: int, end: int | None = None) -> pa.Table:
-    """Return the events of a range of row groups, by default of all from ``begin`` on.
+def read_groups(path: Path, begin: int, end: int | None = None, *, threads: int = 1) -> pa.Table:
+    """Return the events of a range of row groups, by default of all from ``begin`` on, which are
+    read by this number of threads.
 
     The notes of the file's writer belong to the whole file, and come with the first group. Raises
     :class:`BadHistory`.
     """
-    try:
-        file = pq.ParquetFile(path)  # read_table would import pandas, which takes half a second
-        # Arrow cannot read nested dictionaries of several groups at once.
-        groups = range(file.num_row_groups)[begin:end]
-        tables = [file.read_row_group(group) for group in groups]
-        table = pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()
-        if begin:
-            table = table.replace_schema_metadata(None)
-    except (pa.ArrowException, KeyError, ValueError) as error:
-        raise _bad(path, error) from error
-    return checked(path, table)
+    with _of(path):
+        file = row_groups.opened(path)
+        groups, found = range(file.num_row_groups)[begin:end], file.schema_arrow
+        _check_integers(path, found)
+        schema = SCHEMA.with_metadata(None if begin else found.metadata)
+        table = row_groups.joined(path, groups, schema, _to_schema, threads)
+        return _checked(path, table, found)
 
 
 def checked(source: object, table: pa.Table) -> pa.Table:
@@ -58,29 +56,46 @@ def checked(source: object, table: pa.Table) -> pa.Table:
 
     Raises :class:`BadHistory`, which names the ``source``.
     """
+    with _of(source):
+        _check_integers(source, table.schema)
+        return _checked(
+            source, _to_schema(table).unify_dictionaries().combine_chunks(), table.schema
+        )
+
+
+@contextmanager
+def _of(source: object) -> Iterator[None]:
+    """Turn errors of Arrow into :class:`BadHistory` about this source."""
     try:
-        unknown = dict.fromkeys(_unknown(pa.struct(list(table.schema)), _STRUCT), table.num_rows)
-        for name in _WHOLE:
-            kind = table.schema.field(name).type
-            if not pa.types.is_integer(kind):
-                raise BadHistory(
-                    f"{source} is not a history: {name} has type {kind}, not whole numbers"
-                )
-        metadata = table.schema.metadata
-        table = table.select(SCHEMA.names).cast(SCHEMA.with_metadata(metadata))
-        table = _known_only(table.unify_dictionaries().combine_chunks())
-        table.validate(full=True)
+        yield
     except BadHistory:
         raise
     except (pa.ArrowException, KeyError, ValueError) as error:
-        raise _bad(source, error) from error
+        raise BadHistory(f"{source} is not a history: {error}".replace("\n", " ")) from error
+
+
+def _check_integers(source: object, found: pa.Schema) -> None:
+    for name in _WHOLE:
+        kind = found.field(name).type
+        if not pa.types.is_integer(kind):
+            raise BadHistory(
+                f"{source} is not a history: {name} has type {kind}, not whole numbers"
+            )
+
+
+def _checked(source: object, table: pa.Table, found: pa.Schema) -> pa.Table:
+    """Return rows of the schema of histories, which were read from columns of ``found``."""
+    unknown = dict.fromkeys(_unknown(pa.struct(list(found)), _STRUCT), table.num_rows)
+    table = _known_only(table)
+    table.validate(full=True)
     if (missing := _null(table)) is not None:
         raise BadHistory(f"{source} is not a history: {missing} is null")
     return left_out.noted(table, None, unknown)
 
 
-def _bad(source: object, error: Exception) -> BadHistory:
-    return BadHistory(f"{source} is not a history: {error}".replace("\n", " "))
+def _to_schema(part: pa.Table) -> pa.Table:
+    """Return a part of a file with the columns of a history."""
+    return part.select(SCHEMA.names).cast(SCHEMA.with_metadata(part.schema.metadata))
 
 
 def _unknown(found: pa.DataType, known: pa.DataType, within: str = "") -> Iterator[str]:

@@ -72,7 +72,9 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
 
 def _reported_in_part(columns: Columns, is_send: Bools, operations: Operations) -> I64:
     """Return the operations whose last event has fewer records than the first one."""
-    count = np.bincount(columns.event[is_send], minlength=len(columns.index)).astype(np.int32)
+    before = np.zeros(len(is_send) + 1, dtype=np.int32)
+    np.cumsum(is_send, out=before[1:])
+    count = np.diff(before.take(columns.micro_op_end))
     return np.flatnonzero(count[operations.first] > count[operations.last])
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
-from checkers.kernels.arrays import I32, order_of_rows, stable_order
+from checkers.kernels.arrays import I32, order_of_rows
 from checkers.kernels.compact import Operations
 from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import FAIL, INFO, OK
@@ -96,6 +96,7 @@ def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
 def operations_of(columns: Columns) -> Operations:
     """Return the operations of clients, each with the rows of its first and its last event."""
     first, last = _ends(columns)
+    columns.forget_order()
     return Operations(
         event_index=columns.index,
         event_ns=columns.time_ns,
@@ -112,15 +113,12 @@ def operations_of(columns: Columns) -> Operations:
 
 def _ends(columns: Columns) -> tuple[I32, I32]:
     """Return the rows of the first and of the last event of each operation, by the last one."""
-    clients = np.flatnonzero(columns.process != NEMESIS).astype(np.int32)
-    order = clients[stable_order(columns.process[clients])]
-    process, invokes = columns.process[order], columns.type[order] == INVOKE
-    same = np.append(process[1:] == process[:-1], False)
-    paired = np.flatnonzero(invokes & same & np.append(~invokes[1:], False))
-    alone = np.ones(len(order), dtype=np.bool_)
-    alone[paired] = alone[paired + 1] = False
-    rows = np.flatnonzero(alone)
-    first = np.concatenate((order[paired], order[rows]))
-    last = np.concatenate((order[paired + 1], order[rows]))
+    first, last = columns.pairs
+    is_alone = columns.process != NEMESIS
+    is_alone[first] = is_alone[last] = False
+    rows = np.flatnonzero(is_alone).astype(np.int32)
+    if not len(rows):
+        return first, last
+    first, last = np.concatenate((first, rows)), np.concatenate((last, rows))
     by_last = order_of_rows(last, len(columns.process))
-    return first[by_last], last[by_last]
+    return first.take(by_last), last.take(by_last)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -74,12 +75,16 @@ class Tables(History):
         There are none in a cluster that had not recovered: the log end that it reports may not be
         the true one.
         """
+        return self._caught_up
+
+    @cached_property
+    def _caught_up(self) -> dict[int, CatchUp]:
         if self.recovered is False:
             return {}
         acked = self.sends.outcome == OK
         last = np.full(len(self.keys), -1)
-        op = self.operations.op[self.sends.operation[acked]]
-        np.maximum.at(last, self.sends.key[acked], op)
+        # sends are in the order of their operations
+        last[self.sends.key[acked]] = self.operations.op.take(self.sends.operation[acked])
         return {
             key: catch_up
             for key, catch_up, invoked, reached in self.catch_ups

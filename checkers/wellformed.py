@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from checkers import arrow, micro_ops, pieces, vocabulary
 from checkers.columns import INVOKE, Columns, only
-from checkers.kernels.arrays import stable_order
 from checkers.kernels.rows import UNKNOWN, Bools
 from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE
 
@@ -121,14 +120,17 @@ def _types(events: _Events) -> Iterator[Broken]:
 
 def _operations(events: _Events) -> Iterator[Broken]:
     """Check that each client invokes an operation, completes it, invokes the next, and so on."""
-    clients = np.flatnonzero(events.process != NEMESIS)
-    order = clients[stable_order(events.process[clients])]
+    order = events.columns.by_process
     if not len(order):
         return
-    process, kind, f = events.process[order], events.type[order], events.f[order]
+    process, kind, f = (c.take(order) for c in (events.process, events.type, events.f))
     follows = np.append(False, process[1:] == process[:-1])
     before = np.roll(kind, 1)
     invokes = kind == INVOKE
+    answers = follows & (before == INVOKE)
+    wrong = (invokes == answers) | (answers & (f != np.roll(f, 1))) | (follows & (before == _INFO))
+    if not wrong.any():
+        return
     index = events.index
 
     def each(wrong: Bools, why: Callable[[int, int], str]) -> Iterator[Broken]:
@@ -141,18 +143,18 @@ def _operations(events: _Events) -> Iterator[Broken]:
         return f"process {events.process[row]}"
 
     yield from each(
-        ~invokes & ~(follows & (before == INVOKE)),
+        ~invokes & ~answers,
         lambda row, _: f"{process_of(row)} completes an operation that it did not invoke",
     )
     yield from each(
-        ~invokes & follows & (before == INVOKE) & (f != np.roll(f, 1)),
+        ~invokes & answers & (f != np.roll(f, 1)),
         lambda row, last: (
             f"{process_of(row)} completes {events.f_names[events.f[row]]}, but it invoked"
             f" {events.f_names[events.f[last]]} as event {index[last]}"
         ),
     )
     yield from each(
-        invokes & follows & (before == INVOKE),
+        invokes & answers,
         lambda row, last: (
             f"{process_of(row)} invoked event {index[row]} before its event {index[last]} was"
             " completed"
@@ -168,8 +170,11 @@ def _offsets(events: _Events) -> Iterator[Broken]:
     """Check that no offset is negative, except those that stand for an unknown offset."""
     columns = events.columns
     offset = events.micro_ops.field("offset")
-    stated = arrow.numbers(arrow.filled(offset, 0))
-    for at in np.flatnonzero((stated < 0) & ~np.isin(stated, NO_OFFSET))[:1].tolist():
+    stated = arrow.numbers(offset)
+    below = np.flatnonzero(stated < 0)
+    if len(below):
+        below = below[arrow.is_valid(offset)[below] & ~np.isin(stated[below], NO_OFFSET)]
+    for at in below[:1].tolist():
         name = columns.op_names[columns.op[at]]
         yield Broken(events.row_of(at), f"{name} has the negative number {offset[at]}")
     below = np.flatnonzero(columns.record_offset < 0)

@@ -65,6 +65,28 @@ def stable_order(column: NDArray[Any]) -> I64:
     return np.argsort(column, kind="stable")
 
 
+def order_within(key: NDArray[Any], number: NDArray[Any]) -> I64:
+    """Return the order by two columns of integers, like ``np.lexsort((number, key))``, but faster
+    for few different keys, in particular where the numbers of each key are in order already."""
+    if len(key) <= FEW:
+        return np.lexsort((number, key))
+    order = stable_order(key)
+    key, number = key.take(order), number.take(order)
+    falls = number[1:] < number[:-1]
+    falls &= key[1:] == key[:-1]
+    if not falls.any():
+        return order
+    least, width = int(number.min()), int(number.max()) - int(number.min()) + 1
+    first, last = int(key[0]), int(key[-1])
+    if (last - first + 1) * width >= 1 << 63:
+        inner = np.lexsort((number, key))
+    else:
+        codes = (key - first).astype(np.int64) * width + (number - least)
+        inner = codes.argsort(kind="stable")
+    ordered: I64 = order.take(inner)
+    return ordered
+
+
 def order_of_rows(rows: NDArray[Any], count: int) -> I32:
     """Return the order of distinct row numbers below ``count``, like ``argsort``, but faster for
     many of them."""

@@ -34,12 +34,26 @@ class Operations:
     @cached_property
     def op(self) -> I64:
         """Index of the last event."""
-        return self.event_index[self.last]
+        return self.index_of(self.last)
 
     @property
     def invoked(self) -> I64:
         """Index of the first event."""
-        return self.event_index[self.first]
+        return self.index_of(self.first)
+
+    @cached_property
+    def _first_index(self) -> int | None:
+        """The index of the first event, if the indices of all events count from it."""
+        index = self.event_index
+        if not len(index) or int(index[-1]) - int(index[0]) != len(index) - 1:
+            return None  # they increase, so that one is missing
+        return int(index[0])
+
+    def index_of(self, events: I32) -> I64:
+        """Return the indices of events, given their rows."""
+        if self._first_index is None:
+            return self.event_index.take(events)
+        return np.add(events, self._first_index, dtype=np.int64)
 
     @property
     def start_ns(self) -> I64:
@@ -90,19 +104,19 @@ class _Records:
     def op(self) -> I64:
         """Index of the operation's last event, as in :class:`~checkers.kernels.rows.Sends` and
         ``Polls``, like the other columns."""
-        return self.operations.event_index[self.operations.last[self.operation]]
+        return self.operations.index_of(self.operations.last.take(self.operation))
 
     @cached_property
     def process(self) -> I64:
-        return self.operations.process[self.operation].astype(np.int64)
+        return self.operations.process.take(self.operation).astype(np.int64)
 
     @cached_property
     def txn(self) -> Bools:
-        return self.operations.txn[self.operation]
+        return self.operations.txn.take(self.operation)
 
     @cached_property
     def end_ns(self) -> I64:
-        return self.operations.event_ns[self.operations.last[self.operation]]
+        return self.operations.event_ns.take(self.operations.last.take(self.operation))
 
 
 @dataclass(frozen=True)
@@ -114,11 +128,11 @@ class AllSends(_Records):
 
     @cached_property
     def invoked(self) -> I64:
-        return self.operations.event_index[self.operations.first[self.operation]]
+        return self.operations.index_of(self.operations.first.take(self.operation))
 
     @cached_property
     def start_ns(self) -> I64:
-        return self.operations.event_ns[self.operations.first[self.operation]]
+        return self.operations.event_ns.take(self.operations.first.take(self.operation))
 
     @property
     def accountable(self) -> Bools:
@@ -138,21 +152,21 @@ class AllSends(_Records):
             self.proven[rows],
         )
 
-    def where(self, rows: I64 | I32 | slice) -> Sends:
-        """Return some of the rows, with all their columns."""
-        operation, operations = self.operation[rows], self.operations
-        first, last = operations.first[operation], operations.last[operation]
+    def where(self, rows: I64 | I32) -> Sends:
+        """Return some of the rows, by their numbers, with all their columns."""
+        operation, operations = self.operation.take(rows), self.operations
+        first, last = operations.first.take(operation), operations.last.take(operation)
         return Sends(
-            value=self.value[rows],
-            offset=self.offset[rows],
-            op=operations.event_index[last],
-            invoked=operations.event_index[first],
-            process=operations.process[operation].astype(np.int64),
-            outcome=self.outcome[rows],
-            txn=operations.txn[operation],
-            proven=self.proven[rows],
-            start_ns=operations.event_ns[first],
-            end_ns=operations.event_ns[last],
+            value=self.value.take(rows),
+            offset=self.offset.take(rows),
+            op=operations.index_of(last),
+            invoked=operations.index_of(first),
+            process=operations.process.take(operation).astype(np.int64),
+            outcome=self.outcome.take(rows),
+            txn=operations.txn.take(operation),
+            proven=self.proven.take(rows),
+            start_ns=operations.event_ns.take(first),
+            end_ns=operations.event_ns.take(last),
         )
 
 
@@ -174,16 +188,16 @@ class AllPolls(_Records):
             self.offset[rows],
         )
 
-    def where(self, rows: I64 | I32 | slice) -> Polls:
-        """Return some of the rows, with all their columns."""
-        operation, operations = self.operation[rows], self.operations
-        last = operations.last[operation]
+    def where(self, rows: I64 | I32) -> Polls:
+        """Return some of the rows, by their numbers, with all their columns."""
+        operation, operations = self.operation.take(rows), self.operations
+        last = operations.last.take(operation)
         return Polls(
-            value=self.value[rows],
-            offset=self.offset[rows],
-            op=operations.event_index[last],
-            process=operations.process[operation].astype(np.int64),
-            outcome=operations.outcome[operation],
-            txn=operations.txn[operation],
-            end_ns=operations.event_ns[last],
+            value=self.value.take(rows),
+            offset=self.offset.take(rows),
+            op=operations.index_of(last),
+            process=operations.process.take(operation).astype(np.int64),
+            outcome=operations.outcome.take(operation),
+            txn=operations.txn.take(operation),
+            end_ns=operations.event_ns.take(last),
         )

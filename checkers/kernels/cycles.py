@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checkers.kernels.arrays import changes, is_in
+from checkers.kernels.arrays import changes, is_in, order_within, places
 from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.found import Found
 from checkers.kernels.history import History
@@ -125,8 +125,8 @@ def edges(history: History) -> Edges:
     if (offset == UNKNOWN).any():
         offset = np.where(offset == UNKNOWN, _read_at(history)[rows], offset)
     placed = np.flatnonzero(offset != UNKNOWN)
-    order = placed[np.lexsort((offset[placed], history.send_key[rows[placed]]))]
-    op, key, value = (c[rows[order]] for c in (sends.op, history.send_key, sends.value))
+    order = rows[placed[order_within(history.send_key[rows[placed]], offset[placed])]]
+    op, key, value = (c.take(order) for c in (sends.op, history.send_key, sends.value))
     same = np.flatnonzero(key[1:] == key[:-1])
     is_read = np.zeros(len(same), np.bool_)
     written_next = Edges(op[same], op[same + 1], is_read, key[same], value[same], value[same + 1])
@@ -143,7 +143,7 @@ def among(op: I64, edges: Edges, keys: Sequence[str]) -> Cycles:
     if not len(op) or not len(edges.source):
         return Cycles()
     edges = edges.where(is_in(edges.target, op))
-    source, target = np.searchsorted(op, edges.source), np.searchsorted(op, edges.target)
+    source, target = places(op, edges.source), places(op, edges.target)
     edges = _inner(edges._replace(source=source, target=target), len(op))
     if not len(edges.source):
         return Cycles()

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from checkers.kernels.arrays import I32, SPARSE, TABLE
 from checkers.kernels.compact import AllPolls, AllSends
 from checkers.kernels.rows import I64, Bools, Rows
 from checkers.kernels.steps import Group, Steps
@@ -17,12 +18,29 @@ class Records:
 
     def __init__(self, key: I64, value: I64, keys: int) -> None:
         self._keys = keys
+        self._table: I32 | None = None
+        """The first row of each record, or -1, by the number of its value and its partition."""
+        if len(value):
+            self._least, self._most = int(value.min()), int(value.max())
+            size = (self._most - self._least + 1) * keys
+            if size <= min(TABLE, SPARSE * len(value)):
+                self._table = np.full(size, -1, dtype=np.int32)
+                rows = np.arange(len(value) - 1, -1, -1, dtype=np.int32)
+                self._table[((value - self._least) * keys + key)[::-1]] = rows
+                return
         self._values = np.unique(value)
         codes = np.searchsorted(self._values, value) * keys + key
         self._codes, self._rows = np.unique(codes, return_index=True)
 
     def find(self, key: I64, value: I64) -> I64:
         """Return the first row of each record, or -1."""
+        if self._table is not None:
+            outside = (value < self._least) | (value > self._most)
+            code = (value - self._least) * self._keys + key
+            code[outside] = 0
+            row = self._table.take(code).astype(np.int64)
+            row[outside] = -1
+            return row
         if not len(self._codes):
             return np.full(len(key), -1)
         rank = np.minimum(np.searchsorted(self._values, value), len(self._values) - 1)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers.kernels.arrays import changes
+from checkers.kernels import arrays
+from checkers.kernels.arrays import changes, order_within
 from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.found import Found, at
 from checkers.kernels.history import History, Init
@@ -80,7 +81,7 @@ def lives(history: History) -> Lives:
     np.maximum.at(behind, number, appended(history)[rows])
     polled = sends.invoked[rows[first]]
     inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
-    np.maximum.at(polled, np.searchsorted(op, polls.op[inside]), sends.invoked[writer[inside]])
+    np.maximum.at(polled, arrays.places(op, polls.op[inside]), sends.invoked[writer[inside]])
     waited = history.send_until[rows[first]]
     return Lives(op=op, row=rows[first], appended=behind, polled=polled, waited=waited)
 
@@ -91,7 +92,7 @@ def _others_read(history: History, lives: Lives) -> tuple[I64, I64]:
     inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, lives.op))
     inside = inside[sends.txn[writer[inside]] & (sends.op[writer[inside]] != polls.op[inside])]
     source, target = sends.op[writer[inside]], polls.op[inside]
-    return np.searchsorted(lives.op, source), np.searchsorted(lives.op, target)
+    return arrays.places(lives.op, source), arrays.places(lives.op, target)
 
 
 def _wait_for_each_other(lives: Lives, source: I64, target: I64) -> None:
@@ -117,7 +118,7 @@ def appended(history: History) -> I64:
     appended. For a record that was not read, the event is derived from the broker's response."""
     sends, polls, writer = history.sends, history.polls, history.writer
     read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
-    read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
+    read = read[order_within(history.poll_key[read], polls.offset[read])]
     floor = history.poll_key[read] * (sends.invoked.max(initial=0) + 1)
     latest = np.maximum.accumulate(floor + sends.invoked[writer[read]]) - floor
     found = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
@@ -136,7 +137,7 @@ def _dirty_reads(history: History, lives: Lives) -> Iterator[Found]:
     rows = np.flatnonzero(writer >= 0)
     rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
     rows = rows[polls.op[rows] != sends.op[writer[rows]]]
-    life = np.searchsorted(lives.op, sends.op[writer[rows]])
+    life = arrays.places(lives.op, sends.op[writer[rows]])
     until = lives.open
     early = polls.op[rows] <= until[life]
     rows, life = rows[early], life[early]
@@ -182,7 +183,7 @@ def _stable_ahead(history: History, lives: Lives) -> Iterator[Found]:
     stable_key = history.step_key[steps.kind == STABLE]
     place = places(history)
     rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (place != UNKNOWN))
-    life = np.searchsorted(lives.op, sends.op[rows])
+    life = arrays.places(lives.op, sends.op[rows])
     until = lives.open[life]
     found: dict[int, tuple[int, int]] = {}
     count: Counter[int] = Counter()

@@ -24,9 +24,12 @@ class Rows:
     def where(self, mask: NDArray[Any]) -> Self:
         """Return the rows that a mask or an array of row numbers selects. A mask that selects all
         of them copies nothing."""
-        if mask.dtype == np.bool_ and np.count_nonzero(mask) == len(mask):
-            return self
-        return self._make([column[mask] for column in self])  # type: ignore[attr-defined,no-any-return]
+        rows = mask
+        if mask.dtype == np.bool_:
+            rows = mask.nonzero()[0]
+            if len(rows) == len(mask):
+                return self
+        return self._make([column.take(rows) for column in self])  # type: ignore[attr-defined,no-any-return]
 
 
 class _Sends(NamedTuple):

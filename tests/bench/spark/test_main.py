@@ -1,6 +1,7 @@
 """The limits of judgements, as figures decide them."""
 
 import dataclasses
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -48,6 +49,39 @@ def test_a_judgement_within_all_limits() -> None:
 def test_each_limit_can_be_missed(found: bench.Measured, what: str) -> None:
     """A figure beyond its limit misses that limit alone."""
     assert missed(CASE, found) == [what]
+
+
+INLINE = bench.Measured(
+    Judged(seconds=0.9, cpu_s=4.9, valid=True, anomalies={}, operations=10**6), Peaks(400.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "fields"), [(".parquet", {"seconds": 1.1}), (".jsonl", {"cpu_s": 5.1})]
+)
+def test_parquet_is_judged_by_wall_time_and_lines_by_cpu_time(
+    suffix: str, fields: dict[str, float]
+) -> None:
+    """Inline has a limit for the one time or for the other."""
+    case = bench.Case(Spec("idempotent", 10**6), suffix, "inline")
+    assert missed(case, INLINE) == []
+    assert missed(case, changed(INLINE, **fields)) == ["rate"]
+    for other in {"seconds", "cpu_s"} - set(fields):
+        assert missed(case, changed(INLINE, **{other: 60.0})) == []
+
+
+def test_each_time_has_its_own_median(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU time is the median of all judgements, and not that of the one with the typical wall
+    time."""
+    times = iter(((3.0, 30.0), (1.0, 20.0), (2.0, 10.0)))
+
+    def judged(case: bench.Case, path: Path) -> bench.Measured:
+        seconds, cpu_s = next(times)
+        return changed(INLINE, seconds=seconds, cpu_s=cpu_s)
+
+    monkeypatch.setattr(bench, "_measured", judged)
+    found = bench.measured(bench.Case(Spec("idempotent", 10**6), ".jsonl", "inline"), tmp_path)
+    assert (found.judged.seconds, found.judged.cpu_s) == (2.0, 20.0)
 
 
 def test_planted_anomalies_are_found_exactly() -> None:

@@ -71,3 +71,12 @@ def test_the_order_of_rows_is_that_of_a_sort(rows: list[int], count: int) -> Non
     """Distinct row numbers have one order."""
     some = np.array(rows[:count], dtype=np.int32)
     assert arrays.order_of_rows(some, 40).tolist() == np.argsort(some).tolist()
+
+
+@given(columns(), st.sampled_from((1, 3, 1 << 20, 1 << 45)), st.booleans())
+def test_the_order_by_two_columns_is_that_of_numpy(number: I64, step: int, is_sorted: bool) -> None:
+    """Rows are in the order of keys, then of numbers, and equal rows keep their order."""
+    key = np.random.default_rng(len(number)).integers(0, 5, len(number)) * step
+    number = np.sort(number) if is_sorted else number
+    found = arrays.order_within(key, number)
+    assert found.tolist() == np.lexsort((number, key)).tolist()

@@ -1,0 +1,42 @@
+"""Uses a second core of this machine for the work on a large history.
+
+Most of that work is inside numpy and Arrow, which let other threads run meanwhile. Tasks of Spark
+must not use this module, since several of them share a machine.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+THREADS = min(2, len(os.sched_getaffinity(0)))
+"""Number of threads that work on one history. Each needs memory of its own."""
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def mapped(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], threads: int = THREADS
+) -> Iterator[_Result]:
+    """Yield what the function returns for each item, in the order of the items.
+
+    No more items than there are threads are worked on, or have results that are not yet taken.
+    With one thread, that is the caller's. Raises what the function raises.
+    """
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads, "history") as pool:
+        waiting: deque[Future[_Result]] = deque()
+        try:
+            for item in items:
+                if len(waiting) == threads:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(function, item))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
