@@ -5,22 +5,18 @@ Two threads share the partitions of a large history.
 
 from collections.abc import Callable
 
-from checkers import memory
+from checkers import memory, threads
 from checkers.kernels import key
 from checkers.logs import Logs
 from checkers.tables import Tables
-from checkers.threads import THREADS, mapped
-
-ROWS_MIN = 1 << 17
-"""Number of rows of sends and polls from which on two threads are used."""
 
 
 def judge(tables: Tables, progress: Callable[[float], None]) -> dict[str, key.Report]:
     """Return the report of each partition, by name."""
     keys, logs = tables.active(), Logs(tables.key_rows(), len(tables.keys))
-    is_large = len(tables.sends) + len(tables.polls) >= ROWS_MIN
+    count = threads.count(len(tables.sends) + len(tables.polls))
     # Each thread has one log at a time.
-    found = mapped(lambda each: key.judge(logs.log(each)), keys, THREADS if is_large else 1)
+    found = threads.mapped(lambda each: key.judge(logs.log(each)), keys, count)
     reports = {}
     for done, (each, report) in enumerate(zip(keys, found, strict=True), start=1):
         reports[each.name] = report

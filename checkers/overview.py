@@ -6,9 +6,10 @@ for a large history as for a small one.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
-from checkers import counts
+from checkers import counts, threads
 from checkers.counts import Counts, Outcomes
 from checkers.facts import Crash, Fault, Silence
 from checkers.kernels import history_kernels
@@ -99,7 +100,8 @@ def concluded(tables: Tables, reports: Mapping[str, Report]) -> Whole:
     """Return what was found in a history whose tables are in memory, given the reports of its
     partitions."""
     found = [f for report in reports.values() for f in report.found]
-    whole = history_kernels.judge(tables, found)
+    mapped = partial(threads.mapped, threads=threads.count(len(tables.sends) + len(tables.polls)))
+    whole = history_kernels.judge(tables, found, mapped=mapped)
     return Whole(reports, whole, of(tables), counts.subscribes(tables.operations))
 
 

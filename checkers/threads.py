@@ -13,8 +13,16 @@ from typing import TypeVar
 THREADS = min(2, len(os.sched_getaffinity(0)))
 """Number of threads that work on one history. Each needs memory of its own."""
 
+ROWS_MIN = 1 << 17
+"""Number of rows of sends and polls from which on more than one thread pays."""
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+
+def count(rows: int) -> int:
+    """Return how many threads to use for a history of so many sends and polls."""
+    return THREADS if rows >= ROWS_MIN else 1
 
 
 def mapped(

@@ -116,6 +116,7 @@ def edges(history: History) -> Edges:
     happened = sends.txn & sends.accountable
     theirs = np.flatnonzero(polls.txn & (writer >= 0))
     theirs = theirs[happened[writer[theirs]]]
+    theirs = theirs[sends.op[writer[theirs]] != polls.op[theirs]]
     key, value = history.poll_key[theirs], polls.value[theirs]
     is_read = np.ones(len(theirs), np.bool_)
     read = Edges(sends.op[writer[theirs]], polls.op[theirs], is_read, key, value, value)
@@ -127,12 +128,13 @@ def edges(history: History) -> Edges:
     placed = np.flatnonzero(offset != UNKNOWN)
     order = rows[placed[order_within(history.send_key[rows[placed]], offset[placed])]]
     op, key, value = (c.take(order) for c in (sends.op, history.send_key, sends.value))
-    same = np.flatnonzero(key[1:] == key[:-1])
+    same = np.flatnonzero((key[1:] == key[:-1]) & (op[1:] != op[:-1]))
     is_read = np.zeros(len(same), np.bool_)
     written_next = Edges(op[same], op[same + 1], is_read, key[same], value[same], value[same + 1])
+    if not len(theirs):
+        return written_next
     columns: Any = zip(read, written_next, strict=True)
-    found = Edges(*map(np.concatenate, columns))
-    return found.where(found.source != found.target)
+    return Edges(*map(np.concatenate, columns))
 
 
 def among(op: I64, edges: Edges, keys: Sequence[str]) -> Cycles:

@@ -49,17 +49,30 @@ class Report(NamedTuple):
     checker_runs: list[CheckerRun]
 
 
+class _Judged(NamedTuple):
+    """What one kernel found."""
+
+    found: list[Found]
+    clean: list[Found]
+    """What is left of it without the records that are misplaced."""
+    checker_runs: list[CheckerRun]
+
+
 def misplaced(found: Sequence[Found]) -> list[int]:
     """Return which findings are those that :data:`MISPLACED` names."""
     return [n for n, f in enumerate(found) if f.anomaly in MISPLACED and f.value is not None]
 
 
 def judge(
-    history: History, of_keys: Iterable[Found], kernels: Mapping[str, Kernel] = KERNELS
+    history: History,
+    of_keys: Iterable[Found],
+    kernels: Mapping[str, Kernel] = KERNELS,
+    mapped: Callable[[Callable[[str], _Judged], Iterable[str]], Iterable[_Judged]] = map,
 ) -> Report:
     """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions.
 
-    A kernel is called again without the records that are misplaced, if any are.
+    A kernel is called again without the records that are misplaced, if any are. ``mapped`` calls a
+    function for each name of a kernel, and returns the results in their order.
     """
     runner = CheckerRunner()
     found = list(of_keys)
@@ -67,15 +80,22 @@ def judge(
     clean = history
     if places:
         clean = history.without({(found[n].key, found[n].value) for n in places})
-    for name, kernel in kernels.items():
-        more = runner.run(name, partial(kernel, history)) or []
+
+    def judged(name: str) -> _Judged:
+        mine, kernel = CheckerRunner(), kernels[name]
+        more = mine.run(name, partial(kernel, history)) or []
+        left = more
         if more and places:
-            left = runner.run(name, partial(kernel, clean)) or []
+            left = mine.run(name, partial(kernel, clean)) or []
+        return _Judged(more, left, mine.checker_runs)
+
+    for more, left, checker_runs in mapped(judged, kernels):
+        runner.checker_runs += checker_runs
+        if more and places:
             first = found[places[0]]
             folded = first.folded + max(len(more) - len(left), 0)
             found[places[0]] = replace(first, folded=folded)
-            more = left
-        found += more
+        found += left
     for name, rewrite in REWRITES.items():
         rewritten = runner.run(name, partial(rewrite, history, found))
         found = found if rewritten is None else rewritten

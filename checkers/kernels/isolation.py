@@ -80,7 +80,8 @@ def lives(history: History) -> Lives:
     behind = sends.invoked[rows[first]]
     np.maximum.at(behind, number, appended(history)[rows])
     polled = sends.invoked[rows[first]]
-    inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, op))
+    inside = np.flatnonzero((writer >= 0) & polls.txn)
+    inside = inside[np.isin(polls.op[inside], op)]
     np.maximum.at(polled, arrays.places(op, polls.op[inside]), sends.invoked[writer[inside]])
     waited = history.send_until[rows[first]]
     return Lives(op=op, row=rows[first], appended=behind, polled=polled, waited=waited)
@@ -89,7 +90,8 @@ def lives(history: History) -> Lives:
 def _others_read(history: History, lives: Lives) -> tuple[I64, I64]:
     """Return the rows of transactions whose records another one read, and the rows of those."""
     sends, polls, writer = history.sends, history.polls, history.writer
-    inside = np.flatnonzero((writer >= 0) & polls.txn & np.isin(polls.op, lives.op))
+    inside = np.flatnonzero((writer >= 0) & polls.txn)
+    inside = inside[np.isin(polls.op[inside], lives.op)]
     inside = inside[sends.txn[writer[inside]] & (sends.op[writer[inside]] != polls.op[inside])]
     source, target = sends.op[writer[inside]], polls.op[inside]
     return arrays.places(lives.op, source), arrays.places(lives.op, target)
@@ -119,11 +121,14 @@ def appended(history: History) -> I64:
     sends, polls, writer = history.sends, history.polls, history.writer
     read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
     read = read[order_within(history.poll_key[read], polls.offset[read])]
-    floor = history.poll_key[read] * (sends.invoked.max(initial=0) + 1)
-    latest = np.maximum.accumulate(floor + sends.invoked[writer[read]]) - floor
+    wrote = writer.take(read)
+    floor = history.poll_key.take(read) * (sends.invoked.max(initial=0) + 1)
+    latest = floor + sends.invoked.take(wrote)
+    np.maximum.accumulate(latest, out=latest)
+    latest -= floor
     found = np.where(sends.offset == UNKNOWN, sends.invoked, history.send_after)
-    found[writer[read][::-1]] = latest[::-1]  # the first of a record's places comes last
-    found[writer[read]] = np.maximum(found[writer[read]], history.send_after[writer[read]])
+    found[wrote[::-1]] = latest[::-1]  # the first of a record's places comes last
+    found[wrote] = np.maximum(found.take(wrote), history.send_after.take(wrote))
     return found
 
 
@@ -180,6 +185,8 @@ def _stable_ahead(history: History, lives: Lives) -> Iterator[Found]:
     and was committed later. There is one finding for each such transaction."""
     sends, steps = history.sends, history.steps
     stable = steps.where(steps.kind == STABLE)
+    if not len(stable.op):
+        return
     stable_key = history.step_key[steps.kind == STABLE]
     place = places(history)
     rows = np.flatnonzero(sends.txn & (sends.outcome == OK) & (place != UNKNOWN))
@@ -226,13 +233,15 @@ def _zombie_writes(history: History, lives: Lives) -> Iterator[Found]:
     transactional id. If its outcome is unknown, it is found if one of its records was read, and was
     appended after the takeover.
     """
-    sends = history.sends
+    sends, fences = history.sends, list(fenced(history.inits))
+    if not fences:
+        return
     lives = lives.where(np.argsort(sends.process[lives.row], kind="stable"))
     process, begun = sends.process[lives.row], sends.invoked[lives.row]
     acked = sends.outcome[lives.row] == OK
     proven = np.isin(lives.op, sends.op[sends.proven])
     alive = np.where(acked, lives.open, np.where(proven, lives.appended, UNKNOWN))
-    for own, until, fence in fenced(history.inits):
+    for own, until, fence in fences:
         mine = slice(*np.searchsorted(process, (own.process, own.process + 1)))
         is_its = (begun[mine] > own.op) & (begun[mine] < until)
         for at_ in (mine.start + np.flatnonzero(is_its & (alive[mine] >= fence.op))).tolist():

@@ -48,3 +48,16 @@ def test_a_budget_that_is_spent_is_told(histories: Any, monkeypatch: pytest.Monk
     (crash,) = [r.crash for r in told.checker_runs if r.crash]
     assert crash == "the checker stopped: the history has 2 dependencies, more than 0"
     assert told.found == []
+
+
+def test_kernels_may_be_called_in_any_way(histories: Any) -> None:
+    """Findings and checker runs are in the order of the kernels, and not in that of their calls."""
+
+    def backwards(function: Any, names: Any) -> Any:
+        return reversed([function(name) for name in reversed(list(names))])
+
+    tables = histories.tables(TORN)
+    one = history_kernels.judge(tables, of_keys(tables))
+    other = history_kernels.judge(tables, of_keys(tables), mapped=backwards)
+    assert other.found == one.found
+    assert [run.checker for run in other.checker_runs] == [run.checker for run in one.checker_runs]
