@@ -30,6 +30,7 @@ from checkers.counts import Outcomes
 from checkers.distributed import borders, chunks, packing, slices, uses
 from checkers.distributed.borders import Border, Carried, Refusal
 from checkers.distributed.chunks import Chunk
+from checkers.distributed.kept import Kept
 from checkers.distributed.uses import Uses
 from checkers.kernels.arrays import I32
 from checkers.kernels.compact import Operations
@@ -85,8 +86,8 @@ class Cut(NamedTuple):
     """How many there are."""
     healed_ns: int | None
     """When the last fault was healed, 0 without any; ``None`` if one was not."""
-    thin: frozenset[str]
-    """The partitions whose records are in no slice."""
+    kept: Mapping[str, Kept]
+    """The partitions of which slices have only some records, and which ones."""
 
 
 def prepare(chunk: Chunk, typed: Path) -> Prepared:
@@ -183,8 +184,8 @@ def _slices(
     whole: "_Whole", columns: Columns, operations: Operations, cut: Cut, wanted: Collection[int]
 ) -> Iterator[tuple[int, bytes]]:
     number = np.array([cut.slice_of[key] for key in columns.keys], dtype=np.int64)
-    thin = np.array([key in cut.thin for key in columns.keys], dtype=np.bool_)
-    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices, thin)
+    kept = {code: cut.kept[key] for code, key in enumerate(columns.keys) if key in cut.kept}
+    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices, kept)
     return ((of, packing.packed(events)) for of, events in slicer.slices(wanted, whole.moved))
 
 
@@ -194,6 +195,17 @@ def operations(chunk: Chunk, carried: Carried) -> tuple[Columns, Operations]:
     columns = Columns(whole.history)
     found = table_builder.operations_of(columns)
     return columns, found.only(~np.isin(found.last, whole.moved))
+
+
+def both(
+    chunk: Chunk, carried: Carried, cut: Cut, wanted: Collection[int]
+) -> tuple[Columns, Operations, Iterator[tuple[int, bytes]]]:
+    """Return what :func:`operations` and :func:`cut` do."""
+    whole = _whole(chunk, carried)
+    columns = Columns(whole.history)
+    found = table_builder.operations_of(columns)
+    mine = found.only(~np.isin(found.last, whole.moved))
+    return columns, mine, _slices(whole, columns, found, cut, wanted)
 
 
 class _Whole(NamedTuple):

@@ -1,7 +1,6 @@
 """What an executor does with a slice: it puts its chunks together and judges its partitions."""
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +11,10 @@ from checkers.columns import Columns, only
 from checkers.counts import Counts
 from checkers.distributed import packing
 from checkers.kernels import key, suspects
+from checkers.kernels.faults import FaultInterval
 from checkers.kernels.key import Report
-from checkers.kernels.rows import INFO, CatchUp
+from checkers.kernels.log import Log
+from checkers.kernels.rows import INFO, CatchUp, Resets
 from checkers.kernels.suspects import Open
 from checkers.overview import Repeated
 from checkers.tables import Tables
@@ -43,8 +44,9 @@ class Outline(NamedTuple):
 
     catch_ups: tuple[tuple[CatchUp, int], ...]
     """Those that reached the end of the partition, each with the index of its invocation."""
-    assignments: Mapping[int, int]
-    """How many assignments each process has had."""
+    resets: Resets
+    """The assignments that leave out the partition."""
+    faults: tuple[FaultInterval, ...]
 
     def caught_up(self, acked: int) -> CatchUp | None:
         """Return the last catch-up that was invoked after the last acknowledgement ``acked``."""
@@ -52,28 +54,41 @@ class Outline(NamedTuple):
         return later[-1] if later else None
 
 
-def outline(parts: Sequence[bytes]) -> tuple[Judged, Outline]:
+def outline(parts: Sequence[bytes], name: str) -> tuple[Judged, Outline]:
     """Return what a slice without the records of its only partition shows."""
     tables = table_builder.build(Columns(events_of(parts)))
     reached = [
         (catch_up, invoked) for _, catch_up, invoked, is_reached in tables.catch_ups if is_reached
     ]
     tried = frozenset(tables.keys[number] for number, *_ in tables.catch_ups)
+    code = tables.keys.index(name) if name in tables.keys else -1
+    process, event = tables.assignments
+    _, named, key = tables.assigned
+    is_reset = ~np.isin(event, named[key == code])
     return judge(parts, ())._replace(tried=tried), Outline(
         () if tables.recovered is False else tuple(reached),
-        Counter(tables.assignments[0].tolist()),
+        Resets(process[is_reset], event[is_reset]),
+        tables.intervals,
     )
 
 
-def judge(parts: Sequence[bytes], names: Collection[str], happened: Collection[int] = ()) -> Judged:
+def judge(
+    parts: Sequence[bytes],
+    names: Collection[str],
+    happened: Collection[int] = (),
+    amended: Callable[[Log, Report], Report] | None = None,
+) -> Judged:
     """Judge the partitions with these names.
 
     ``parts`` are the slices of the chunks, in order; ``happened`` are operations in doubt that
-    other slices have proven.
+    other slices have proven. ``amended`` completes a report, given the log that was judged.
     """
     tables = table_builder.build(Columns(events_of(parts)), happened)
     mine = [each for each in tables.active() if each.name in names]
-    reports = {log.key: key.judge(log) for log in tables.logs(mine)}
+    reports = {}
+    for log in tables.logs(mine):
+        report = key.judge(log)
+        reports[log.key] = report if amended is None else amended(log, report)
     proven, unproven = _in_doubt(tables)
     return Judged(
         reports,

@@ -5,13 +5,14 @@ every operation that names one of its partitions, with all that it says about th
 what concerns every partition: faults, assignments, and what was done to topics.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from checkers import arrow, micro_ops
 from checkers.columns import Columns, ints, only, spread
+from checkers.distributed.kept import Kept
 from checkers.kernels.compact import Operations
 from checkers.kernels.rows import I64, Bools
 from checkers.pieces import SCHEMA
@@ -32,7 +33,7 @@ class Slicer:
     """Cuts a chunk of a history, in which operations are whole, into slices.
 
     ``slice_of`` is the number of the slice of each partition of ``columns.keys``, and ``count`` how
-    many there are. Slices have no records of the ``thin`` partitions.
+    many there are. Of the partitions in ``kept``, slices have only some records.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Slicer:
         operations: Operations,
         slice_of: I64,
         count: int,
-        thin: Bools,
+        kept: Mapping[int, Kept],
     ) -> None:
         self._history, self._columns = history, columns
         self._count = count
@@ -52,11 +53,31 @@ class Slicer:
         key = ints(self._micro_ops.field("key").indices)
         self._key_slice = np.append(slice_of, -1)[key]
         """The slice of each micro-operation; -1 for those without a partition."""
-        self._key_slice[np.append(thin, False)[key] & columns.is_op(micro_ops.SEND)] = _NOWHERE
         self._is_shared = columns.is_op(*SHARED)
-        self._record_slice = np.where(thin, _NOWHERE, slice_of)[columns.record_key]
+        self._record_slice = slice_of[columns.record_key]
         self._operation = operations.of_events()
+        for code, records in kept.items():
+            sends = np.flatnonzero((key == code) & columns.is_op(micro_ops.SEND))
+            self._key_slice[sends[self._are_left_out(operations, sends, records)]] = _NOWHERE
+            polled = np.flatnonzero(columns.record_key == code)
+            left_out = ~records.has(columns.record_offset[polled])
+            self._record_slice[polled[left_out]] = _NOWHERE
         self._in = self._members(len(operations.first))
+
+    def _are_left_out(self, operations: Operations, sends: I64, kept: Kept) -> Bools:
+        """Return which sends are left out. An invocation names no offsets: its sends are needed
+        only where the completion reports fewer of them, and those that it reports are not."""
+        columns = self._columns
+        left_out = ~kept.has(columns.op_offset[sends])
+        event = columns.event[sends]
+        of = self._operation[event]
+        asked = (event == operations.first[of]) & (event != operations.last[of])
+        events = columns.event[columns.is_op(micro_ops.SEND)]
+        count = np.bincount(events, minlength=len(columns.index))
+        is_partial = (count[operations.first] > count[operations.last])[of]
+        gone = columns.op_value[sends[left_out & ~asked]]
+        reported = np.isin(columns.op_value[sends], gone)
+        return np.where(asked, ~is_partial | reported | (not kept.unplaced), left_out)
 
     def _members(self, operations: int) -> Bools:
         """Return which operations (columns) belong to which slice (rows).

@@ -5,12 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from checkers import counts
-from checkers.distributed import chunk_tasks, range_task, slice_task
+from checkers.distributed import chunk_tasks, kept, range_task, slice_task
 from checkers.distributed.borders import Carried
 from checkers.distributed.chunk_tasks import Cut, Scanned
 from checkers.distributed.chunks import Chunk
-from checkers.distributed.range_task import Plain, Question
+from checkers.distributed.range_task import Asked, Rest
+from checkers.distributed.reduction import Reduced, TooMany
+from checkers.distributed.runner import Cut as Cutter
 from checkers.distributed.runner import Judge, Parts, Runner, Split
 from checkers.distributed.slice_task import Judged, Outline
 from checkers.kernels.faults import FaultInterval, healed_ns
@@ -21,6 +22,8 @@ SLICE_ROWS = 1 << 20
 """Number of micro-operations and records that a slice has about."""
 LARGE_ROWS = 6 << 20
 """From this number on, a partition is checked in ranges."""
+WHOLE_ROWS = 9 << 20
+"""Above this number, a partition that cannot be checked in ranges is not judged."""
 
 Happened = Mapping[int, frozenset[int]]
 """By slice, the operations in doubt that other slices have proven."""
@@ -30,8 +33,7 @@ class Slicing:
     """The slices of chunks, each with what it carries.
 
     ``weights`` are how many micro-operations and records name each partition, in the order of the
-    names; ``faults`` are when faults were active. ``large`` partitions are checked in ranges, if
-    they are plain.
+    names; ``faults`` are when faults were active. ``large`` partitions are checked in ranges.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class Slicing:
         large: Sequence[str],
     ) -> None:
         self._runner, self._items = runner, items
-        self._faults, self._large = faults, large
+        self._large = large
         self._healed_ns = healed_ns([fault.to_ns for fault in faults])
         self.weights = weights
         self.slice_of, self.count = _shared_out(weights, large)
-        self._cut = Cut(self.slice_of, self.count, self._healed_ns, frozenset())
+        self._cut = Cut(self.slice_of, self.count, self._healed_ns, {})
+        self._reduced = dict[int, Reduced]()
+        self._given_up = frozenset[int]()
         self._names = [
             frozenset(key for key, of in self.slice_of.items() if of == number)
             for number in range(self.count)
@@ -58,39 +62,75 @@ class Slicing:
 
         If a chunk is refused, slices may be missing.
         """
-        thin = self._cut._replace(thin=frozenset(self._large))
-        judge = partial(_judge_or_outline, self._names, len(self._large))
+        thin = self._cut._replace(kept=dict.fromkeys(self._large, kept.NOTHING))
+        judge = partial(_judge_or_outline, self._names, self._large)
         cut = partial(_scan, thin, range(self.count))
         scanned, judged = self._runner.grouped(cut, self._items, judge)
         return scanned, list(judged)
 
     def with_ranges(self, judged: Sequence[Any]) -> list[Judged]:
-        """Judge the large partitions of which slices are outlines: in ranges, or as slices."""
+        """Judge the large partitions of which slices are outlines."""
         _raise_crash(judged, self.count)
         count = len(self._large)
         if not count:
             return list(judged)
-        outlines = [outline for _, outline in judged[:count]]
-        asked = Question(self._large, outlines, self._faults, self._healed_ns)
-        said, answers = self._runner.regrouped(
+        outlines = judged[:count]
+        _, answers = self._regrouped(
             partial(range_task.cut, self._large),
-            self._items,
             range_task.check,
-            partial(range_task.judge, asked),
+            partial(range_task.decide, Asked(self._large, outlines, self._healed_ns)),
         )
-        _raise_crash(said, len(said))
-        _raise_crash(answers, len(answers))
-        found = dict(answers)
-        others = tuple(number for number in range(count) if found.get(number) is None)
-        whole = dict(zip(others, self._whole({}, others), strict=True))
-        of_large = [
-            whole[number] if number in whole else _plain(name, judged[number][0], found[number])
-            for number, name in enumerate(self._large)
-        ]
-        return [*of_large, *judged[count:]]
+        found = {answer.number: answer.judged for answer in answers if answer.judged is not None}
+        for answer in answers:
+            name, outlined = self._large[answer.number], outlines[answer.number][0]
+            match answer.reduced:
+                case Reduced():
+                    self._reduced[answer.number] = answer.reduced
+                case TooMany():
+                    found[answer.number] = range_task.given_up(name, answer.reduced.rows, outlined)
+                case None if self.weights[name] > WHOLE_ROWS:
+                    found[answer.number] = range_task.given_up(name, self.weights[name], outlined)
+        self._given_up = frozenset(found) - self._reduced.keys()
+        self._cut = self._cut._replace(
+            kept={self._large[number]: each.kept for number, each in self._reduced.items()}
+        )
+        found |= self._whole({}, [number for number in range(count) if number not in found])
+        return [*(found[number] for number in range(count)), *judged[count:]]
 
-    def _whole(self, happened: Happened, wanted: Collection[int]) -> Sequence[Judged]:
-        return self.asked(partial(_judge, self._names, happened), wanted) if wanted else ()
+    def _whole(self, happened: Happened, wanted: Sequence[int]) -> dict[int, Judged]:
+        """Return what is found in the wanted slices, by their numbers."""
+        reduced = [number for number in wanted if number in self._reduced]
+        others = [number for number in wanted if number not in self._reduced]
+        found = self._rest(happened, reduced) if reduced else {}
+        if others:
+            judged = self.asked(partial(_judge, self._names, happened), others)
+            found |= dict(zip(sorted(others), judged, strict=True))
+        return found
+
+    def _rest(self, happened: Happened, wanted: Sequence[int]) -> dict[int, Judged]:
+        """Judge large partitions by the records that have to be judged."""
+        reduced = {number: self._reduced[number] for number in wanted}
+        rest = Rest(self._large, reduced, self._cut, happened, self._healed_ns)
+        _, judgements = self._regrouped(
+            partial(range_task.cut_rest, rest),
+            partial(range_task.split_rest, rest),
+            partial(range_task.judge_rest, rest),
+        )
+        again = list[int]()
+        for each in judgements:
+            if each.began_ns:
+                mine = self._reduced[each.number]
+                began_ns = mine.began_ns | each.began_ns
+                self._reduced[each.number] = mine._replace(began_ns=began_ns)
+                again.append(each.number)
+        found = {each.number: each.judged for each in judgements}
+        return found | (self._rest(happened, again) if again else {})
+
+    def _regrouped(self, cut: Cutter, split: Split, judge: Judge) -> tuple[Sequence[Any], ...]:
+        said, found = self._runner.regrouped(cut, self._items, split, judge)
+        _raise_crash(said, len(said))
+        _raise_crash(found, len(found))
+        return said, found
 
     def with_proofs(self, judged: Sequence[Judged]) -> tuple[list[Judged], Happened]:
         """Judge slices again that have operations in doubt which other slices have proven, and
@@ -100,9 +140,8 @@ class Slicing:
         happened = {number: ops for number, ops in found.items() if ops}
         if not happened:
             return list(judged), {}
-        again = self._whole(happened, tuple(happened))
-        others = [judged[number] for number in range(self.count) if number not in happened]
-        return [*others, *again], happened
+        again = self._whole(happened, sorted(happened))
+        return [again.get(number, each) for number, each in enumerate(judged)], happened
 
     def asked(self, judge: Judge, wanted: Collection[int] | None = None) -> Sequence[Any]:
         """Return what is found in the wanted slices, by default in all of them."""
@@ -114,9 +153,8 @@ class Slicing:
     def split(self, split: Split, judge: Judge) -> tuple[Sequence[Any], Sequence[Any]]:
         """Split what follows from all slices, and judge that by its own numbers."""
         cut = partial(_again, self._cut, range(self.count))
-        said, found = self._runner.regrouped(cut, self._items, split, judge)
+        said, found = self._regrouped(cut, split, judge)
         _raise_crash(said, self.count)
-        _raise_crash(found, len(found))
         return said, found
 
 
@@ -135,23 +173,11 @@ def _judge(
 
 
 def _judge_or_outline(
-    names: Sequence[frozenset[str]], outlines: int, number: int, parts: Sequence[bytes]
+    names: Sequence[frozenset[str]], large: Sequence[str], number: int, parts: Sequence[bytes]
 ) -> Judged | tuple[Judged, Outline]:
-    if number < outlines:
-        return slice_task.outline(parts)
+    if number < len(large):
+        return slice_task.outline(parts, large[number])
     return _judge(names, {}, number, parts)
-
-
-def _plain(name: str, outline: Judged, plain: Plain) -> Judged:
-    """Return what is known of a slice with a single partition, which is plain."""
-    mine = frozenset((name,))
-    return outline._replace(
-        reports={name: plain.report},
-        counts=counts.total((outline.counts, plain.counts)),
-        record_keys=mine,
-        caught_up=mine if plain.caught_up else frozenset(),
-        tried=outline.tried & mine,
-    )
 
 
 def _raise_crash(found: Sequence[Any], count: int) -> None:

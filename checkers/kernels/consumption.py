@@ -69,21 +69,39 @@ def consumption(log: Log) -> Consumption:
     )
 
 
-def of_plain(key: str, acked_ns: I64, read_ns: I64, lag: Lag | None, polled: int) -> Consumption:
-    """Return the consumption of a plain partition (:mod:`checkers.kernels.plain`).
+def seen(log: Log) -> tuple[I64, I64]:
+    """Return when records were acknowledged, and when those that were read were both acknowledged
+    and read."""
+    acked, (values, first) = log.acked, log.first_reads
+    was_read = is_in(acked.value, values)
+    read_ns = log.polls.end_ns[first[places(values, acked.value[was_read])]]
+    return acked.end_ns, np.maximum(read_ns, acked.end_ns[was_read])
 
-    ``acked_ns`` and ``read_ns`` are when each record was acknowledged and first read, both
-    ascending; ``polled`` is how many records were delivered, none of them twice to a process.
+
+def of_times(
+    key: str, acked_ns: I64, seen_ns: I64, lag: Lag | None, counts: dict[int, int]
+) -> Consumption:
+    """Return the consumption of a partition of which only times are known.
+
+    ``acked_ns`` are when records were acknowledged, and ``seen_ns`` when those that were read were
+    both acknowledged and read, in any order.
     """
-    seen_ns = np.maximum(read_ns, acked_ns)
+    if not len(acked_ns):
+        return Consumption(lag, None, counts)
+    acked_ns, seen_ns = np.sort(acked_ns), np.sort(seen_ns)
     # most records are unseen just after one was acknowledged
     unseen = np.arange(1, len(acked_ns) + 1) - seen_ns.searchsorted(acked_ns, side="right")
     most = int(unseen.argmax())
-    by_second = _sums((_per_second(acked_ns, 1), _per_second(seen_ns, -1)))
+    by_second = summed((_per_second(acked_ns, 1), _per_second(seen_ns, -1)))
     return Consumption(
         lag=lag,
-        unseen=Unseen(key, max(int(unseen[most]), 0), int(acked_ns[most]), 0),
-        counts={1: polled} if polled else {},
+        unseen=Unseen(
+            key,
+            max(int(unseen[most]), 0),
+            int(acked_ns[most]),
+            len(acked_ns) - len(seen_ns),
+        ),
+        counts=counts,
         unseen_changes={second: by for second, by in by_second.items() if by},
     )
 
@@ -184,12 +202,13 @@ def merged(of_keys: Iterable[Consumption]) -> Consumption:
     return Consumption(
         lag=max((p.lag for p in parts if p.lag), key=lambda lag: lag.ns, default=None),
         unseen=max((p.unseen for p in parts if p.unseen), key=lambda u: u.most, default=None),
-        counts=_sums(part.counts for part in parts),
-        unseen_changes=_sums(part.unseen_changes for part in parts),
+        counts=summed(part.counts for part in parts),
+        unseen_changes=summed(part.unseen_changes for part in parts),
     )
 
 
-def _sums(parts: Iterable[dict[int, int]]) -> dict[int, int]:
+def summed(parts: Iterable[dict[int, int]]) -> dict[int, int]:
+    """Return the sums of several dictionaries of numbers, in the order of their keys."""
     sums: dict[int, int] = {}
     for part in parts:
         for number, by in part.items():

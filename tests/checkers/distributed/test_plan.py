@@ -166,14 +166,14 @@ def test_a_partition_is_plain_if_its_ranges_are(
     monkeypatch.setattr(plan, "LARGE_ROWS", 1)
     monkeypatch.setattr(range_task, "WIDTH", width)
     plain: list[bool] = []
-    judge = range_task.judge
+    decide = range_task.decide
 
-    def judged(*asked: Any) -> Any:
-        answer = judge(*asked)
-        plain.append(answer[1] is not None)
+    def decided(*asked: Any) -> Any:
+        answer = decide(*asked)
+        plain.append(answer.judged is not None)
         return answer
 
-    monkeypatch.setattr(range_task, "judge", judged)
+    monkeypatch.setattr(range_task, "decide", decided)
     assert in_chunks(path, 200) == at_once(path)
     assert plain == [what == "nothing"]
 
