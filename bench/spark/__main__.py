@@ -69,7 +69,7 @@ class Case(NamedTuple):
     def name(self) -> str:
         """What is measured, in words."""
         spec = self.spec
-        extra = ", planted" if spec.planted else f", {spec.hot:.0%} hot" if spec.hot else ""
+        extra = f", {spec.hot:.0%} hot" * bool(spec.hot) + ", planted" * spec.planted
         return f"{self.executor} {spec.kind} {spec.operations:,} {self.suffix[1:]}{extra}"
 
 
@@ -89,6 +89,7 @@ def cases(sizes: Sequence[int], kinds: Sequence[str]) -> Iterator[Case]:
         suffixes = (".parquet", ".jsonl") if size <= LINES_MAX else (".parquet",)
         yield from (Case(even, *how) for how in product(suffixes, executors))
         yield Case(replace(even, hot=HOT), ".parquet", "spark")
+        yield Case(replace(even, hot=HOT, planted=True), ".parquet", "spark")
         yield from (Case(replace(even, planted=True), ".parquet", how) for how in executors)
 
 

@@ -13,7 +13,7 @@ from checkers.distributed import packing
 from checkers.kernels import settled
 from checkers.kernels.arrays import first_rows, is_in
 from checkers.kernels.log import Log
-from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Polls, Resets, Rows, Sends, groups
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Bools, Polls, Resets, Rows, Sends, groups
 
 DIVIDED = 64
 """Into how many blocks a range is divided."""
@@ -30,24 +30,36 @@ class RangeRows(NamedTuple):
     sends: Sends
     sent: I64
     """The place of each row of ``sends``."""
+    odd: Bools
+    """Which sends were certainly not made, or continued, before their operation ended: it was to
+    wait for longer."""
     polls: Polls
     polled: I64
+    asked: I64
+    """The invocation of each poll."""
 
     def where(self, sends: Any, polls: Any) -> "RangeRows":
         """Return some of the rows."""
         return RangeRows(
-            self.sends.where(sends), self.sent[sends], self.polls.where(polls), self.polled[polls]
+            self.sends.where(sends),
+            self.sent[sends],
+            self.odd[sends],
+            self.polls.where(polls),
+            self.polled[polls],
+            self.asked[polls],
         )
 
 
 def joined(parts: Sequence[RangeRows]) -> RangeRows:
     """Return the rows of several chunks, which are in order."""
-    sends, sent, polls, polled = zip(*parts, strict=True)
+    sends, sent, odd, polls, polled, asked = zip(*parts, strict=True)
     return RangeRows(
         Sends(*map(np.concatenate, zip(*sends, strict=True))),
         np.concatenate(sent),
+        np.concatenate(odd),
         Polls(*map(np.concatenate, zip(*polls, strict=True))),
         np.concatenate(polled),
+        np.concatenate(asked),
     )
 
 
@@ -128,8 +140,8 @@ class Block(NamedTuple):
     strays: Strays
     doubts: Doubts
     kept: I64
-    """The offsets of the records that are kept of a settled block: its ends, and those that were
-    sent and acknowledged last."""
+    """The offsets of the records that are kept of a settled block: its ends, those that were
+    sent and acknowledged last, and for each the one before it that was invoked last."""
 
 
 def of_range(begin: int, width: int, rows: RangeRows) -> list[Block]:
@@ -163,7 +175,8 @@ def _divided(
 
 def _block_if_settled(begin: int, end: int, rows: RangeRows) -> Block | None:
     log = Log("", rows.sends, rows.polls, _NO_RESETS)
-    return _block(begin, end, rows, is_settled=True) if settled.is_settled(log) else None
+    is_settled = not rows.odd.any() and settled.is_settled(log)
+    return _block(begin, end, rows, is_settled=True) if is_settled else None
 
 
 def _block(begin: int, end: int, rows: RangeRows, *, is_settled: bool) -> Block:
@@ -247,7 +260,17 @@ def _doubts(tried: Sends, place: I64) -> Doubts:
 def _ends(acked: Sends, by_offset: I64) -> I64:
     """Return the offsets of the records that represent a settled block."""
     last = acked.op.argmax(), acked.start_ns.argmax()
-    return np.unique(acked.offset[np.array((by_offset[0], by_offset[-1], *last))])
+    ends = np.unique(acked.offset[np.array((by_offset[0], by_offset[-1], *last))])
+    latest = running_max(acked.invoked[by_offset])
+    offset = acked.offset[by_offset]
+    return np.union1d(ends, offset[latest[np.searchsorted(offset, ends)]])
+
+
+def running_max(column: I64) -> I64:
+    """Return for each row the first row that has the maximum up to it."""
+    peaks = np.append(True, column[1:] > np.maximum.accumulate(column)[:-1])
+    rows: I64 = np.maximum.accumulate(np.where(peaks[: len(column)], np.arange(len(column)), 0))
+    return rows
 
 
 def packed(values: I64) -> bytes:

@@ -42,6 +42,9 @@ SPANNING = frozenset((micro_ops.FREEZE, *group_events.OF_GROUPS))
 """Micro-operations whose checkers need more than slices: those of groups."""
 
 
+_NONE = np.zeros(0, dtype=np.int64)
+
+
 class Prepared(NamedTuple):
     """A chunk that was read."""
 
@@ -88,6 +91,8 @@ class Cut(NamedTuple):
     """When the last fault was healed, 0 without any; ``None`` if one was not."""
     kept: Mapping[str, Kept]
     """The partitions of which slices have only some records, and which ones."""
+    ops: I64 = _NONE
+    """The operations that slices have with all that they sent."""
 
 
 def prepare(chunk: Chunk, typed: Path) -> Prepared:
@@ -185,7 +190,7 @@ def _slices(
 ) -> Iterator[tuple[int, bytes]]:
     number = np.array([cut.slice_of[key] for key in columns.keys], dtype=np.int64)
     kept = {code: cut.kept[key] for code, key in enumerate(columns.keys) if key in cut.kept}
-    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices, kept)
+    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices, kept, cut.ops)
     return ((of, packing.packed(events)) for of, events in slicer.slices(wanted, whole.moved))
 
 

@@ -21,9 +21,13 @@ class Kept(NamedTuple):
 
     def has(self, offset: I64) -> Bools:
         """Return which records are kept, given the offset of each."""
+        found: Bools = np.where(offset == UNKNOWN, self.unplaced, self.interval(offset) >= 0)
+        return found
+
+    def interval(self, offset: I64) -> I64:
+        """Return the number of the interval of each offset; -1 for those that are in none."""
         row = np.searchsorted(self.begins, offset, side="right") - 1
-        inside = offset < np.append(self.ends, UNKNOWN)[row]
-        found: Bools = np.where(offset == UNKNOWN, self.unplaced, (row >= 0) & inside)
+        found: I64 = np.where(offset < np.append(self.ends, UNKNOWN)[row], row, -1)
         return found
 
     def before(self, offset: int) -> int:

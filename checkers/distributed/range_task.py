@@ -68,16 +68,20 @@ def cut(
     columns, operations = chunk_tasks.operations(*item)
     return None, (
         (number * RANGES + range_, packing.dumped(rows))
-        for number, range_, rows in _ranges(names, columns, operations)
+        for number, range_, rows in ranges(names, columns, operations)
     )
 
 
-def _ranges(
+def ranges(
     names: Sequence[str], columns: Columns, operations: Operations
 ) -> Iterator[tuple[int, int, RangeRows | None]]:
     """Yield the rows of each partition and range; ``None`` if the partition has events that cannot
     be judged in ranges."""
-    sends, _ = producers.sends(columns, operations)
+    sends, sent_rows = producers.sends(columns, operations)
+    waits = producers.waits(columns, sends, sent_rows)
+    odd = np.zeros(len(sends), dtype=np.bool_)
+    if waits is not None:
+        odd = np.maximum(*waits) >= sends.op
     polls = consumers.polls(columns, operations)
     special = facts.compacted(columns) | facts.deleted(
         columns, operations.last[operations.outcome != FAIL]
@@ -89,12 +93,13 @@ def _ranges(
         if name not in columns.keys:
             continue
         code = columns.keys.index(name)
-        sent = sends.where(np.flatnonzero(sends.key == code))
-        polled = polls.where(np.flatnonzero(polls.key == code))
+        mine, theirs = np.flatnonzero(sends.key == code), np.flatnonzero(polls.key == code)
+        sent, polled = sends.where(mine), polls.where(theirs)
         if code in special or _is_far(sent) or _is_far(polled):
             yield number, 0, None
             continue
-        every = RangeRows(sent, places(sent.op), polled, places(polled.op))
+        asked = operations.event_index[operations.first[polls.operation[theirs]]]
+        every = RangeRows(sent, places(sent.op), odd[mine], polled, places(polled.op), asked)
         for range_, found in _by_range(every):
             yield number, range_ % RANGES, found
 
@@ -176,7 +181,7 @@ def cut_rest(rest: Rest, item: tuple[Chunk, Carried]) -> tuple[None, Iterator[tu
     def parts() -> Iterator[tuple[int, bytes]]:
         for number, events in slices:
             yield beyond + number, events
-        for partition, range_, rows in _ranges(rest.names, columns, operations):
+        for partition, range_, rows in ranges(rest.names, columns, operations):
             reduced = rest.reduced.get(partition)
             if reduced is not None and rows is not None:
                 sent, polled = (

@@ -37,6 +37,8 @@ class Reduced(NamedTuple):
     kept: Kept
     is_whole: bool
     """Whether any block is kept with all of its records."""
+    settled: Kept
+    """The settled blocks of which only the ends are kept, each an interval."""
     began_ns: dict[int, int]
     """When the first record of the partition was delivered to each process."""
 
@@ -68,9 +70,15 @@ def reduced(blocks: Sequence[Block], outline: Outline, healed_ns: int | None) ->
     if (rows := _rows(blocks, stays)) > ROWS_MAX:
         return TooMany(rows)
     intervals = [(b.begin, b.end) for b, whole in zip(placed, known, strict=True) if whole]
-    ends = [b.kept for b, whole in zip(placed, known, strict=True) if not whole]
-    offsets = np.concatenate([np.zeros(0, dtype=np.int64), *ends])
-    return Reduced(kept.joined(intervals, offsets), bool(stays.any()), _began_ns(blocks))
+    offsets = _all([b.kept for b, whole in zip(placed, known, strict=True) if not whole])
+    settled = [(b.begin, b.end) for b, whole in zip(placed, known, strict=True) if not whole]
+    begins, ends = np.array(settled, dtype=np.int64).reshape(-1, 2).T
+    return Reduced(
+        kept.joined(intervals, offsets),
+        bool(stays.any()),
+        Kept(begins, ends, unplaced=False),
+        _began_ns(blocks),
+    )
 
 
 def _rows(blocks: Sequence[Block], stays: Bools) -> int:

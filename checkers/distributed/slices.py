@@ -13,6 +13,7 @@ import pyarrow as pa
 from checkers import arrow, micro_ops
 from checkers.columns import Columns, ints, only, spread
 from checkers.distributed.kept import Kept
+from checkers.kernels.arrays import is_in
 from checkers.kernels.compact import Operations
 from checkers.kernels.rows import I64, Bools
 from checkers.pieces import SCHEMA
@@ -33,7 +34,8 @@ class Slicer:
     """Cuts a chunk of a history, in which operations are whole, into slices.
 
     ``slice_of`` is the number of the slice of each partition of ``columns.keys``, and ``count`` how
-    many there are. Of the partitions in ``kept``, slices have only some records.
+    many there are. Of the partitions in ``kept``, slices have only some records, besides those that
+    the operations ``ops`` sent.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Slicer:
         slice_of: I64,
         count: int,
         kept: Mapping[int, Kept],
+        ops: I64,
     ) -> None:
         self._history, self._columns = history, columns
         self._count = count
@@ -58,7 +61,11 @@ class Slicer:
         self._operation = operations.of_events()
         for code, records in kept.items():
             sends = np.flatnonzero((key == code) & columns.is_op(micro_ops.SEND))
-            self._key_slice[sends[self._are_left_out(operations, sends, records)]] = _NOWHERE
+            is_out = self._are_left_out(operations, sends, records)
+            if len(ops):
+                of = operations.op[self._operation[columns.event[sends]]]
+                is_out &= ~is_in(of, ops)
+            self._key_slice[sends[is_out]] = _NOWHERE
             polled = np.flatnonzero(columns.record_key == code)
             left_out = ~records.has(columns.record_offset[polled])
             self._record_slice[polled[left_out]] = _NOWHERE

@@ -5,16 +5,20 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from checkers.distributed import chunk_tasks, kept, range_task, slice_task
+from checkers.distributed import chunk_tasks, kept, range_task, settled_task, slice_task
 from checkers.distributed.borders import Carried
 from checkers.distributed.chunk_tasks import Cut, Scanned
 from checkers.distributed.chunks import Chunk
+from checkers.distributed.kept import Kept
 from checkers.distributed.range_task import Asked, Rest
 from checkers.distributed.reduction import Reduced, TooMany
 from checkers.distributed.runner import Cut as Cutter
 from checkers.distributed.runner import Judge, Parts, Runner, Split
+from checkers.distributed.settled_task import Settled
 from checkers.distributed.slice_task import Judged, Outline
+from checkers.distributed.transaction_task import Known, Seen
 from checkers.kernels.faults import FaultInterval, healed_ns
+from checkers.kernels.rows import I64
 
 SLICES_MIN = 8
 """With fewer slices than this (and than partitions), tasks would wait for the longest one."""
@@ -103,7 +107,7 @@ class Slicing:
         others = [number for number in wanted if number not in self._reduced]
         found = self._rest(happened, reduced) if reduced else {}
         if others:
-            judged = self.asked(partial(_judge, self._names, happened), others)
+            judged = self._asked(partial(_judge, self._names, happened), others)
             found |= dict(zip(sorted(others), judged, strict=True))
         return found
 
@@ -126,7 +130,9 @@ class Slicing:
         found = {each.number: each.judged for each in judgements}
         return found | (self._rest(happened, again) if again else {})
 
-    def _regrouped(self, cut: Cutter, split: Split, judge: Judge) -> tuple[Sequence[Any], ...]:
+    def _regrouped(
+        self, cut: Cutter, split: Split, judge: Judge
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
         said, found = self._runner.regrouped(cut, self._items, split, judge)
         _raise_crash(said, len(said))
         _raise_crash(found, len(found))
@@ -143,19 +149,40 @@ class Slicing:
         again = self._whole(happened, sorted(happened))
         return [again.get(number, each) for number, each in enumerate(judged)], happened
 
-    def asked(self, judge: Judge, wanted: Collection[int] | None = None) -> Sequence[Any]:
-        """Return what is found in the wanted slices, by default in all of them."""
-        wanted = range(self.count) if wanted is None else wanted
+    @property
+    def _judgeable(self) -> list[int]:
+        return [number for number in range(self.count) if number not in self._given_up]
+
+    @property
+    def given_up(self) -> list[str]:
+        """The partitions that are not judged."""
+        return [self._large[number] for number in sorted(self._given_up)]
+
+    @property
+    def settled(self) -> dict[int, Kept]:
+        """The settled blocks of which slices have only the ends, by slice."""
+        return {number: each.settled for number, each in self._reduced.items()}
+
+    def split(self, known: Known, judge: Judge) -> tuple[Sequence[Seen], Sequence[Any]]:
+        """Examine the transactions of all slices, and judge their dependencies by window."""
+        settled = Settled(self._large, self._reduced, self._cut)
+        cut = partial(settled_task.cut, settled, self._judgeable)
+        return self._regrouped(cut, partial(settled_task.examine, settled, known), judge)
+
+    def neighbours(self, known: Known, wanted: I64) -> Sequence[I64]:
+        """Return the operations that slices have of these transactions' neighbours."""
+        settled = Settled(self._large, self._reduced, self._cut._replace(ops=wanted))
+        cut = partial(settled_task.cut, settled, self._judgeable)
+        judge = partial(settled_task.neighbours, settled, known, wanted)
+        _, found = self._runner.grouped(cut, self._items, judge)
+        _raise_crash(found, len(found))
+        return found
+
+    def _asked(self, judge: Judge, wanted: Collection[int]) -> Sequence[Any]:
+        """Return what is found in the wanted slices."""
         _, found = self._runner.grouped(partial(_again, self._cut, wanted), self._items, judge)
         _raise_crash(found, len(wanted))
         return found
-
-    def split(self, split: Split, judge: Judge) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Split what follows from all slices, and judge that by its own numbers."""
-        cut = partial(_again, self._cut, range(self.count))
-        said, found = self._regrouped(cut, split, judge)
-        _raise_crash(said, self.count)
-        return said, found
 
 
 def _scan(cut: Cut, wanted: Collection[int], item: tuple[Chunk, Carried]) -> tuple[Scanned, Parts]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkers.distributed import cycle_task, transaction_task
+from checkers.distributed import cycle_task
 from checkers.distributed.conclusion import Passes
 from checkers.distributed.cycle_task import Searched, Windows
 from checkers.distributed.slicing import Happened, Slicing
@@ -69,32 +69,42 @@ def across(slicing: Slicing, passes: Passes, happened: Happened, events: tuple[i
         overdue=suspects.latest(each.overdue for each in passes.judged),
         fences=suspects.fences(passes.uses.inits),
         windows=Windows(first, (last - first) // count + 1, count),
+        settled=slicing.settled,
     )
-    seen, searched = slicing.split(
-        partial(transaction_task.examine, known), partial(cycle_task.search, keys)
-    )
+    too_many = ""
+    seen: Sequence[Seen] = ()
+    searched: Sequence[tuple[Searched, Searched | None]] = ()
+    if slicing.given_up:
+        names = ", ".join(slicing.given_up)
+        too_many = f"too many operations of {names} would have to be judged together"
+    else:
+        seen, searched = slicing.split(known, partial(cycle_task.search, keys))
     wanted = np.union1d(known.overdue.op, _union(each.suspects for each in seen))
     lost = [f.ops[0] for f in passes.found if f.anomaly == "lost-write"]
     repeated = [op for each in passes.judged for value in each.repeated for op in value.ops]
     others = np.array([*lost, *repeated], dtype=np.int64)
-    gave_up = ""
-    if len(wanted):
+    gave_up = too_many
+    if len(wanted) and not gave_up:
         wanted, gave_up = _sources(wanted, seen)
     if gave_up:
         wanted = _NONE
     wanted = np.union1d(wanted, others)
     if len(wanted):
-        near = slicing.asked(partial(transaction_task.neighbours, known, wanted))
+        near = slicing.neighbours(known, wanted)
         wanted = np.union1d(wanted, _union(near))
-    found = _cycles([whole for whole, _ in searched], keys)
-    clean = _cycles([clean for _, clean in searched if clean is not None], keys)
+    found = _cycles(too_many, [whole for whole, _ in searched], keys)
+    clean = _cycles(too_many, [clean for _, clean in searched if clean is not None], keys)
     ops = [
         op for each in (found, clean) if not isinstance(each, GaveUp) for f in each for op in f.ops
     ]
     return Across(np.union1d(wanted, np.array(ops, dtype=np.int64)), (found, clean), gave_up)
 
 
-def _cycles(searched: Sequence[Searched], keys: Sequence[str]) -> Sequence[Found] | GaveUp:
+def _cycles(
+    too_many: str, searched: Sequence[Searched], keys: Sequence[str]
+) -> Sequence[Found] | GaveUp:
+    if too_many:
+        return GaveUp(too_many)
     try:
         return cycle_task.joined(searched, keys)
     except GaveUp as error:

@@ -13,8 +13,9 @@ import numpy as np
 
 from checkers.kernels import isolation
 from checkers.kernels.arrays import changes, is_in
+from checkers.kernels.compact import AllSends
 from checkers.kernels.history import History, Init
-from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN
+from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Sends
 from checkers.kernels.steps import STABLE
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -96,9 +97,8 @@ def _below(history: History, until: I64) -> Iterator[tuple[I64, int]]:
             yield mine, int(steps.op[probe])
 
 
-def zombies(history: History, fences: Iterable[Fence]) -> I64:
+def zombies(sends: AllSends | Sends, fences: Iterable[Fence]) -> I64:
     """Return the transactions of fenced processes that ended after the takeover."""
-    sends = history.sends
     rows = np.flatnonzero(sends.txn & (sends.outcome != FAIL))
     rows = rows[np.argsort(sends.process[rows], kind="stable")]
     process = sends.process[rows]
@@ -127,6 +127,24 @@ def links(history: History, overdue: I64) -> tuple[I64, I64]:
     return source[linked], target[linked]
 
 
+def _latest_below(history: History, rows: I64) -> I64:
+    """Return the latest invocation among the sends of records that were read below each of these
+    rows of ``sends``, of those that have an offset and such records."""
+    sends, polls, writer = history.sends, history.polls, history.writer
+    read = np.flatnonzero((writer >= 0) & (polls.offset != UNKNOWN))
+    read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
+    rows = rows[sends.offset[rows] != UNKNOWN]
+    found = [_NONE]
+    for key in np.unique(history.send_key[rows]).tolist():
+        of_key = read[history.poll_key[read] == key]
+        if len(of_key):
+            latest = np.maximum.accumulate(sends.invoked[writer[of_key]])
+            mine = sends.offset[rows[history.send_key[rows] == key]]
+            below = np.searchsorted(polls.offset[of_key], mine)
+            found.append(latest[below[below > 0] - 1])
+    return np.concatenate(found)
+
+
 def neighbours(history: History, suspects: I64, open_at_end: Open) -> I64:
     """Return the operations that show until when these transactions were open, and who saw them.
 
@@ -138,7 +156,8 @@ def neighbours(history: History, suspects: I64, open_at_end: Open) -> I64:
     sends, polls, writer = history.sends, history.polls, history.writer
     read = np.flatnonzero(writer >= 0)
     sender, reader = sends.op[writer[read]], polls.op[read]
-    behind = isolation.appended(history)[is_in(sends.op, suspects)]
+    mine = np.flatnonzero(is_in(sends.op, suspects))
+    behind = np.concatenate((isolation.appended(history)[mine], _latest_below(history, mine)))
     before = np.unique(sends.op[is_in(sends.invoked, behind)])
     until = np.where(is_in(sends.op, suspects), sends.op, UNKNOWN)
     late = latest((open_at_end, overdue(history)))

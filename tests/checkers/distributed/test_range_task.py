@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkers.distributed import blocks, plan, range_task, reduction, slicing
+from checkers.distributed import blocks, cycle_task, plan, range_task, reduction, slicing
 from checkers.distributed.reduction import Reduced
 from tests.checkers.distributed import defects
 from tests.checkers.distributed.test_plan import at_once, in_chunks
@@ -34,7 +34,21 @@ def test_defects_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert in_chunks(path, rng.choice((1500, 6000, 1 << 20))) == at_once(path)
 
 
-def sequence(count: int) -> defects.Events:
+@pytest.mark.parametrize("seed", range(1400, 1440))
+def test_defects_of_transactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Cycles, reads of open transactions, fenced ones, and all that other records have."""
+    rng = random.Random(seed)
+    events, _ = defects.history(seed, transactional=True)
+    monkeypatch.setattr(range_task, "WIDTH", rng.choice((4, 16, 40, 120)))
+    monkeypatch.setattr(blocks, "DIVIDED", rng.choice((1, 4, 8)))
+    monkeypatch.setattr(cycle_task, "EVENTS", rng.choice((10, 40, 1000)))
+    path = written(tmp_path / "history.jsonl", events)
+    assert in_chunks(path, rng.choice((1500, 6000, 1 << 20))) == at_once(path)
+
+
+def sequence(count: int, f: str = "send") -> defects.Events:
     """Return a history in which every record is sent, acknowledged and then read by two readers,
     and which ends with a final read."""
     events: defects.Events = []
@@ -47,7 +61,7 @@ def sequence(count: int) -> defects.Events:
     for reader in (8, 9):
         done(reader, "assign", ["x"], ["x"])
     for n in range(count):
-        done(n % 3, "send", [["send", "x", n]], [["send", "x", [n, n]]])
+        done(n % 3, f, [["send", "x", n]], [["send", "x", [n, n]]])
         for reader in (8, 9):
             done(reader, "poll", [["poll"]], [["poll", {"x": [[n, n]]}]])
     done(8, "catch-up", [["catch-up", "x"]], [["catch-up", "x", count, count]])
@@ -81,12 +95,39 @@ def test_few_records_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(kept) < 40
 
 
+def test_transactions_that_depend_on_each_other_in_settled_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cycle leads over records of which no slice has any: each of two transactions reads what the
+    other one sent to another partition, or has a record after it."""
+    events = sequence(200, "txn")
+    for first in range(0, 1200, 200):
+        place = next(n for n in range(first, len(events)) if events[n]["f"] == "txn")
+        one, other = (events[n] for n in (place + 1, place + 7))
+        assert (one["f"], other["f"]) == ("txn", "txn")
+        key = f"y{first}"
+        for event, more in (
+            (events[place], [["poll"]]),
+            (one, [["poll", {key: [[0, first]]}]]),
+            (events[place + 6], [["send", key, first]]),
+            (other, [["send", key, [0, first]]]),
+        ):
+            event["value"] = [*event["value"], *more]
+    monkeypatch.setattr(range_task, "WIDTH", 64)
+    monkeypatch.setattr(cycle_task, "EVENTS", 100)
+    path = written(tmp_path / "history.jsonl", events)
+    found, *_ = at_once(path)
+    assert {"G1c-process", "G1c-realtime", "G1c"} & {f.anomaly for f in found}
+    assert in_chunks(path, 1500) == at_once(path)
+
+
+@pytest.mark.parametrize("f", ["send", "txn"])
 @pytest.mark.parametrize("what", ["too many", "special"])
 def test_a_partition_that_cannot_be_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, f: str
 ) -> None:
     """The verdict is unknown, and says why in one sentence."""
-    events = sequence(40)
+    events = sequence(40, f)
     if what == "special":
         value = [["watermarks", "x"]], [["watermarks", "x", {"high": 0}]]
         about = {"time_ns": 0, "process": 7, "f": "watermarks"}
@@ -108,4 +149,6 @@ def test_a_partition_that_cannot_be_judged(
     assert outcome is not None
     verdict = json.loads(outcome[1])
     assert verdict["valid"] == "unknown"
-    assert any("too many operations of x" in each for each in verdict["unknown_because"])
+    because = [each for each in verdict["unknown_because"] if "too many operations of x" in each]
+    assert because
+    assert any("cycles" in each for each in because) == (f == "txn")
