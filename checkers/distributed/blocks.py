@@ -140,8 +140,8 @@ class Block(NamedTuple):
     strays: Strays
     doubts: Doubts
     kept: I64
-    """The offsets of the records that are kept of a settled block: its ends, those that were
-    sent and acknowledged last, and for each the one before it that was invoked last."""
+    """The offsets of the records that are kept of a settled block: its ends, and those that were
+    sent and acknowledged last."""
 
 
 def of_range(begin: int, width: int, rows: RangeRows) -> list[Block]:
@@ -260,10 +260,7 @@ def _doubts(tried: Sends, place: I64) -> Doubts:
 def _ends(acked: Sends, by_offset: I64) -> I64:
     """Return the offsets of the records that represent a settled block."""
     last = acked.op.argmax(), acked.start_ns.argmax()
-    ends = np.unique(acked.offset[np.array((by_offset[0], by_offset[-1], *last))])
-    latest = running_max(acked.invoked[by_offset])
-    offset = acked.offset[by_offset]
-    return np.union1d(ends, offset[latest[np.searchsorted(offset, ends)]])
+    return np.unique(acked.offset[np.array((by_offset[0], by_offset[-1], *last))])
 
 
 def running_max(column: I64) -> I64:
