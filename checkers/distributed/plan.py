@@ -39,8 +39,8 @@ from checkers.kernels.rows import I64
 from checkers.overview import Whole
 from model.history import BadHistory
 
-STAGES, STAGES_OF_TRANSACTIONS = 4, 7
-"""How many stages a plan usually has."""
+STAGES, STAGES_OF_TRANSACTIONS, STAGES_OF_RANGES = 4, 7, 6
+"""How many stages a plan usually has, and how many more where a partition is large."""
 
 
 def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> Whole | None:
@@ -66,7 +66,10 @@ def of_source(source: Source, runner: Runner) -> Whole | None:
     nemesis = Columns(packing.unpacked([each.nemesis for each, _ in used]))
     faults = tuple(fault_intervals.interval(fault) for fault in facts.faults(nemesis))
     weights = _weights(prepared)
-    slicing = Slicing(runner, items, weights, faults, _large(weights))
+    large = _large(weights)
+    more = STAGES_OF_RANGES if large else 0
+    runner.expect(STAGES + more)
+    slicing = Slicing(runner, items, weights, faults, large)
     scanned, judged = slicing.judged()
     doubts = refusals.misfits(source, joined.broken, scanned)
     judged, happened = slicing.with_proofs(slicing.with_ranges(judged))
@@ -83,7 +86,7 @@ def of_source(source: Source, runner: Runner) -> Whole | None:
     )
     across = transactions.Across()
     if passes.uses.transactions:
-        runner.expect(STAGES_OF_TRANSACTIONS)
+        runner.expect(STAGES_OF_TRANSACTIONS + more)
         events = used[0][1].first[0], used[-1][1].last[0]
         across = transactions.across(slicing, passes, happened, events)
     return conclusion.concluded(passes, across.kernels, _related(runner, items, passes, across.ops))

@@ -15,8 +15,8 @@ Events = defects.Events
 WIDTH = 16
 
 
-class Story:
-    """Tells a history, in which all that is not said happens at once."""
+class Builder:
+    """Builds a history, one event after the other."""
 
     def __init__(self) -> None:
         self.events: Events = []
@@ -65,154 +65,154 @@ class Story:
         self.done(process, "catch-up", [["catch-up", "x"]], [["catch-up", "x", end, end]])
 
 
-def a_value_in_two_blocks(story: Story) -> None:
+def a_value_in_two_blocks(history: Builder) -> None:
     records = [(n, n if n != 40 else 5) for n in range(64)]
     for record in records:
-        story.sent(*record)
-    story.read(8, records)
+        history.sent(*record)
+    history.read(8, records)
 
 
-def a_reader_that_skips_a_block(story: Story) -> None:
+def a_reader_that_skips_a_block(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
     for record in records:
-        story.sent(*record)
-    story.read(8, records)
-    story.read(9, records[:16] + records[32:])
+        history.sent(*record)
+    history.read(8, records)
+    history.read(9, records[:16] + records[32:])
 
 
-def a_reader_between_whose_records_are_others(story: Story) -> None:
+def a_reader_between_whose_records_are_others(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
     for record in records:
-        story.sent(*record)
-    story.read(8, records[:24] + records[48:] + records[24:48])
+        history.sent(*record)
+    history.read(8, records[:24] + records[48:] + records[24:48])
 
 
-def a_final_reader_that_began_late(story: Story) -> None:
+def a_final_reader_that_began_late(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
-    story.done(8, "assign", ["x"])
+    history.done(8, "assign", ["x"])
     for record in records:
-        story.sent(*record)
-    story.read(8, records[:40])
-    story.done(8, "assign", ["y"])
-    story.done(8, "assign", ["x"])
-    story.read(8, records[40:])
-    story.finished(8, 64)
+        history.sent(*record)
+    history.read(8, records[:40])
+    history.done(8, "assign", ["y"])
+    history.done(8, "assign", ["x"])
+    history.read(8, records[40:])
+    history.finished(8, 64)
 
 
-def blocks_in_the_wrong_order(story: Story) -> None:
+def blocks_in_the_wrong_order(history: Builder) -> None:
     offsets = [*range(16), *range(32, 48), *range(16, 32), *range(48, 64)]
     records = list(zip(offsets, range(64), strict=True))
     for number, record in enumerate(records):
-        story.sent(*record, process=number)
-    story.read(8, sorted(records))
+        history.sent(*record, process=number)
+    history.read(8, sorted(records))
 
 
-def blocks_of_one_process_in_the_wrong_order(story: Story) -> None:
+def blocks_of_one_process_in_the_wrong_order(history: Builder) -> None:
     offsets = [*range(16), *range(32, 48), *range(16, 32), *range(48, 64)]
     records = list(zip(offsets, range(64), strict=True))
     for record in records:
-        story.sent(*record)
-    story.read(8, sorted(records))
+        history.sent(*record)
+    history.read(8, sorted(records))
 
 
-def an_operation_with_others_between_its_records(story: Story) -> None:
+def an_operation_with_others_between_its_records(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
     for record in records[:14]:
-        story.sent(*record)
+        history.sent(*record)
     asked = [["send", "x", n] for n in (14, 17)], [["send", "x", n] for n in (15, 16)]
     for process, value in enumerate(asked):
-        story.begin(process, "send", value)
+        history.begin(process, "send", value)
     for process, value in enumerate(asked):
-        story.end(process, "send", [["send", "x", [n, n]] for _, _, n in value])
+        history.end(process, "send", [["send", "x", [n, n]] for _, _, n in value])
     for record in records[18:]:
-        story.sent(*record)
-    story.read(8, records)
+        history.sent(*record)
+    history.read(8, records)
 
 
-def sends_that_all_fail_after_a_fault(story: Story) -> None:
+def sends_that_all_fail_after_a_fault(history: Builder) -> None:
     records = [(2 * n, n) for n in range(32)]
-    story.fault("apply")
+    history.fault("apply")
     for record in records:
-        story.sent(*record)
-    story.read(8, records)
-    story.fault("heal")
+        history.sent(*record)
+    history.read(8, records)
+    history.fault("heal")
     for n in range(8):
-        story.wait(6)
+        history.wait(6)
         asked = [["send", "x", 100 + n]]
-        story.done(20 + n, "send", asked, [["send", "x", [2 * n + 1, 100 + n]]], "fail")
+        history.done(20 + n, "send", asked, [["send", "x", [2 * n + 1, 100 + n]]], "fail")
 
 
-def a_long_lag(story: Story) -> None:
+def a_long_lag(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
-    story.sent(*records[0])
-    story.read(8, records[:1])
+    history.sent(*records[0])
+    history.read(8, records[:1])
     for record in records[1:30]:
-        story.sent(*record)
-    story.wait(2)
-    story.read(8, records[1:30])
+        history.sent(*record)
+    history.wait(2)
+    history.read(8, records[1:30])
     for record in records[30:]:
-        story.sent(*record)
-        story.read(8, [record])
-    story.read(9, records[:10])
+        history.sent(*record)
+        history.read(8, [record])
+    history.read(9, records[:10])
 
 
-def a_cycle_over_the_records_of_a_block(story: Story) -> None:
+def a_cycle_over_the_records_of_a_block(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
-    story.begin(99, "txn", [["poll"], ["send", "x", 16]])
+    history.begin(99, "txn", [["poll"], ["send", "x", 16]])
     for record in records[:16]:
-        story.sent(*record, f="txn")
+        history.sent(*record, f="txn")
     value = [["poll", {"y": [[0, 2]]}], ["send", "x", [16, 16]]]
-    story.begin(98, "txn", [["send", "x", 31], ["send", "y", 2]])
-    story.end(99, "txn", value)
+    history.begin(98, "txn", [["send", "x", 31], ["send", "y", 2]])
+    history.end(99, "txn", value)
     for record in records[17:31]:
-        story.sent(*record, f="txn")
-    story.end(98, "txn", [["send", "x", [31, 31]], ["send", "y", [0, 2]]])
+        history.sent(*record, f="txn")
+    history.end(98, "txn", [["send", "x", [31, 31]], ["send", "y", [0, 2]]])
     for record in records[32:]:
-        story.sent(*record, f="txn")
-    story.read(8, records)
+        history.sent(*record, f="txn")
+    history.read(8, records)
 
 
-def a_fenced_transaction_in_a_block(story: Story) -> None:
+def a_fenced_transaction_in_a_block(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
-    story.done(50, "init", [["init", "id-1"]])
+    history.done(50, "init", [["init", "id-1"]])
     for record in records[:16]:
-        story.sent(*record, f="txn")
-    story.begin(50, "txn", [["send", "x", 20]])
+        history.sent(*record, f="txn")
+    history.begin(50, "txn", [["send", "x", 20]])
     for record in records[16:19]:
-        story.sent(*record, f="txn")
-    story.done(51, "init", [["init", "id-1"]])
-    story.sent(19, 19, f="txn")
-    story.begin(60, "txn", [["send", "x", 21]])
+        history.sent(*record, f="txn")
+    history.done(51, "init", [["init", "id-1"]])
+    history.sent(19, 19, f="txn")
+    history.begin(60, "txn", [["send", "x", 21]])
     for record in records[22:32]:
-        story.sent(*record, f="txn")
-    story.end(50, "txn", [["send", "x", [20, 20]]])
-    story.end(60, "txn", [["send", "x", [21, 21]]])
+        history.sent(*record, f="txn")
+    history.end(50, "txn", [["send", "x", [20, 20]]])
+    history.end(60, "txn", [["send", "x", [21, 21]]])
     for record in records[32:]:
-        story.sent(*record, f="txn")
-    story.read(8, records)
+        history.sent(*record, f="txn")
+    history.read(8, records)
 
 
-def a_fenced_transaction_after_a_block(story: Story) -> None:
+def a_fenced_transaction_after_a_block(history: Builder) -> None:
     records = [(n, n) for n in range(64)]
-    story.done(50, "init", [["init", "id-1"]])
+    history.done(50, "init", [["init", "id-1"]])
     for record in records[:15]:
-        story.sent(*record, f="txn")
-    story.begin(50, "txn", [["send", "x", 17]])
-    story.begin(61, "txn", [["send", "x", 16]])
-    story.begin(60, "txn", [["send", "x", 18]])
-    story.done(51, "init", [["init", "id-1"]])
-    story.sent(15, 15, f="txn")
-    story.end(61, "txn", [["send", "x", [16, 16]]])
-    story.end(50, "txn", [["send", "x", [17, 17]]])
+        history.sent(*record, f="txn")
+    history.begin(50, "txn", [["send", "x", 17]])
+    history.begin(61, "txn", [["send", "x", 16]])
+    history.begin(60, "txn", [["send", "x", 18]])
+    history.done(51, "init", [["init", "id-1"]])
+    history.sent(15, 15, f="txn")
+    history.end(61, "txn", [["send", "x", [16, 16]]])
+    history.end(50, "txn", [["send", "x", [17, 17]]])
     for record in records[19:32]:
-        story.sent(*record, f="txn")
-    story.end(60, "txn", [["send", "x", [18, 18]]])
+        history.sent(*record, f="txn")
+    history.end(60, "txn", [["send", "x", [18, 18]]])
     for record in records[32:]:
-        story.sent(*record, f="txn")
-    story.read(8, records)
+        history.sent(*record, f="txn")
+    history.read(8, records)
 
 
-STORIES: list[Callable[[Story], None]] = [
+BUILDS: list[Callable[[Builder], None]] = [
     a_value_in_two_blocks,
     a_reader_that_skips_a_block,
     a_reader_between_whose_records_are_others,
@@ -228,15 +228,15 @@ STORIES: list[Callable[[Story], None]] = [
 ]
 
 
-@pytest.mark.parametrize("tell", STORIES)
+@pytest.mark.parametrize("build", BUILDS)
 def test_between_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[[Story], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Callable[[Builder], None]
 ) -> None:
     """Each block is settled on its own, and what is between them is found."""
-    story = Story()
-    tell(story)
+    history = Builder()
+    build(history)
     monkeypatch.setattr(plan, "LARGE_ROWS", 1)
     monkeypatch.setattr(range_task, "WIDTH", WIDTH)
     monkeypatch.setattr(blocks, "DIVIDED", 2)
-    path = written(tmp_path / "history.jsonl", story.events)
+    path = written(tmp_path / "history.jsonl", history.events)
     assert in_chunks(path, 1500) == at_once(path)
