@@ -12,6 +12,8 @@ from checkers.columns import Columns, only
 from checkers.distributed import packing, slices
 from model.batch import Batch
 
+_NONE = np.zeros(0, dtype=np.int64)
+
 
 class Part(NamedTuple):
     """The events of a batch that concern a partition, and what is known at its end."""
@@ -37,12 +39,13 @@ def cut(batch: Batch) -> Iterator[tuple[str, Part]]:
         table_builder.operations_of(columns),
         slice_of,
         len(keys),
-        np.zeros(len(columns.keys), dtype=np.bool_),
+        {},
+        _NONE,
     )
     wanted = {*batch.keys, *batch.new_keys}
     numbers = [number for number, key in enumerate(keys) if key in wanted]
     known = batch.number, batch.now_ns, batch.open_event, batch.open_ns
-    for number, found in slicer.slices(numbers, np.zeros(0, dtype=np.int64)):
+    for number, found in slicer.slices(numbers, _NONE):
         yield keys[number], Part(packing.packed(found), *known)
 
 
