@@ -1,6 +1,5 @@
 """Reads a history file of any format, and rejects histories that cannot be judged."""
 
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +8,7 @@ from checkers import completions, jepsen, jsonl, memory, parquet, wellformed
 from checkers.columns import Columns
 from checkers.pieces import Progress
 from checkers.threads import THREADS
-from model.history import BadHistory
+from model.history import BadHistory, segments
 
 
 def read(path: Path, progress: Progress) -> pa.Table:
@@ -56,14 +55,21 @@ def place(index: int, row: int, source: Path | None) -> str:
     event = f"event {index}: "
     if source is None:
         return event
-    line = jepsen.line_of(source, row) if source.suffix == ".edn" else _line_of(source, row)
-    return f"{source}, line {line}: {event}" if line else f"{source}: {event}"
+    is_edn = source.suffix == ".edn"
+    file, line = (source, jepsen.line_of(source, row)) if is_edn else _line_of(source, row)
+    return f"{file}, line {line}: {event}" if line else f"{file}: {event}"
 
 
-def _line_of(path: Path, row: int) -> int | None:
-    """Return the line of an event, given its row from 0; ``None`` for a file without lines."""
+def _line_of(path: Path, row: int) -> tuple[Path, int | None]:
+    """Return the segment and the line of an event, given its row from 0; no line for a file without
+    lines."""
     if path.suffix == ".parquet":
-        return None
-    with path.open("rb") as lines:
-        events = (number for number, line in enumerate(lines, start=1) if line.strip())
-        return next(islice(events, row, None))
+        return path, None
+    for each in segments(path):
+        with each.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    if not row:
+                        return each, number
+                    row -= 1
+    return path, None

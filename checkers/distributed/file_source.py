@@ -33,6 +33,7 @@ class FileSource:
             refusals.unreadable(self._path, self._given[: len(prepared)], prepared)
             if any(each.spanning for each in prepared):
                 return None
+        self.torn(prepared)  # it may refuse the history
         return prepared
 
     def place(self, event: int, row: int) -> str:
@@ -41,7 +42,7 @@ class FileSource:
 
     def torn(self, prepared: Sequence[Prepared]) -> str | None:
         """Return what was left out at the end of the file."""
-        return refusals.torn(self._given, prepared)
+        return refusals.torn(self._path, self._given, prepared)
 
 
 def _prepare(scratch: Path, item: tuple[int, Chunk]) -> Prepared:

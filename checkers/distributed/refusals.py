@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from checkers import history_file
+from checkers import history_file, segments
 from checkers.distributed.borders import Refusal
 from checkers.distributed.chunk_tasks import Prepared, Scanned
 from checkers.distributed.chunks import Chunk
@@ -19,7 +19,8 @@ def unreadable(path: Path, given: Sequence[Chunk], prepared: Sequence[Prepared])
             raise BadHistory(each.bad)
         if each.bad is not None:
             line = _lines_before(chunk) + each.bad.line
-            raise BadHistory(f"{path}, line {line}: {each.bad}")
+            segment = path.with_name(Path(chunk.path).name)
+            raise BadHistory(f"{segment}, line {line}: {each.bad}")
 
 
 def misfits(source: Source, broken: Refusal | None, scanned: Sequence[Scanned]) -> tuple[str, ...]:
@@ -37,13 +38,21 @@ def misfits(source: Source, broken: Refusal | None, scanned: Sequence[Scanned]) 
     return tuple(doubts)
 
 
-def torn(given: Sequence[Chunk], prepared: Sequence[Prepared]) -> str | None:
-    """Return what was left out at the end of the history, as one sentence."""
+def torn(path: Path, given: Sequence[Chunk], prepared: Sequence[Prepared]) -> str | None:
+    """Return what was left out at the end of the history, as one sentence.
+
+    Raises :class:`~model.history.BadHistory` if that is the end of a segment before the last one.
+    """
     for chunk, each in zip(given, prepared, strict=True):
-        if isinstance(each.torn, int):
-            return torn_line(_lines_before(chunk) + each.torn)
-        if each.torn is not None:
+        if isinstance(each.torn, str):
             return each.torn
+        if each.torn is not None:
+            sentence = torn_line(_lines_before(chunk) + each.torn)
+            if chunk.path == given[-1].path:
+                return sentence
+            following = next(one for one in given[given.index(chunk) :] if one.path != chunk.path)
+            one, other = (path.with_name(Path(each.path).name) for each in (chunk, following))
+            raise BadHistory(segments.incomplete(one, other, sentence))
     return None
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from harness.app import signals, temporary, typed_history, unpacking
+from model import history
 from model.history import BadHistory
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class SparkJudge:
         ``folder`` is the run's; its typed copy of the history is read, if it has one. Raises
         :class:`~model.history.BadHistory`.
         """
-        size = LARGE_BYTES.get(file.suffix)
-        if size is None or file.stat().st_size < size:
+        size, segments = LARGE_BYTES.get(file.suffix), _segments(folder, file)
+        if size is None or sum(each.stat().st_size for each in segments) < size:
             return None
         from checkers import session as session_  # an inline judgement never imports Spark
         from checkers.distributed import chunks, on_spark, plan
@@ -55,13 +56,14 @@ class SparkJudge:
         if session_.is_remote(session):  # its executors may not see the file
             return None
 
-        def judged(source: Path) -> "Whole | None":
+        def judged(sources: Sequence[Path]) -> "Whole | None":
             runner = on_spark.OnSpark(session, progress)
             with (
                 signals.followed_by(partial(session_.cancel, session)),
                 temporary.folder(self.scratch, "chunks-") as scratch,
             ):
-                whole = plan.judge(file, chunks.of_file(source.resolve()), runner, scratch)
+                given = [chunk for each in sources for chunk in chunks.of_file(each.resolve())]
+                whole = plan.judge(file, given, runner, scratch)
                 typed = sorted(scratch.glob("*.parquet"))  # of lines: rows are read as they are
                 if folder is not None and whole is not None and typed:
                     typed_history.join(folder, file, typed, whole.overview)
@@ -70,8 +72,8 @@ class SparkJudge:
         copy = typed_history.copy_of(folder, file)
         if copy != file:
             with contextlib.suppress(BadHistory):  # damaged, perhaps; the text counts
-                return judged(copy)
-        return judged(file)
+                return judged([copy])
+        return judged(segments)
 
     def reports(self, tables: Tables, progress: Progress) -> Mapping[str, Report]:
         """Judge tables of this process, and return the report of each partition."""
@@ -81,6 +83,11 @@ class SparkJudge:
         session = self.session()
         with signals.followed_by(partial(session_.cancel, session)):
             return spark.judge(tables, session, self.scratch, progress)
+
+
+def _segments(folder: Path | None, file: Path) -> list[Path]:
+    """Return the files of a run's history, or a bare file alone."""
+    return [file] if folder is None else history.segments(file)
 
 
 @contextmanager
@@ -98,7 +105,8 @@ def opened(folder: Path | None, file: Path, session: "SparkSession | None") -> I
             yield SparkJudge(lambda: session, scratch)
             return
         thread = stack.enter_context(ThreadPoolExecutor(1, "spark"))
-        memory = session_.memory_for(file.stat().st_size)
+        size = sum(each.stat().st_size for each in _segments(folder, file))
+        memory = session_.memory_for(size)
         own = thread.submit(session_.start, scratch, memory_bytes=memory)
         try:
             yield SparkJudge(own.result, scratch)

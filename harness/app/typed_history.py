@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 import checkers
 import model
-from checkers import history_file, left_out
+from checkers import history_file, left_out, segments
 from checkers.overview import Overview
 from checkers.pieces import SCHEMA, Progress
 from harness.app import files
+from model import history as history_
 from model.history import BadHistory
 
 NAME = "history.parquet"
@@ -39,7 +40,7 @@ def read(folder: Path | None, file: Path, progress: Progress) -> pa.Table:
     if _is_copy(copy, source):
         with contextlib.suppress(BadHistory):  # damaged, perhaps; the text counts
             return _without_source(history_file.read(copy, progress))
-    history = history_file.read(file, progress)
+    history = segments.read(file, progress)
     if source is not None:
         _write(copy, source, history.schema, [history])
     return history
@@ -88,12 +89,15 @@ def _is_copy(copy: Path, source: bytes | None) -> bool:
 
 def _source(file: Path) -> bytes | None:
     """Return what names this text and these readers; ``None`` if the text cannot be read."""
+    found = hashlib.sha256()
     try:
-        with file.open("rb") as text:
-            digest = hashlib.file_digest(text, "sha256").hexdigest()
+        for segment in history_.segments(file):
+            with segment.open("rb") as text:
+                digest = hashlib.file_digest(text, "sha256")
+            found.update(digest.digest())
     except OSError:
         return None
-    return f"sha256:{digest} read by {_readers()}".encode()
+    return f"sha256:{found.hexdigest()} read by {_readers()}".encode()
 
 
 def _source_of(copy: Path) -> bytes | None:
