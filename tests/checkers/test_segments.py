@@ -48,7 +48,9 @@ def test_chunks_of_segments_are_one_history(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     given = [chunk for each in history.segments(first) for chunk in chunks.of_file(each, size=9000)]
-    assert concluded(plan.judge(first, given, Here(), scratch)) == at_once(whole)
+    judged = plan.judge(first, given, Here(), scratch)
+    assert judged is not None
+    assert concluded(judged) == at_once(whole)
 
 
 def test_a_bad_line_is_named_with_its_segment(tmp_path: Path) -> None:
