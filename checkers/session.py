@@ -60,11 +60,16 @@ def memory_for(history_bytes: int) -> int:
 
 
 def start(
-    folder: Path, *, memory_bytes: int | None = None, engine: Engine | None = None
+    folder: Path,
+    *,
+    memory_bytes: int | None = None,
+    is_steady: bool = False,
+    engine: Engine | None = None,
 ) -> SparkSession:
     """Start a session with its files in ``folder/.spark``; this blocks for some seconds.
 
-    ``memory_bytes`` is the driver's heap. ``engine`` is by default the selected one
+    ``memory_bytes`` is the driver's heap, which ``is_steady`` allocates at once, so that the memory
+    of a session for many hours does not grow. ``engine`` is by default the selected one
     (:func:`checkers.engine.selected`). The workers of a cluster must be able to read that folder by
     the same path.
 
@@ -106,6 +111,8 @@ def start(
         ours |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     fixed = engine_.fixed_values() | {"spark.sql.warehouse.dir": str(home / "warehouse")}
     settings = engine.settings(ours, fixed)
+    if is_steady and settings["spark.driver.memory"] == ours["spark.driver.memory"]:
+        settings["spark.driver.extraJavaOptions"] += f" -Xms{memory}m -XX:+AlwaysPreTouch"
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     public = SparkConf(loadDefaults=False)
     public.setAll([(k, v) for k, v in settings.items() if not engine_.is_secret(k)])

@@ -104,10 +104,10 @@ def run(
             if inline:
                 spark = None
             elif spark is None:
-                spark = stack.enter_context(Spark(folder))
+                spark = stack.enter_context(Spark(folder, is_steady=watch))
             start = spark.start if spark else lambda: None
+            watching = None
             with _signals_restored():
-                watching = None
                 if watch:
                     watching = stack.enter_context(watch_.opened(folder, plan, screen.say))
                 reports = None
@@ -119,6 +119,8 @@ def run(
             session = spark.session() if spark else None
             with screen.steps() as progress:
                 judged = examine(folder, inline=inline, session=session, progress=progress)
+        if watch_.is_unconfirmed(watching, judged.verdict):
+            screen.say("the judgement of the whole history does not confirm what ended the run")
         report.render(folder)
         if judged.verdict.valid is True and isinstance(cluster, HasData):
             cluster.drop_data()
@@ -285,11 +287,11 @@ def _left(folder: Path, error: BaseException) -> str:
 class Spark:
     """A Spark session that starts while the first workload runs, and stops with the block.
 
-    A session that has died is replaced.
+    A session that has died is replaced. A steady one has a small heap of constant size.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, is_steady: bool = False) -> None:
+        self._folder, self._is_steady = folder, is_steady
         self._session: Future[SparkSession] | None = None
 
     def __enter__(self) -> Self:
@@ -325,7 +327,12 @@ class Spark:
 
             if before is not None and before.exception() is None:
                 session.stop(before.result())
-            future.set_result(session.start(self._folder))
+            started = session.start(
+                self._folder,
+                memory_bytes=session.MEMORY_MIN if self._is_steady else None,
+                is_steady=self._is_steady,
+            )
+            future.set_result(started)
         except Exception as error:  # noqa: BLE001 - raised where the session is wanted
             future.set_exception(error)
 

@@ -17,6 +17,7 @@ import msgspec
 from checkers.expectations import Contract
 from checkers.live.here import Here
 from checkers.live.partition import Looked, Seen
+from checkers.verdict import Verdict
 from harness.app import catalogue, temporary
 from harness.engine.early_end import EarlyEnd
 from harness.engine.recorder import Lines
@@ -167,6 +168,12 @@ def opened(folder: Path, plan: Plan, say: Callable[[str], None]) -> Iterator[Wat
         yield watch
     finally:
         watch.close()
+
+
+def is_unconfirmed(watch: Watch | None, verdict: Verdict) -> bool:
+    """Return whether an anomaly ended a run that the judgement of its whole history does not
+    show."""
+    return watch is not None and watch.first is not None and verdict.valid is not False
 
 
 def _ended(seen: Seen) -> str:

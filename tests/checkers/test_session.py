@@ -164,3 +164,26 @@ def test_a_jvm_ends_with_a_process_that_is_killed(tmp_path: Path, repository: Pa
         child.kill()
     with contextlib.suppress(psutil.NoSuchProcess):
         jvm.wait(30)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("conf", "fixed"), [((), True), (("spark.driver.memory=512m",), False)])
+def test_the_heap_of_a_steady_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conf: tuple[str, ...], *, fixed: bool
+) -> None:
+    """It is allocated at once, unless the user has chosen another size."""
+    given: dict[str, str] = {}
+
+    def launch(conf: Any, *rest: Any) -> Any:
+        given.update(conf.getAll())
+        raise OSError("no JVM is needed")
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    with pytest.raises(session.NoSpark):
+        session.start(
+            tmp_path,
+            memory_bytes=session.MEMORY_MIN,
+            is_steady=True,
+            engine=engine.Engine.of(None, conf, None),
+        )
+    assert ("-Xms640m" in given["spark.driver.extraJavaOptions"]) is fixed

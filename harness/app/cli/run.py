@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
+from checkers import engine
 from harness.app import options, terminal
 from harness.app.cli import request
 from harness.app.cli.output import fail
+from harness.app.refused import Refused
 
 
 def test_options(command: Any) -> Any:
@@ -105,6 +107,8 @@ def run_test(given: dict[str, Any], defaults: dict[str, Any], **how: Any) -> int
     where = results or Path(fields.get("results", "results"))
     into = add.opened(lake, fields.get("lake"))
     inline = fields.get("inline") if inline is None else inline
+    if watch and engine.selected().remote is not None and inline is not True:
+        raise Refused("--watch: a server of Spark Connect cannot watch a run; use --inline")
     return run_plan(plan, where, inline=inline, as_json=as_json, lake=into, watch=watch, **how)
 
 

@@ -1,4 +1,4 @@
-"""Reports have what happened in each interval, and nothing of another one."""
+"""Reports have what happened in each interval, and no event of another one."""
 
 from pathlib import Path
 

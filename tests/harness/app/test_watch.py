@@ -20,7 +20,7 @@ FINDING = Finding(anomaly="lost-write", key="x-0", value=3, ops=(1, 5), why="it 
 
 
 class _Judge:
-    """Remembers batches, and reports what it is told to."""
+    """Remembers batches, and reports a given failure."""
 
     def __init__(self, failure: str | None = None) -> None:
         self.batches: list[Batch] = []

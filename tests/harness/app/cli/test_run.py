@@ -29,7 +29,7 @@ def test_a_small_history_does_not_wait_for_spark(
     """Simulated runs are judged inline unless the command line asks for Spark."""
     calls = []
 
-    def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:
+    def run(plan: Plan, results: Path, *, inline: bool, **how: object) -> None:
         calls.append(inline)
         raise Failed("enough")
 
@@ -47,7 +47,7 @@ def test_strict_becomes_the_plan_s_expectation(
     """``--strict`` is part of the plan, so that a later check judges in the same way."""
     plans = []
 
-    def run(plan: Plan, results: Path, *, inline: bool, screen: object) -> None:
+    def run(plan: Plan, results: Path, *, inline: bool, **how: object) -> None:
         plans.append(plan)
         raise Failed("enough")
 
