@@ -2,8 +2,8 @@
 
 Whatever was judged and is older than :data:`SETTLED_NS` is left out, so that the state does not
 grow with the history: readers had gone past it, and what was wrong with it was found. Records that
-no reader went past stay for :data:`KEPT_NS`. Two small sets keep the values of records that were left
-out, so that such a value is not taken for one that no process has sent.
+no reader went past stay for :data:`KEPT_NS`. Two small sets keep the values of records that were
+left out, so that such a value is not taken for one that no process has sent.
 """
 
 import pickle
