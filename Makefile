@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark historic verdicts hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark historic verdicts twins hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -53,6 +53,9 @@ historic: ## historic bugs on the releases that had them; takes hours (RUNS=n se
 
 verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n)
 	$(WITH) python -m bench.verdicts --count $(or $(COUNT),5000)
+
+twins: ## generated histories judged whole and in parts: the same findings (COUNT=n of each kind)
+	@FAULTLINE_SEEDS=$(or $(COUNT),100) $(PYTHON) -m setup pytest -q -n $(WORKERS) tests/checkers/distributed
 
 hostile: ## 300 hostile inputs: histories, folders, plans, suites, options (COUNT=n, 0 for all)
 	$(WITH) python -m bench.hostile --count $(or $(COUNT),300)

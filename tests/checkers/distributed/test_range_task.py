@@ -10,6 +10,7 @@ import pytest
 from checkers.distributed import blocks, cycle_task, plan, range_task, reduction, slicing
 from checkers.distributed.reduction import Reduced
 from tests.checkers.distributed import defects
+from tests.checkers.distributed.seeds import seeds
 from tests.checkers.distributed.test_plan import at_once, in_chunks
 
 
@@ -23,7 +24,7 @@ def written(path: Path, events: defects.Events) -> Path:
     return path
 
 
-@pytest.mark.parametrize("seed", range(400, 440))
+@pytest.mark.parametrize("seed", seeds(400))
 def test_defects_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Within ranges and blocks, at their borders, and between them."""
     rng = random.Random(seed)
@@ -34,7 +35,7 @@ def test_defects_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert in_chunks(path, rng.choice((1500, 6000, 1 << 20))) == at_once(path)
 
 
-@pytest.mark.parametrize("seed", range(1400, 1440))
+@pytest.mark.parametrize("seed", seeds(1400))
 def test_defects_of_transactions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -37,7 +37,7 @@ def _judged(tail: Tail, here: Here) -> set[str]:
     return {seen.finding.anomaly for each in looked for seen in each.seen}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_correct_history_shows_nothing(seed: int, tmp_path: Path) -> None:
     """Whatever is open, in doubt, aborted or deleted when a batch ends."""
     rng = random.Random(seed)
@@ -49,7 +49,7 @@ def test_planted_anomalies_are_shown(tmp_path: Path) -> None:
     """A batch shows an anomaly only if the whole history has one; most corruptions are shown."""
     path = tmp_path / "history.jsonl"
     shown = judged = 0
-    for seed in range(100, 130):
+    for seed in range(100, 116):
         rng = random.Random(seed)
         ops, _ = corruptions.corrupt(broker_model.history(rng), rng, 1)
         found = _shown(ops, path, rng)
@@ -59,5 +59,5 @@ def test_planted_anomalies_are_shown(tmp_path: Path) -> None:
         if LIVE & whole.keys():
             judged += 1
             shown += bool(found)
-    assert judged >= 15
+    assert judged >= 8
     assert shown >= 0.8 * judged
