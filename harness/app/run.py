@@ -104,7 +104,7 @@ def run(
             if inline:
                 spark = None
             elif spark is None:
-                spark = stack.enter_context(Spark(folder, is_steady=watch))
+                spark = stack.enter_context(Spark(folder, is_steady=report_s is not None))
             start = spark.start if spark else lambda: None
             watching = None
             with _signals_restored():
@@ -287,7 +287,7 @@ def _left(folder: Path, error: BaseException) -> str:
 class Spark:
     """A Spark session that starts while the first workload runs, and stops with the block.
 
-    A session that has died is replaced. A steady one has a small heap of constant size.
+    A session that has died is replaced. A steady one has a heap of constant size.
     """
 
     def __init__(self, folder: Path, *, is_steady: bool = False) -> None:
@@ -327,12 +327,7 @@ class Spark:
 
             if before is not None and before.exception() is None:
                 session.stop(before.result())
-            started = session.start(
-                self._folder,
-                memory_bytes=session.MEMORY_MIN if self._is_steady else None,
-                is_steady=self._is_steady,
-            )
-            future.set_result(started)
+            future.set_result(session.start(self._folder, is_steady=self._is_steady))
         except Exception as error:  # noqa: BLE001 - raised where the session is wanted
             future.set_exception(error)
 
