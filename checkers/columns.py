@@ -1,6 +1,6 @@
 """The columns of a history: its events, micro-operations and records as arrays."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from checkers import arrow, group_events, left_out, micro_ops, pieces
 from checkers.kernels.arrays import BLOCK, I32, order_of_rows, stable_order
-from checkers.kernels.rows import I64, UNKNOWN, Bools
+from checkers.kernels.rows import I8, I64, UNKNOWN, Bools
 from model.op import NEMESIS
 
 INVOKE = pieces.TYPES.index("invoke")
@@ -51,6 +51,9 @@ class Columns:
         self.record_offset, self.record_value = (
             ints(records.values.field(name)) for name in ("offset", "value")
         )
+        self.elsewhere = _elsewhere(columns, len(self.op))
+        """For each micro-operation of a group, what a slice leaves out of it, as in
+        :class:`~checkers.group_events.MicroOps`; 0 in a whole history."""
         self.doubts: tuple[str, ...] = ()
         """The mismatches that :mod:`checkers.completions` found but accepts, one sentence each."""
         self.torn, self.unknown = left_out.torn(history), left_out.fields_of(history)
@@ -119,7 +122,7 @@ class Columns:
 
     def forget_groups(self) -> None:
         """Drop the arrays that hold the records and the groups of micro-operations."""
-        del self.op_group, self.record_end
+        del self.op_group, self.record_end, self.elsewhere
 
     def forget_micro_ops(self) -> None:
         """Drop the other arrays of micro-operations; those of events and of records stay."""
@@ -164,6 +167,12 @@ class Sparse:
         if self._least is not None:
             found = np.maximum(found, self._least)
         return found if isinstance(rows, np.ndarray) else found[0]
+
+
+def _elsewhere(columns: Mapping[str, pa.Array], count: int) -> I8:
+    if "elsewhere" not in columns:
+        return np.zeros(count, dtype=np.int8)
+    return arrow.numbers(columns["elsewhere"].values)
 
 
 def _is_named(codes: I32, known: Sequence[str], names: Sequence[str]) -> Bools:

@@ -8,7 +8,7 @@ import numpy as np
 from checkers import group_events, micro_ops, pieces
 from checkers.columns import INVOKE, Columns, spread
 from checkers.kernels.arrays import I32
-from checkers.kernels.compact import AllPolls, AllSends, Operations
+from checkers.kernels.compact import AllPolls, Operations
 from checkers.kernels.rows import I8, I64, OK, Bools, CatchUp
 from checkers.kernels.steps import NO_STEPS, Group, Steps
 
@@ -88,10 +88,16 @@ class GroupReports(NamedTuple):
 
 def group_reports(columns: Columns, operations: Operations) -> GroupReports | None:
     """Collect what operations report about groups and log ends; ``None`` if they report nothing."""
-    first, last = operations.first, operations.last
-    wanted, is_poll = columns.is_op(*group_events.KINDS), columns.is_op(micro_ops.POLL)
+    wanted = columns.is_op(*group_events.KINDS)
     if not columns.group_names and not wanted.any():
         return None
+    return reports_of(columns, operations)
+
+
+def reports_of(columns: Columns, operations: Operations) -> GroupReports:
+    """Return what operations report about groups and log ends, even if that is nothing."""
+    first, last = operations.first, operations.last
+    wanted, is_poll = columns.is_op(*group_events.KINDS), columns.is_op(micro_ops.POLL)
     polls, reports_polls = np.zeros(len(last), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
     reports_polls[columns.micro_ops(last, is_poll)[1]] = True
     polls[columns.micro_ops(first, is_poll)[1]] = True
@@ -116,17 +122,28 @@ def group_reports(columns: Columns, operations: Operations) -> GroupReports | No
         key=columns.record_key[records].astype(np.int64),
         offset=columns.record_offset[records],
         value=columns.record_value[records],
+        elsewhere=columns.elsewhere[rows],
     )
-    return GroupReports(micro, columns.setup(last), polls, reports_polls, _frozen_ns(columns, last))
+    setup = columns.setup(last)
+    return GroupReports(micro, setup, polls, reports_polls, _frozen_ns(columns, first))
 
 
 def group_steps(
-    operations: Operations, reports: GroupReports | None, sends: AllSends, groups: Sequence[str]
+    operations: Operations, reports: GroupReports | None, proven: I64, groups: Sequence[str]
 ) -> tuple[Steps, I64, tuple[Group, ...]]:
-    """Return the events of groups and log ends, the partition of each row, and the groups."""
+    """Return the events of groups and log ends, the partition of each row, and the groups.
+
+    ``proven`` are operations in doubt that happened.
+    """
     if reports is None:
         return NO_STEPS, np.zeros(0, dtype=np.int64), ()
-    ops = group_events.Ops(
+    ops = group_ops(operations, reports)
+    return group_events.steps(ops, reports.micro, reports.setup, groups, proven)
+
+
+def group_ops(operations: Operations, reports: GroupReports) -> group_events.Ops:
+    """Return operations with what they report about groups."""
+    return group_events.Ops(
         op=operations.op,
         invoked=operations.invoked,
         process=operations.process.astype(np.int64),
@@ -138,12 +155,12 @@ def group_steps(
         end_ns=operations.end_ns,
         frozen_ns=reports.frozen_ns,
     )
-    return group_events.steps(ops, reports.micro, reports.setup, groups, sends.op[sends.proven])
 
 
-def _frozen_ns(columns: Columns, last: I32) -> I64:
-    """Return for how long each operation's process was frozen before it did anything."""
-    rows, operation = columns.micro_ops(last, columns.is_op(micro_ops.FREEZE))
-    frozen = np.zeros(len(last), dtype=np.int64)
+def _frozen_ns(columns: Columns, first: I32) -> I64:
+    """Return for how long each operation's process was frozen before it did anything, as its
+    invocation asks for."""
+    rows, operation = columns.micro_ops(first, columns.is_op(micro_ops.FREEZE))
+    frozen = np.zeros(len(first), dtype=np.int64)
     frozen[operation] = columns.op_offset[rows] * 1_000_000
     return frozen

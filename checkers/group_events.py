@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checkers import micro_ops
+from checkers import group_answers, micro_ops
+from checkers.group_answers import Answers
 from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
 from checkers.kernels.steps import (
     ANY,
@@ -62,7 +63,7 @@ class Ops(NamedTuple):
     """For how long its process was frozen before it did anything."""
 
 
-_EARLY_NS = 50_000_000
+EARLY_NS = 50_000_000
 """How much shorter than requested a sleep may be, with a margin."""
 
 
@@ -81,6 +82,13 @@ class MicroOps(NamedTuple):
     key: I64
     offset: I64
     value: I64
+    elsewhere: I8
+    """What it says of partitions that this part of a history does not have: flags ``NAMES`` and
+    ``DELETES``. In a whole history there are none."""
+
+
+NAMES, DELETES = 1, 2
+"""It names such partitions; it deletes the committed offsets of some of them."""
 
 
 class SetupEvent(NamedTuple):
@@ -118,6 +126,35 @@ def steps(
 
     ``proven`` are the operations of which a record was read.
     """
+    all_groups = tuple(_groups(ops, micro, setup, groups))
+    found, key, operation, place = _rows(ops, micro, setup, proven)
+    given, rows = group_answers.of(found, key, place, _automatic(all_groups))
+    for column, numbers in group_answers.knowledge(given)._asdict().items():
+        getattr(found, column)[rows] = numbers
+    is_answer = np.isin(found.kind, (FETCH, *range(START, START + len(micro_ops.WATERMARKS))))
+    keep = np.flatnonzero((ops.outcome[operation] == OK) | ~is_answer)
+    keep = keep[np.argsort(operation[keep], kind="stable")]
+    return found.where(keep), key[keep], all_groups
+
+
+def answers(
+    ops: Ops, micro: MicroOps, setup: Sequence[SetupEvent], groups: Sequence[str]
+) -> Answers:
+    """Return the answers of coordinators. Their groups are indices into ``groups``."""
+    all_groups = tuple(_groups(ops, micro, setup, groups))
+    found, key, _, place = _rows(ops, micro, setup, np.zeros(0, dtype=np.int64))
+    return group_answers.of(found, key, place, _automatic(all_groups))[0]
+
+
+def _automatic(groups: Sequence[Group]) -> list[int]:
+    return [code for code, group in enumerate(groups) if group.commits_alone]
+
+
+def _rows(
+    ops: Ops, micro: MicroOps, setup: Sequence[SetupEvent], proven: I64
+) -> tuple[Steps, I64, I64, I64]:
+    """Return the rows of all outcomes, and the partition, the operation, and the place of the
+    micro-operation of each."""
     after, unreported = _followed(ops, micro, setup)
     count, extra = len(micro.place), len(unreported)
     code = np.array([_KINDS.get(kind, START) for kind in micro.kind], dtype=np.int64)[micro.place]
@@ -142,7 +179,7 @@ def steps(
     outcome = np.where(commits & doubtful & (~is_reported | (outcome == OK)), INFO, outcome)
     since = _reported_before(ops)[operation]
     until = np.where(outcome == INFO, FOREVER, ops.op[operation])
-    until[commits & txn] = _ended(ops, setup, operation[commits & txn])[operation[commits & txn]]
+    until[commits & txn] = _ended(ops, setup, committing(ops, micro))[operation[commits & txn]]
     overwritten = _overwritten(micro, is_plain, ops.outcome)
     until[:count][overwritten] = ops.invoked[operation[:count][overwritten]] - 1
     until[kind == ASSIGNED] = _ends_badly(ops)[operation[kind == ASSIGNED]]
@@ -173,67 +210,15 @@ def steps(
         knew_ns=np.full(count + extra, UNKNOWN),
     )
     key = column(micro.key, of_unreported[:, 2])
-    all_groups = tuple(_groups(ops, micro, setup, groups))
-    automatic = [code for code, group in enumerate(all_groups) if group.commits_alone]
-    found = found._replace(knows=_known(found, key, operation, automatic))
-    knew, knew_ns = _known_before(found, operation)
-    found = found._replace(knew=knew, knew_ns=knew_ns)
-    is_answer = np.isin(kind, (FETCH, *range(START, START + len(micro_ops.WATERMARKS))))
-    keep = np.flatnonzero((outcome == OK) | ~is_answer)
-    keep = keep[np.argsort(operation[keep], kind="stable")]
-    return found.where(keep), key[keep], all_groups
+    return found, key, operation, column(_places(micro)[micro.place], UNKNOWN)
 
 
-def _known(steps: Steps, key: I64, operation: I64, automatic: Sequence[int]) -> I64:
-    """Return for each fetch the latest event since which a commit began that its answer shows.
-
-    One coordinator gives an answer, from one state, so this holds for all offsets of the answer.
-    Groups of clients that commit automatically are left out, because such a client may have
-    committed any offset at any time.
-    """
-    known = np.full(len(steps.op), UNKNOWN)
-    places = (steps.group.tolist(), key.tolist(), steps.offset.tolist())
-    commits = (steps.kind == COMMIT) & (steps.outcome != FAIL)
-    first: dict[tuple[int, int, int], int] = {}
-    for row in np.flatnonzero(commits).tolist():
-        place = tuple(column[row] for column in places)
-        first[place] = min(int(steps.invoked[row]), first.get(place, FOREVER))
-    answers: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    fetches = (steps.kind == FETCH) & ~np.isin(steps.group, automatic)
-    for row in np.flatnonzero(fetches).tolist():
-        group, of, offset = (column[row] for column in places)
-        answers[int(operation[row]), group].append(row)
-        if offset == UNKNOWN:
-            continue
-        begun = min(first.get((group, of, each), FOREVER) for each in (offset, ANY))
-        known[row] = UNKNOWN if begun == FOREVER else begun
-    for rows in answers.values():
-        known[rows] = known[rows].max()
-    return known
-
-
-def _known_before(steps: Steps, operation: I64) -> tuple[I64, I64]:
-    """Return for each fetch what the last coordinator to answer its process knew, and when.
-
-    What it knew follows from its answers to fetches and from the commits that it accepted; the time
-    is that of the earlier request.
-    """
-    knew, knew_ns = np.full(len(steps.op), UNKNOWN), np.full(len(steps.op), UNKNOWN)
-    took = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
-    knows = np.where(took, steps.invoked, steps.knows)
-    rows = np.flatnonzero(took | (steps.kind == FETCH))
-    rows = rows[np.argsort(operation[rows], kind="stable")]
-    last: dict[tuple[int, int], tuple[int, int, int]] = {}  # operation, what it knew, when
-    before: dict[tuple[int, int], tuple[int, int, int]] = {}
-    nothing = (-1, UNKNOWN, UNKNOWN)
-    for row in rows.tolist():
-        member = int(steps.process[row]), int(steps.group[row])
-        if last.get(member, nothing)[0] != operation[row]:
-            before[member] = last.get(member, nothing)
-        knew[row], knew_ns[row] = before[member][1:]
-        if knows[row] != UNKNOWN:
-            last[member] = int(operation[row]), int(knows[row]), int(steps.start_ns[row])
-    return knew, knew_ns
+def _places(micro: MicroOps) -> I64:
+    """Return the place of each micro-operation among those of groups in its operation."""
+    of_groups = np.array([kind in _KINDS for kind in micro.kind], dtype=np.int64)
+    before = np.cumsum(of_groups) - of_groups
+    found: I64 = before - before[np.searchsorted(micro.operation, micro.operation)]
+    return found
 
 
 def _overwritten(micro: MicroOps, is_plain: Bools, outcome: I8) -> Bools:
@@ -275,7 +260,7 @@ def _followed(
         if kind == micro_ops.COMMIT:
             if ops.polls[operation] and not ops.txn[operation]:
                 member.committed.append(row)
-            elif not keys and _is_unknown(ops, micro, row):
+            elif is_unreported(ops, micro, row, len(keys)):
                 unreported += [_UnreportedCommit(operation, *owned) for owned in _owned(member)]
         elif kind == "assigned":
             generation = int(micro.generation[row])
@@ -299,9 +284,15 @@ def _followed(
     return after, unreported
 
 
-def _is_unknown(ops: Ops, micro: MicroOps, row: int) -> bool:
-    """Return whether a commit without named positions may have been made, of any offsets. An
-    operation that ended well, reported its polls, and reported no commit has committed nothing."""
+def is_unreported(ops: Ops, micro: MicroOps, row: int, keys: int) -> bool:
+    """Return whether a commit, which names so many partitions here, may have been made of any
+    offsets of all partitions that its member owns.
+
+    That is so if it names none, and is in doubt. An operation that ended well, reported its polls,
+    and reported no commit has committed nothing.
+    """
+    if keys or micro.elsewhere[row]:
+        return False
     operation = micro.operation[row]
     if ops.outcome[operation] == INFO:
         return True
@@ -316,16 +307,21 @@ def _owned(member: _Member) -> list[tuple[int, int]]:
 def _reported_before(ops: Ops) -> I64:
     """Return when the process of each operation began its last operation before it that reports
     rebalances, or else its first operation."""
-    order = np.argsort(ops.process, kind="stable")
-    process, invoked, reports_polls = ops.process[order], ops.invoked[order], ops.polls[order]
+    return ops.invoked[reporting_before(ops.process, ops.polls)]
+
+
+def reporting_before(process: I64, polls: Bools) -> I64:
+    """Return for each operation the last one of its process before it that ``polls``, or else the
+    process's first one."""
+    order = np.argsort(process, kind="stable")
     number = np.arange(len(order))
     is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = process[1:] != process[:-1]
-    landmark = np.maximum.accumulate(np.where(is_first | reports_polls, number, 0))
+    is_first[1:] = process[order[1:]] != process[order[:-1]]
+    landmark = np.maximum.accumulate(np.where(is_first | polls[order], number, 0))
     before = np.where(is_first, number, np.concatenate((landmark[:1], landmark[:-1])))
-    since = np.empty_like(invoked)
-    since[order] = invoked[before]
-    return since
+    found = np.empty_like(order)
+    found[order] = order[before]
+    return found
 
 
 def _begun(ops: Ops) -> I64:
@@ -335,8 +331,8 @@ def _begun(ops: Ops) -> I64:
     order = np.argsort(index)
     index, time_ns = index[order], np.concatenate((ops.start_ns, ops.end_ns))[order]
     begun = ops.invoked.copy()
-    frozen = np.flatnonzero(ops.frozen_ns > _EARLY_NS)
-    until_ns = ops.start_ns[frozen] + ops.frozen_ns[frozen] - _EARLY_NS
+    frozen = np.flatnonzero(ops.frozen_ns > EARLY_NS)
+    until_ns = ops.start_ns[frozen] + ops.frozen_ns[frozen] - EARLY_NS
     begun[frozen] = index[np.searchsorted(time_ns, until_ns) - 1]
     return begun
 
@@ -355,12 +351,22 @@ def _ends_badly(ops: Ops) -> I64:
     return found
 
 
+def committing(ops: Ops, micro: MicroOps) -> I64:
+    """Return the transactions that name offsets which they commit, and so send requests to their
+    coordinator. One that does not report what it committed may have committed nothing."""
+    names = np.bincount(micro.place, minlength=len(micro.kind)) > 0
+    names |= micro.elsewhere > 0
+    is_commit = np.array([kind == micro_ops.COMMIT for kind in micro.kind], dtype=np.bool_)
+    found: I64 = np.unique(micro.operation[names & is_commit])
+    return found[ops.txn[found]]
+
+
 def _ended(ops: Ops, setup: Sequence[SetupEvent], committing: I64) -> I64:
     """Return for each transaction the event from which on it has ended everywhere.
 
     By then an ``init`` has taken over its transactional id, or its process, which has no other id,
-    has committed the next transaction. ``committing`` are transactions that commit offsets, and so
-    send requests to their coordinator.
+    has committed the next transaction. ``committing`` are transactions that certainly commit
+    offsets.
     """
     ids = {int(ops.process[o.operation]): str(o.what[1]) for o in setup if o.what[0] == "init"}
     found = np.full(len(ops.op), FOREVER)
@@ -424,8 +430,9 @@ def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], 
     commits = np.isin(
         np.array(micro.kind, dtype=object), (micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
     )
-    place = micro.place[micro.offset == UNKNOWN]
-    rows = np.unique(micro.operation[place[(commits & (micro.group == group))[place]]])
+    deletes = micro.elsewhere & DELETES > 0
+    deletes[micro.place[micro.offset == UNKNOWN]] = True
+    rows = np.unique(micro.operation[deletes & commits & (micro.group == group)])
     rows = rows[ops.outcome[rows] != FAIL]
     rows = rows[np.argsort(ops.invoked[rows])]
     ends = np.where(ops.outcome[rows] == OK, ops.op[rows], FOREVER)

@@ -10,9 +10,9 @@ import pyarrow as pa
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
 from checkers.kernels.arrays import I32, order_of_rows
-from checkers.kernels.compact import Operations
+from checkers.kernels.compact import AllSends, Operations
 from checkers.kernels.faults import healed_ns
-from checkers.kernels.rows import FAIL, INFO, OK
+from checkers.kernels.rows import FAIL, I64, INFO, OK
 from checkers.tables import Tables
 from model.op import NEMESIS
 
@@ -57,7 +57,7 @@ def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
         waits = waits and (waits[0][repeated.sends], waits[1][repeated.sends])
     sends = replace(sends, proven=producers.proven(sends, polls, happened))
     group_steps, step_key, groups = consumers.group_steps(
-        operations, reports, sends, columns.group_names
+        operations, reports, _proven(sends, happened), columns.group_names
     )
     faults = facts.faults(columns)
     tables = Tables(
@@ -91,6 +91,11 @@ def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
     tables = replace(tables, finished=frozenset(tables.caught_up()))
     memory.release()
     return tables
+
+
+def _proven(sends: AllSends, happened: Collection[int]) -> I64:
+    """Return the operations in doubt that are known to have happened."""
+    return np.union1d(sends.op[sends.proven], np.array(sorted(happened), dtype=np.int64))
 
 
 def operations_of(columns: Columns) -> Operations:

@@ -5,7 +5,7 @@ border, and the second one gets what the chunk carries from earlier ones.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,19 +27,18 @@ from checkers import (
 from checkers.columns import Columns
 from checkers.completions import Misfit
 from checkers.counts import Outcomes
-from checkers.distributed import borders, chunks, packing, slices, uses
+from checkers.distributed import borders, chunks, group_context, packing, slices, uses
 from checkers.distributed.borders import Border, Carried, Refusal
 from checkers.distributed.chunks import Chunk
 from checkers.distributed.kept import Kept
 from checkers.distributed.uses import Uses
 from checkers.kernels.arrays import I32
 from checkers.kernels.compact import Operations
-from checkers.kernels.rows import I64
+from checkers.kernels.rows import I8, I64
 from model.history import BadHistory
 from model.op import NEMESIS
 
-SPANNING = frozenset((micro_ops.FREEZE, *group_events.OF_GROUPS))
-"""Micro-operations whose checkers need more than slices: those of groups."""
+_GROUPS = frozenset((micro_ops.FREEZE, *group_events.OF_GROUPS))
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -55,8 +54,9 @@ class Prepared(NamedTuple):
     weights: Mapping[str, int] = {}
     """How many micro-operations and records name each partition, in the order of the names."""
     has_transactions: bool = False
-    spanning: frozenset[str] = frozenset()
-    """Those of :data:`SPANNING` that it has."""
+    has_groups: bool = False
+    moments_ns: Sequence[int] = ()
+    """When processes began to act that were frozen at its end."""
     nemesis: bytes = b""
     """The events of the nemesis, packed."""
     unknown: Mapping[str, int] = {}
@@ -93,6 +93,9 @@ class Cut(NamedTuple):
     """The partitions of which slices have only some records, and which ones."""
     ops: I64 = _NONE
     """The operations that slices have with all that they sent."""
+    moments_ns: Sequence[int] | None = None
+    """When processes began to act that were frozen at the end of some chunk; ``None`` in a history
+    without groups."""
 
 
 def prepare(chunk: Chunk, typed: Path) -> Prepared:
@@ -124,7 +127,8 @@ def described(chunk: Chunk, history: pa.Table, torn: str | int | None) -> Prepar
         borders.border(history, columns),
         _weights(columns),
         "txn" in _used(columns.f, columns.f_names),
-        _used(columns.op, columns.op_names) & SPANNING,
+        not _used(columns.op, columns.op_names).isdisjoint(_GROUPS),
+        group_context.moments_ns(columns),
         packing.packed(history.take(arrow.column(np.flatnonzero(columns.process == NEMESIS)))),
         columns.unknown,
         columns.torn if torn is None else torn,
@@ -176,21 +180,52 @@ def scan(
     return scanned, _slices(whole, columns, operations, cut, wanted)
 
 
+Works = Callable[[Columns, Operations], I8]
+"""Returns a column of numbers of 8 bits about operations."""
+
+
 def cut(
-    chunk: Chunk, carried: Carried, cut: Cut, wanted: Collection[int]
+    chunk: Chunk,
+    carried: Carried,
+    cut: Cut,
+    wanted: Collection[int],
+    works: Works | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Return number and packed events of the wanted slices of a chunk that was scanned before."""
+    """Return number and packed events of the wanted slices of a chunk that was scanned before.
+
+    ``works`` makes their column :data:`~checkers.distributed.slices.WORK`.
+    """
     whole = _whole(chunk, carried)
     columns = Columns(whole.history)
-    return _slices(whole, columns, table_builder.operations_of(columns), cut, wanted)
+    return _slices(whole, columns, table_builder.operations_of(columns), cut, wanted, works)
 
 
 def _slices(
-    whole: "_Whole", columns: Columns, operations: Operations, cut: Cut, wanted: Collection[int]
+    whole: "_Whole",
+    columns: Columns,
+    operations: Operations,
+    cut: Cut,
+    wanted: Collection[int],
+    works: Works | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     number = np.array([cut.slice_of[key] for key in columns.keys], dtype=np.int64)
     kept = {code: cut.kept[key] for code, key in enumerate(columns.keys) if key in cut.kept}
-    slicer = slices.Slicer(whole.history, columns, operations, number, cut.slices, kept, cut.ops)
+    context = None
+    if cut.moments_ns is not None:
+        ended = np.flatnonzero(~np.isin(operations.last, whole.moved))
+        context = group_context.of_chunk(columns, operations, ended, cut.moments_ns)
+    of_works = None if works is None else works(columns, operations)
+    slicer = slices.Slicer(
+        whole.history,
+        columns,
+        operations,
+        number,
+        cut.slices,
+        kept,
+        cut.ops,
+        context,
+        of_works,
+    )
     return ((of, packing.packed(events)) for of, events in slicer.slices(wanted, whole.moved))
 
 

@@ -49,6 +49,16 @@ class Passes:
         """The findings about all partitions."""
         return [f for report in self.reports.values() for f in report.found]
 
+    @cached_property
+    def proven(self) -> frozenset[int]:
+        """The operations in doubt that happened."""
+        return frozenset[int]().union(*(each.proven for each in self.judged))
+
+    @cached_property
+    def caught_up(self) -> frozenset[str]:
+        """The partitions that were read to their ends."""
+        return _union(each.caught_up for each in self.judged)
+
 
 class _Times:
     """When the operations of findings began, and when they ended, by the events that end them."""
@@ -73,8 +83,10 @@ def concluded(
     columns = Columns(slice_task.events_of(parts))
     sent = producers.sends(columns, table_builder.operations_of(columns))[0]
     tried = uses.transactions(sent)
+    found = table_builder.build(columns, passes.proven)
     related = replace(
-        table_builder.build(columns),
+        found,
+        finished=frozenset(n for n, name in enumerate(found.keys) if name in passes.caught_up),
         inits=passes.uses.inits,
         attempts=passes.uses.attempts,
         healed_ns=passes.healed_ns,
@@ -123,10 +135,10 @@ def _overview(passes: Passes, counted: Counts, times: overview.Times) -> Overvie
         counts=counted,
         times=times,
         record_keys=_union(each.record_keys for each in judged),
-        caught_up=_union(each.caught_up for each in judged),
+        caught_up=passes.caught_up,
         tried=_union(each.tried for each in judged),
-        groups=0,
-        groups_with_members=0,
+        groups=judged[0].groups[0],
+        groups_with_members=judged[0].groups[1],
         faults=facts.faults(nemesis),
         crashes=facts.crashes(nemesis),
         silences=facts.silences(nemesis),

@@ -10,9 +10,6 @@ from checkers.distributed.chunk_tasks import Prepared
 from checkers.distributed.chunks import Chunk
 from checkers.distributed.runner import Runner
 
-PROBED = 2
-"""Number of chunks that are read first: most often, they show whether slices are enough."""
-
 
 class FileSource:
     """The :class:`~checkers.distributed.source.Source` of such a file.
@@ -25,14 +22,10 @@ class FileSource:
         self._path, self._given, self._scratch = path, given, scratch
         self.name = str(path)
 
-    def prepared(self, runner: Runner) -> list[Prepared] | None:
-        """Read all chunks; ``None`` if their history needs more than slices."""
-        numbered, prepared = list(enumerate(self._given)), list[Prepared]()
-        for some in (numbered[:PROBED], numbered[PROBED:]):
-            prepared += runner.each(partial(_prepare, self._scratch), some)
-            refusals.unreadable(self._path, self._given[: len(prepared)], prepared)
-            if any(each.spanning for each in prepared):
-                return None
+    def prepared(self, runner: Runner) -> Sequence[Prepared]:
+        """Read all chunks."""
+        prepared = runner.each(partial(_prepare, self._scratch), list(enumerate(self._given)))
+        refusals.unreadable(self._path, self._given, prepared)
         self.torn(prepared)  # it may refuse the history
         return prepared
 

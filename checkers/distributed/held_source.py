@@ -55,8 +55,8 @@ class HeldSource:
         self.runner = OnSpark(session, progress, rows)
         self._known: list[About] = []
 
-    def prepared(self, runner: Runner) -> list[Prepared] | None:
-        """Read and type all chunks; ``None`` if their history needs more than slices."""
+    def prepared(self, runner: Runner) -> list[Prepared]:
+        """Read and type all chunks."""
         with _set(self._session, _SPLIT, f"{self._split_bytes}b"), self.runner.watched(1):
             rows = self._rows.select("id", "about").toArrow()
         known = [stream_task.about(data.as_py()) for data in rows.sort_by("id")["about"]]
@@ -67,8 +67,7 @@ class HeldSource:
                 raise BadHistory(bad)
             if bad is not None:
                 raise BadHistory(f"{self.name}, line {self._lines_before(place) + bad.line}: {bad}")
-        prepared = [each.prepared for each in self._known]
-        return None if any(each.spanning for each in prepared) else prepared
+        return [each.prepared for each in self._known]
 
     def checked(self, known: list[About]) -> list[About]:
         """Return what is known of all chunks, given that there are no others.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from checkers.columns import only
 from checkers.pieces import SCHEMA
 
 _CODEC = "lz4"
@@ -13,12 +14,22 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression=_CODEC)
 
 
 def packed(events: pa.Table) -> bytes:
-    """Return a table of events as bytes, without its metadata."""
+    """Return a table of events as bytes, without its metadata.
+
+    The names of a table without rows are kept, too: what tables of names come first decides about
+    the order of names when they are joined.
+    """
     sink = pa.BufferOutputStream()
     events = events.replace_schema_metadata(None)
     with pa.ipc.new_stream(sink, events.schema, options=_OPTIONS) as stream:
-        stream.write_table(events)
+        for batch in events.to_batches() or [_without_rows(events)]:
+            stream.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+def _without_rows(events: pa.Table) -> pa.RecordBatch:
+    columns = [only(column) for column in events.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=events.schema)
 
 
 def unpacked(parts: Sequence[bytes]) -> pa.Table:

@@ -9,7 +9,7 @@ The process that follows the plan holds counts, findings and names, but no chunk
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from checkers.distributed import (
     borders,
     chunk_tasks,
     conclusion,
+    exactly_once,
     packing,
     refusals,
     transactions,
@@ -35,6 +36,9 @@ from checkers.distributed.runner import Runner
 from checkers.distributed.slicing import LARGE_ROWS, Slicing
 from checkers.distributed.source import Source
 from checkers.kernels.faults import healed_ns
+from checkers.kernels.found import Found
+from checkers.kernels.history import History
+from checkers.kernels.history_kernels import Kernel
 from checkers.kernels.rows import I64
 from checkers.overview import Whole
 from model.history import BadHistory
@@ -43,8 +47,8 @@ STAGES, STAGES_OF_TRANSACTIONS, STAGES_OF_RANGES = 4, 7, 6
 """How many stages a plan usually has, and how many more where a partition is large."""
 
 
-def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> Whole | None:
-    """Judge a file that was cut into chunks; ``None`` if it needs more than slices.
+def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> Whole:
+    """Judge a file that was cut into chunks.
 
     ``scratch`` is a folder that all tasks can use. Raises :class:`~model.history.BadHistory` as the
     reader of whole histories does.
@@ -52,12 +56,10 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
     return of_source(FileSource(path, given, scratch), runner)
 
 
-def of_source(source: Source, runner: Runner) -> Whole | None:
+def of_source(source: Source, runner: Runner) -> Whole:
     """Judge a history wherever its chunks are; see :func:`judge`."""
     runner.expect(STAGES)
     prepared = source.prepared(runner)
-    if prepared is None:
-        return None
     used = [(each, each.border) for each in prepared if each.border is not None]
     if not used:
         raise BadHistory(f"{source.name} has no events")
@@ -69,10 +71,11 @@ def of_source(source: Source, runner: Runner) -> Whole | None:
     large = _large(weights)
     more = STAGES_OF_RANGES if large else 0
     runner.expect(STAGES + more)
-    slicing = Slicing(runner, items, weights, faults, large)
+    slicing = Slicing(runner, items, weights, faults, large, _moments_ns(prepared))
     scanned, judged = slicing.judged()
     doubts = refusals.misfits(source, joined.broken, scanned)
     judged, happened = slicing.with_proofs(slicing.with_ranges(judged))
+    judged = slicing.with_answers(judged, happened)
     passes = Passes(
         prepared=prepared,
         scanned=scanned,
@@ -89,7 +92,16 @@ def of_source(source: Source, runner: Runner) -> Whole | None:
         runner.expect(STAGES_OF_TRANSACTIONS + more)
         events = used[0][1].first[0], used[-1][1].last[0]
         across = transactions.across(slicing, passes, happened, events)
-    return conclusion.concluded(passes, across.kernels, _related(runner, items, passes, across.ops))
+    eos = exactly_once.across(slicing, passes, happened)
+
+    def kernels(related: History) -> Mapping[str, Kernel]:
+        def judged(history: History) -> Iterable[Found]:
+            return eos.kernel(history, is_clean=history is not related)
+
+        return {**across.kernels(related), "outputs": judged}
+
+    ops = np.union1d(across.ops, eos.ops)
+    return conclusion.concluded(passes, kernels, _related(runner, items, passes, ops))
 
 
 def _weights(prepared: Sequence[Prepared]) -> Counter[str]:
@@ -97,6 +109,13 @@ def _weights(prepared: Sequence[Prepared]) -> Counter[str]:
     for each in prepared:
         weights.update(each.weights)
     return weights
+
+
+def _moments_ns(prepared: Sequence[Prepared]) -> list[int] | None:
+    """Return when frozen processes began to act; ``None`` in a history without groups."""
+    if not any(each.has_groups for each in prepared):
+        return None
+    return [moment for each in prepared for moment in each.moments_ns]
 
 
 def _large(weights: Mapping[str, int]) -> list[str]:

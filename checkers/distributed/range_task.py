@@ -21,7 +21,7 @@ from checkers.distributed.chunks import Chunk
 from checkers.distributed.figures import Left
 from checkers.distributed.kept import NOTHING
 from checkers.distributed.reduction import Reduced, TooMany
-from checkers.distributed.slice_task import Judged, Outline
+from checkers.distributed.slice_task import Beyond, Judged, Outline
 from checkers.kernels import key
 from checkers.kernels.arrays import first_rows
 from checkers.kernels.checker_runs import CheckerRunner, GaveUp
@@ -168,8 +168,8 @@ class Rest(NamedTuple):
     reduced: Mapping[int, Reduced]
     """By number of partition."""
     cut: Cut
-    happened: Mapping[int, frozenset[int]]
-    """The operations in doubt that other slices have proven, by number of partition."""
+    beyond: Mapping[int, Beyond]
+    """What other slices have shown, by number of partition."""
     healed_ns: int | None
 
 
@@ -234,7 +234,7 @@ def judge_rest(rest: Rest, number: int, parts: Sequence[bytes]) -> Judgement:
         others.update((each, at) for each, at in seen if began_ns.get(each, at) != at)
         return figures.report(report, log, left)
 
-    judged = slice_task.judge(events, (name,), rest.happened.get(number, ()), amended)
+    judged = slice_task.judge(events, (name,), rest.beyond.get(number, Beyond()), amended)
     if name not in judged.reports:  # no record that is left out is alone
         raise RuntimeError(f"no record of {name} was judged")
     added = counts.total((judged.counts, left.counts(rest.healed_ns)))

@@ -1,6 +1,7 @@
 """What an executor does with a slice: it puts its chunks together and judges its partitions."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +10,14 @@ import pyarrow as pa
 from checkers import arrow, counts, overview, table_builder
 from checkers.columns import Columns, only
 from checkers.counts import Counts
-from checkers.distributed import packing
-from checkers.kernels import key, suspects
+from checkers.distributed import coordinators, packing
+from checkers.distributed.coordinators import Known
+from checkers.kernels import commits, key, suspects
 from checkers.kernels.faults import FaultInterval
 from checkers.kernels.key import Report
 from checkers.kernels.log import Log
 from checkers.kernels.rows import INFO, CatchUp, Resets
+from checkers.kernels.steps import COMMIT
 from checkers.kernels.suspects import Open
 from checkers.overview import Repeated
 from checkers.tables import Tables
@@ -37,6 +40,22 @@ class Judged(NamedTuple):
     """The other operations in doubt that sent records."""
     overdue: Open
     """The transactions that were open at their end or later."""
+    groups: tuple[int, int]
+    """The number of groups in the history, and of those with members."""
+    unexplained: frozenset[tuple[int, int]]
+    """Operation and process of the fetches of committed offsets that no commit explains."""
+
+
+class Beyond(NamedTuple):
+    """What is known of a slice from other slices."""
+
+    happened: Collection[int] = ()
+    """The operations in doubt that others have proven."""
+    known: Known | None = None
+    """What coordinators knew that gave some answers."""
+
+
+_NOTHING = Beyond()
 
 
 class Outline(NamedTuple):
@@ -75,20 +94,23 @@ def outline(parts: Sequence[bytes], name: str) -> tuple[Judged, Outline]:
 def judge(
     parts: Sequence[bytes],
     names: Collection[str],
-    happened: Collection[int] = (),
+    beyond: Beyond = _NOTHING,
     amended: Callable[[Log, Report], Report] | None = None,
 ) -> Judged:
     """Judge the partitions with these names.
 
-    ``parts`` are the slices of the chunks, in order; ``happened`` are operations in doubt that
-    other slices have proven. ``amended`` completes a report, given the log that was judged.
+    ``parts`` are the slices of the chunks, in order; ``beyond`` is what other slices have shown.
+    ``amended`` completes a report, given the log that was judged.
     """
-    tables = table_builder.build(Columns(events_of(parts)), happened)
+    tables = table_builder.build(Columns(events_of(parts)), beyond.happened)
+    tables = replace(tables, steps=coordinators.with_known(tables, beyond.known))
     mine = [each for each in tables.active() if each.name in names]
-    reports = {}
+    reports, unexplained = {}, set[tuple[int, int]]()
     for log in tables.logs(mine):
         report = key.judge(log)
         reports[log.key] = report if amended is None else amended(log, report)
+        if any(found.group is not None for found in report.found):
+            unexplained.update(commits.unexplained(log))
     proven, unproven = _in_doubt(tables)
     return Judged(
         reports,
@@ -101,6 +123,8 @@ def judge(
         proven,
         unproven,
         suspects.overdue(tables),
+        (len(tables.groups), sum(bool(group.members) for group in tables.groups)),
+        frozenset(unexplained),
     )
 
 
@@ -111,7 +135,9 @@ def _in_doubt(tables: Tables) -> tuple[frozenset[int], frozenset[int]]:
     proven, unproven = (
         frozenset(sends.op[in_doubt & rows].tolist()) for rows in (sends.proven, ~sends.proven)
     )
-    return proven, unproven
+    steps = tables.steps
+    commits_in_doubt = (steps.kind == COMMIT) & (steps.outcome == INFO) & ~steps.proven
+    return proven, unproven.union(steps.op[commits_in_doubt].tolist())
 
 
 def events_of(parts: Sequence[bytes]) -> pa.Table:

@@ -2,7 +2,9 @@
 
 Kernels for a partition find in a slice what they find in the whole history, because a slice has
 every operation that names one of its partitions, with all that it says about these. It also has
-what concerns every partition: faults, assignments, and what was done to topics.
+what concerns every partition: faults, assignments, what was done to topics, and the operations of
+members of groups that :mod:`checkers.distributed.group_context` names. Of a micro-operation of a
+group it has the records of its own partitions, and a note that there were others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +14,12 @@ import pyarrow as pa
 
 from checkers import arrow, micro_ops
 from checkers.columns import Columns, ints, only, spread
+from checkers.distributed.group_context import Context
 from checkers.distributed.kept import Kept
+from checkers.group_events import DELETES, NAMES, OF_GROUPS
 from checkers.kernels.arrays import is_in
 from checkers.kernels.compact import Operations
-from checkers.kernels.rows import I64, Bools
+from checkers.kernels.rows import I8, I64, UNKNOWN, Bools
 from checkers.pieces import SCHEMA
 from checkers.vocabulary import NAMES_KEYS
 
@@ -26,6 +30,12 @@ SHARED = (
 )
 """Micro-operations that concern partitions which they do not name: an assignment gives up all that
 it leaves out, and a topic stands for its partitions."""
+ELSEWHERE = pa.field("elsewhere", pa.list_(pa.int8()))
+"""A column that slices of a history with groups have besides those of a history: for each
+micro-operation of an event, what :attr:`checkers.columns.Columns.elsewhere` holds."""
+WORK = pa.field("work", pa.int8())
+"""A column of slices that are examined for exactly-once processing: for the last event of each
+operation, what :func:`checkers.distributed.output_task.works` returns."""
 _NOWHERE = -2
 _FLAT = [name for name in SCHEMA.names if name != "value"]
 
@@ -35,7 +45,9 @@ class Slicer:
 
     ``slice_of`` is the number of the slice of each partition of ``columns.keys``, and ``count`` how
     many there are. Of the partitions in ``kept``, slices have only some records, besides those that
-    the operations ``ops`` sent.
+    the operations ``ops`` sent, and all that events of groups say. ``context`` is what slices need
+    of members of groups; ``None`` in a history without groups. ``works`` is the column ``WORK`` by
+    operation, if slices are to have it.
     """
 
     def __init__(
@@ -47,6 +59,8 @@ class Slicer:
         count: int,
         kept: Mapping[int, Kept],
         ops: I64,
+        context: Context | None = None,
+        works: I8 | None = None,
     ) -> None:
         self._history, self._columns = history, columns
         self._count = count
@@ -56,9 +70,12 @@ class Slicer:
         key = ints(self._micro_ops.field("key").indices)
         self._key_slice = np.append(slice_of, -1)[key]
         """The slice of each micro-operation; -1 for those without a partition."""
+        self._key_slice[columns.is_op(micro_ops.FREEZE)] = -1  # it names a group
         self._is_shared = columns.is_op(*SHARED)
         self._record_slice = slice_of[columns.record_key]
         self._operation = operations.of_events()
+        self._is_of_group = columns.is_op(*OF_GROUPS)
+        self._is_commit = columns.is_op(micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
         for code, records in kept.items():
             sends = np.flatnonzero((key == code) & columns.is_op(micro_ops.SEND))
             is_out = self._are_left_out(operations, sends, records)
@@ -67,8 +84,14 @@ class Slicer:
                 is_out &= ~is_in(of, ops)
             self._key_slice[sends[is_out]] = _NOWHERE
             polled = np.flatnonzero(columns.record_key == code)
+            micro_op = np.searchsorted(columns.record_end, polled, side="right") - 1
+            polled = polled[~self._is_of_group[micro_op]]
             left_out = ~records.has(columns.record_offset[polled])
             self._record_slice[polled[left_out]] = _NOWHERE
+        self._context, self._work = context, None
+        if works is not None:
+            self._work = np.zeros(len(self._operation), dtype=np.int8)
+            self._work[operations.last] = works
         self._in = self._members(len(operations.first))
 
     def _are_left_out(self, operations: Operations, sends: I64, kept: Kept) -> Bools:
@@ -103,6 +126,10 @@ class Slicer:
         kinds = [code for code, name in enumerate(columns.f_names) if name in NAMES_KEYS]
         members[:, self._operation[np.isin(columns.f, kinds)]] = True
         members[:, operations] = True
+        if self._context is not None:
+            members[:, self._context.everywhere] = True
+            for row in members:
+                row[self._context.companion[row[self._context.operation]]] = True
         return members
 
     def slices(self, wanted: Iterable[int], moved: I64) -> Iterator[tuple[int, pa.Table]]:
@@ -125,13 +152,32 @@ class Slicer:
         inner, event = inner[kept], event[kept]
         records, micro_op = spread(columns.record_end[inner], columns.record_end[inner + 1])
         mine = self._record_slice[records] == number
+        left, left_of = records[~mine], micro_op[~mine]
         records, micro_op = records[mine], micro_op[mine]
         found = _taken(self._micro_ops, inner, {
             "records": _lists(_taken(self._records, records, {}), micro_op, len(inner))
         })  # fmt: skip
         events = {name: self._history[name].take(arrow.column(rows)) for name in _FLAT}
         events["value"] = _lists(found, event, len(rows))
-        return pa.table([events[name] for name in SCHEMA.names], schema=SCHEMA)
+        schema = SCHEMA
+        if self._context is not None:
+            elsewhere = self._elsewhere(inner, left, left_of)
+            events[ELSEWHERE.name] = _lists(arrow.column(elsewhere), event, len(rows))
+            schema = schema.append(ELSEWHERE)
+        if self._work is not None:
+            events[WORK.name] = arrow.column(self._work[rows])
+            schema = schema.append(WORK)
+        return pa.table([events[name] for name in schema.names], schema=schema)
+
+    def _elsewhere(self, inner: I64, left: I64, left_of: I64) -> I8:
+        """Return what is left out of micro-operations, given the records that are, and the place of
+        the micro-operation of each."""
+        found = np.zeros(len(inner), dtype=np.int8)
+        found[left_of[self._is_of_group[inner[left_of]]]] = NAMES
+        deletes = self._columns.record_offset[left] == UNKNOWN
+        deletes &= self._is_commit[inner[left_of]]
+        found[left_of[deletes]] |= DELETES
+        return found
 
 
 def _taken(column: pa.StructArray, rows: I64, changed: dict[str, pa.Array]) -> pa.StructArray:

@@ -5,17 +5,26 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from checkers.distributed import chunk_tasks, kept, range_task, settled_task, slice_task
+from checkers.distributed import (
+    chunk_tasks,
+    group_task,
+    kept,
+    output_task,
+    range_task,
+    settled_task,
+    slice_task,
+)
 from checkers.distributed.borders import Carried
 from checkers.distributed.chunk_tasks import Cut, Scanned
 from checkers.distributed.chunks import Chunk
 from checkers.distributed.kept import Kept
+from checkers.distributed.output_task import Records
 from checkers.distributed.range_task import Asked, Rest
 from checkers.distributed.reduction import Reduced, TooMany
 from checkers.distributed.runner import Cut as Cutter
 from checkers.distributed.runner import Judge, Parts, Runner, Split
 from checkers.distributed.settled_task import Settled
-from checkers.distributed.slice_task import Judged, Outline
+from checkers.distributed.slice_task import Beyond, Judged, Outline
 from checkers.distributed.transaction_task import Known, Seen
 from checkers.kernels.faults import FaultInterval, healed_ns
 from checkers.kernels.rows import I64
@@ -38,6 +47,7 @@ class Slicing:
 
     ``weights`` are how many micro-operations and records name each partition, in the order of the
     names; ``faults`` are when faults were active. ``large`` partitions are checked in ranges.
+    ``moments_ns`` is that of :class:`~checkers.distributed.chunk_tasks.Cut`.
     """
 
     def __init__(
@@ -47,13 +57,14 @@ class Slicing:
         weights: Mapping[str, int],
         faults: tuple[FaultInterval, ...],
         large: Sequence[str],
+        moments_ns: Sequence[int] | None,
     ) -> None:
         self._runner, self._items = runner, items
         self._large = large
         self._healed_ns = healed_ns([fault.to_ns for fault in faults])
         self.weights = weights
         self.slice_of, self.count = _shared_out(weights, large)
-        self._cut = Cut(self.slice_of, self.count, self._healed_ns, {})
+        self._cut = Cut(self.slice_of, self.count, self._healed_ns, {}, moments_ns=moments_ns)
         self._reduced = dict[int, Reduced]()
         self._given_up = frozenset[int]()
         self._names = [
@@ -92,7 +103,7 @@ class Slicing:
                     self._reduced[answer.number] = answer.reduced
                 case TooMany():
                     found[answer.number] = range_task.given_up(name, answer.reduced.rows, outlined)
-                case None if self.weights[name] > WHOLE_ROWS:
+                case None if self._is_too_large(answer.number):
                     found[answer.number] = range_task.given_up(name, self.weights[name], outlined)
         self._given_up = frozenset(found) - self._reduced.keys()
         self._cut = self._cut._replace(
@@ -101,20 +112,20 @@ class Slicing:
         found |= self._whole({}, [number for number in range(count) if number not in found])
         return [*(found[number] for number in range(count)), *judged[count:]]
 
-    def _whole(self, happened: Happened, wanted: Sequence[int]) -> dict[int, Judged]:
+    def _whole(self, beyond: Mapping[int, Beyond], wanted: Sequence[int]) -> dict[int, Judged]:
         """Return what is found in the wanted slices, by their numbers."""
         reduced = [number for number in wanted if number in self._reduced]
         others = [number for number in wanted if number not in self._reduced]
-        found = self._rest(happened, reduced) if reduced else {}
+        found = self._rest(beyond, reduced) if reduced else {}
         if others:
-            judged = self._asked(partial(_judge, self._names, happened), others)
+            judged = self._asked(partial(_judge, self._names, beyond), others)
             found |= dict(zip(sorted(others), judged, strict=True))
         return found
 
-    def _rest(self, happened: Happened, wanted: Sequence[int]) -> dict[int, Judged]:
+    def _rest(self, beyond: Mapping[int, Beyond], wanted: Sequence[int]) -> dict[int, Judged]:
         """Judge large partitions by the records that have to be judged."""
         reduced = {number: self._reduced[number] for number in wanted}
-        rest = Rest(self._large, reduced, self._cut, happened, self._healed_ns)
+        rest = Rest(self._large, reduced, self._cut, beyond, self._healed_ns)
         _, judgements = self._regrouped(
             partial(range_task.cut_rest, rest),
             partial(range_task.split_rest, rest),
@@ -128,7 +139,7 @@ class Slicing:
                 self._reduced[each.number] = mine._replace(began_ns=began_ns)
                 again.append(each.number)
         found = {each.number: each.judged for each in judgements}
-        return found | (self._rest(happened, again) if again else {})
+        return found | (self._rest(beyond, again) if again else {})
 
     def _regrouped(
         self, cut: Cutter, split: Split, judge: Judge
@@ -146,8 +157,38 @@ class Slicing:
         happened = {number: ops for number, ops in found.items() if ops}
         if not happened:
             return list(judged), {}
-        again = self._whole(happened, sorted(happened))
-        return [again.get(number, each) for number, each in enumerate(judged)], happened
+        return self._with_others(judged, {n: Beyond(ops) for n, ops in happened.items()}), happened
+
+    def with_answers(self, judged: Sequence[Judged], happened: Happened) -> list[Judged]:
+        """Judge slices again that have answers of coordinators which no commit explains: what a
+        former coordinator knew follows from its answers in all slices."""
+        fetches = frozenset[tuple[int, int]]().union(*(each.unexplained for each in judged))
+        if not fetches:
+            return list(judged)
+        ops, processes = frozenset(op for op, _ in fetches), frozenset(p for _, p in fetches)
+        _, found = self._regrouped(
+            partial(_again, self._without_records, range(self.count)),
+            partial(group_task.answers, processes),
+            partial(group_task.knowledge, ops),
+        )
+        known = {place: knowledge for each in found for place, knowledge in each.items()}
+        beyond = {
+            number: Beyond(happened.get(number, ()), known)
+            for number, each in enumerate(judged)
+            if each.unexplained
+        }
+        return self._with_others(judged, beyond)
+
+    def _with_others(self, judged: Sequence[Judged], beyond: Mapping[int, Beyond]) -> list[Judged]:
+        """Judge some slices again, given what others have shown; return all."""
+        again = self._whole(beyond, sorted(beyond))
+        return [again.get(number, each) for number, each in enumerate(judged)]
+
+    @property
+    def _without_records(self) -> Cut:
+        """How slices are cut if those of partitions that are not judged have no records."""
+        nothing = dict.fromkeys(self.given_up, kept.NOTHING)
+        return self._cut._replace(kept={**self._cut.kept, **nothing})
 
     @property
     def _judgeable(self) -> list[int]:
@@ -184,6 +225,23 @@ class Slicing:
         _raise_crash(found, len(wanted))
         return found
 
+    def asked_of_works(self, judge: Judge, gone: Records) -> Sequence[Any]:
+        """Return what is found in all slices, which have all records, and say what transactions do
+        with their inputs, without the records that are ``gone``."""
+        cut = partial(_with_works, self._cut._replace(kept={}), range(self.count), gone)
+        _, found = self._runner.grouped(cut, self._items, judge)
+        _raise_crash(found, self.count)
+        return found
+
+    @property
+    def never_whole(self) -> list[str]:
+        """The partitions that are not judged, or of which no task gets all records."""
+        reduced = {number for number in self._reduced if self._is_too_large(number)}
+        return [self._large[number] for number in sorted(self._given_up | reduced)]
+
+    def _is_too_large(self, number: int) -> bool:
+        return self.weights[self._large[number]] > WHOLE_ROWS
+
 
 def _scan(cut: Cut, wanted: Collection[int], item: tuple[Chunk, Carried]) -> tuple[Scanned, Parts]:
     return chunk_tasks.scan(*item, cut, wanted)
@@ -193,10 +251,20 @@ def _again(cut: Cut, wanted: Collection[int], item: tuple[Chunk, Carried]) -> tu
     return None, chunk_tasks.cut(*item, cut, wanted)
 
 
+def _with_works(
+    cut: Cut, wanted: Collection[int], gone: Records, item: tuple[Chunk, Carried]
+) -> tuple[None, Parts]:
+    works = partial(output_task.works, gone=gone)
+    return None, chunk_tasks.cut(*item, cut, wanted, works)
+
+
 def _judge(
-    names: Sequence[frozenset[str]], happened: Happened, number: int, parts: Sequence[bytes]
+    names: Sequence[frozenset[str]],
+    beyond: Mapping[int, Beyond],
+    number: int,
+    parts: Sequence[bytes],
 ) -> Judged:
-    return slice_task.judge(parts, names[number], happened.get(number, ()))
+    return slice_task.judge(parts, names[number], beyond.get(number, Beyond()))
 
 
 def _judge_or_outline(

@@ -15,11 +15,10 @@ class Source(Protocol):
         """What messages call the history."""
         ...
 
-    def prepared(self, runner: Runner) -> Sequence[Prepared] | None:
+    def prepared(self, runner: Runner) -> Sequence[Prepared]:
         """Read all chunks, in the order of their events.
 
-        Returns ``None`` if the history needs more than slices. Raises
-        :class:`~model.history.BadHistory` about the first chunk that cannot be read.
+        Raises :class:`~model.history.BadHistory` about the first chunk that cannot be read.
         """
         ...
 

@@ -231,16 +231,29 @@ def kernel(log: Log) -> list[Found]:
     return found
 
 
-def _misread(log: Log, register: Register) -> Iterable[Found]:
-    found: dict[tuple[str, str, int], Found] = {}
+def unexplained(log: Log) -> list[tuple[int, int]]:
+    """Return the operation and the process of each fetch that no order of the commits explains."""
+    return [
+        (fetch.op, fetch.process)
+        for _, register in registers(log)
+        for fetch, _ in _unexplained(register)
+    ]
+
+
+def _unexplained(register: Register) -> Iterable[tuple["_Fetch", Choices]]:
     fetches = register.steps.where(register.steps.kind == FETCH)
     for row in range(len(fetches.op)):
         fetch = _Fetch(fetches, row)
         choices = register.choices(fetch.invoked, fetch.op)
         if choices.explains(fetch.offset):
             continue
-        if register.group.commits_alone and fetch.offset != UNKNOWN:
-            continue
+        if not register.group.commits_alone or fetch.offset == UNKNOWN:
+            yield fetch, choices
+
+
+def _misread(log: Log, register: Register) -> Iterable[Found]:
+    found: dict[tuple[str, str, int], Found] = {}
+    for fetch, choices in _unexplained(register):
         one = _contradiction(log, register, fetch, choices)
         if one.variant != "nobody" and (idle_ns := _remembered(log, register, fetch)) is not None:
             one = replace(one, variant="stale", also=(seconds(idle_ns),))

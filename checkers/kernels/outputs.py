@@ -7,7 +7,7 @@ processed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +21,11 @@ from model import transform
 
 Record = tuple[int, int]
 """Partition and offset."""
+Input = tuple[int, int, int]
+"""Offset, value and sending operation of a record that was acknowledged and read."""
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """A transaction that processed inputs."""
 
     op: int
@@ -45,6 +47,20 @@ class _Work(NamedTuple):
         return self.outcome == OK or self.is_proven
 
 
+class Given(NamedTuple):
+    """What is known of a whole history, of which some transactions are judged."""
+
+    firm: Callable[[int, int], Sequence[Input]]
+    """Return the inputs of a group in a partition, in the order of the log."""
+    shown: Callable[[int, Sequence[Work]], Collection[int] | None]
+    """Return the inputs of a group which have outputs, perhaps of transactions of which it is
+    unknown what they processed; ``None`` if the outputs were not read to their ends."""
+
+
+REPEATED = "values that were sent twice can be inputs or outputs"
+"""Why nothing is found in a history that has such values."""
+
+
 def kernel(history: History) -> list[Found]:
     """Find ``eos-mismatch``: an input that two committed transactions have processed, or none has.
 
@@ -55,14 +71,31 @@ def kernel(history: History) -> list[Found]:
     if not commits.any():
         return []
     if history.repeated:
-        raise GaveUp("values that were sent twice can be inputs or outputs")
-    works = _works(history, np.flatnonzero(commits))
-    return [*_twice(history, works), *_never(history, works)]
+        raise GaveUp(REPEATED)
+    inputs = firm(history)
+    unsure = unsure_groups(history)
+
+    def shown(group: int, works: Sequence[Work]) -> set[int] | None:
+        return _shown(history, works) if group in unsure else set()
+
+    return judge(history, works(history), Given(lambda _, key: inputs.get(key, ()), shown))
 
 
-def _works(history: History, commits: I64) -> list[_Work]:
+def judge(history: History, works: Sequence[Work], given: Given) -> list[Found]:
+    """Return what :func:`kernel` finds about these transactions."""
+    return [*_twice(history, works), *_never(history, works, given)]
+
+
+def unsure_groups(history: History) -> set[int]:
+    """Return the groups with transactions of which it is unknown what they processed."""
+    steps = history.steps
+    return set(steps.group[(steps.kind == COMMIT) & (steps.offset == ANY)].tolist())
+
+
+def works(history: History) -> list[Work]:
     """Return the transactions whose outputs are those of their inputs: what others do is not
     known."""
+    commits = np.flatnonzero((history.steps.kind == COMMIT) & history.steps.txn)
     steps, sends, polls = history.steps, history.sends, history.polls
     places: defaultdict[int, dict[int, int]] = defaultdict(dict)
     group = {}
@@ -73,9 +106,9 @@ def _works(history: History, commits: I64) -> list[_Work]:
             places[op][int(history.step_key[row])] = int(steps.offset[row])
     ops = np.array(sorted(places), dtype=np.int64)
     shown = set(sends.op[np.unique(history.writer[history.writer >= 0])].tolist())
-    polled = _by_op(polls.op, ops)
+    polled = by_op(polls.op, ops)
     found = []
-    for op, rows in _by_op(sends.op, ops).items():
+    for op, rows in by_op(sends.op, ops).items():
         delivered = polled.get(op, [])
         values = {int(polls.value[row]) for row in delivered}
         if {transform.input_of(value) for value in sends.value[rows].tolist()} != values:
@@ -88,7 +121,7 @@ def _works(history: History, commits: I64) -> list[_Work]:
         }
         row = rows[0]
         found.append(
-            _Work(
+            Work(
                 op=op,
                 process=int(sends.process[row]),
                 group=group[op],
@@ -104,7 +137,7 @@ def _works(history: History, commits: I64) -> list[_Work]:
     return found
 
 
-def _by_op(column: I64, ops: I64) -> dict[int, list[int]]:
+def by_op(column: I64, ops: I64) -> dict[int, list[int]]:
     """Return the rows of each of these operations."""
     found: dict[int, list[int]] = {}
     for row in np.flatnonzero(np.isin(column, ops)).tolist():
@@ -112,8 +145,8 @@ def _by_op(column: I64, ops: I64) -> dict[int, list[int]]:
     return found
 
 
-def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
-    dealt: defaultdict[tuple[int, Record], list[_Work]] = defaultdict(list)
+def _twice(history: History, works: Sequence[Work]) -> Iterable[Found]:
+    dealt: defaultdict[tuple[int, Record], list[Work]] = defaultdict(list)
     for work in works:
         if work.is_certain:
             for record in work.inputs:
@@ -147,24 +180,18 @@ def _twice(history: History, works: Sequence[_Work]) -> Iterable[Found]:
         )
 
 
-def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
+def _never(history: History, works: Sequence[Work], given: Given) -> Iterable[Found]:
     """Find inputs before a committed position that no committed transaction has processed.
 
     A transaction in doubt may have been committed, unless none of its outputs was read and the
     partitions of all of them were read to the end. If a group has transactions of which it is
     unknown what they processed, only inputs without any output count.
     """
-    steps = history.steps
-    unsure = set(steps.group[(steps.kind == COMMIT) & (steps.offset == ANY)].tolist())
-    firm = _firm(history)
     for group in sorted({work.group for work in works}):
         mine = [work for work in works if work.group == group]
-        shown: set[int] = set()
-        if group in unsure:
-            outputs = _outputs(history, mine)
-            if outputs is None:
-                continue
-            shown = {transform.input_of(value) for value in outputs}
+        shown = given.shown(group, mine)
+        if shown is None:
+            continue
         possible = {
             record
             for work in mine
@@ -184,7 +211,7 @@ def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
                 continue
             left = [
                 (offset, value, op)
-                for offset, value, op in firm.get(key, ())
+                for offset, value, op in given.firm(group, key)
                 if first <= offset < last.places[key]
                 and (key, offset) not in possible
                 and value not in shown
@@ -207,33 +234,38 @@ def _never(history: History, works: Sequence[_Work]) -> Iterable[Found]:
                 )
 
 
-def _outputs(history: History, works: Sequence[_Work]) -> list[int] | None:
-    """Return all values that were read from the topics of these transactions' outputs; ``None``
-    unless everything there was read."""
+def _shown(history: History, works: Sequence[Work]) -> set[int] | None:
+    """Return the inputs of all records that were read from the topics of these transactions'
+    outputs; ``None`` unless everything there was read."""
     topics = {history.keys[key].rpartition("-")[0] for work in works for key in work.output_keys}
     keys = [k for k, name in enumerate(history.keys) if name.rpartition("-")[0] in topics]
     if not history.finished.issuperset(keys):
         return None
     values: list[int] = history.polls.value[np.isin(history.poll_key, keys)].tolist()
-    return values
+    return {transform.input_of(value) for value in values}
 
 
-def _begin(history: History, group: int, key: int, works: Sequence[_Work]) -> int | None:
+def _begin(history: History, group: int, key: int, works: Sequence[Work]) -> int | None:
     """Return where the group began to read a partition, as far as operations report it."""
-    steps = history.steps
-    mine = (steps.group == group) & (history.step_key == key) & (steps.kind > FETCH)
-    offsets = steps.offset[mine & (steps.offset != UNKNOWN)].tolist()
+    offsets = history.steps.offset[begins(history, group, key)].tolist()
     offsets += [offset for work in works for k, offset in work.inputs if k == key]
     return min(offsets, default=None)
 
 
-def _firm(history: History) -> dict[int, list[tuple[int, int, int]]]:
+def begins(history: History, group: int, key: int) -> I64:
+    """Return the rows of ``steps`` that report where a member began to read a partition."""
+    steps = history.steps
+    mine = (steps.group == group) & (history.step_key == key) & (steps.kind > FETCH)
+    return np.flatnonzero(mine & (steps.offset != UNKNOWN))
+
+
+def firm(history: History) -> dict[int, list[Input]]:
     """Return the records that were acknowledged and read, by partition and in the order of the log:
     offset, value and sending operation."""
     sends, polls = history.sends, history.polls
     rows = np.flatnonzero((history.writer >= 0) & (polls.offset != UNKNOWN))
     rows = rows[sends.outcome[history.writer[rows]] == OK]
-    found: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
+    found: defaultdict[int, set[Input]] = defaultdict(set)
     for key, offset, value, op in zip(
         history.poll_key[rows].tolist(),
         polls.offset[rows].tolist(),

@@ -1,7 +1,7 @@
 """Judges one history on Spark: a large one in chunks, and others from tables of this process.
 
-Executors read a large history themselves, if its checkers need no more than slices of it and if
-they see its file. Tables of this process are sent to Spark otherwise.
+Executors read a large history themselves, if they see its file. Tables of this process are sent to
+Spark otherwise.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ class SparkJudge:
         if session_.is_remote(session):  # its executors may not see the file
             return None
 
-        def judged(sources: Sequence[Path]) -> "Whole | None":
+        def judged(sources: Sequence[Path]) -> "Whole":
             runner = on_spark.OnSpark(session, progress)
             with (
                 signals.followed_by(partial(session_.cancel, session)),
@@ -65,7 +65,7 @@ class SparkJudge:
                 given = [chunk for each in sources for chunk in chunks.of_file(each.resolve())]
                 whole = plan.judge(file, given, runner, scratch)
                 typed = sorted(scratch.glob("*.parquet"))  # of lines: rows are read as they are
-                if folder is not None and whole is not None and typed:
+                if folder is not None and typed:
                     typed_history.join(folder, file, typed, whole.overview)
                 return whole
 

@@ -18,6 +18,7 @@ from checkers.distributed import held_source, plan
 from checkers.distributed.held_source import HeldSource, Incomplete, Lines
 from model import history
 from model.history import BadHistory
+from tests.checkers.distributed import group_world
 from tests.checkers.distributed.test_plan import (
     ACK,
     BAD,
@@ -31,7 +32,7 @@ from tests.checkers.distributed.test_plan import (
 
 pytestmark = pytest.mark.spark
 
-Judge = Callable[..., Outcome | None]
+Judge = Callable[..., Outcome]
 
 
 def nothing(done: float) -> None:
@@ -42,7 +43,7 @@ def nothing(done: float) -> None:
 def held(spark: Any) -> Judge:
     """Judge a file in splits of so many bytes, or row groups."""
 
-    def judge(path: Path, size: int = 20_000, rows_max: int = 150) -> Outcome | None:
+    def judge(path: Path, size: int = 20_000, rows_max: int = 150) -> Outcome:
         uri = path.as_uri()
         if path.suffix == ".parquet":
             file = pq.ParquetFile(path)
@@ -60,9 +61,8 @@ def held(spark: Any) -> Judge:
     return judge
 
 
-def judged(source: HeldSource) -> Outcome | None:
-    whole = plan.of_source(source, source.runner)
-    return None if whole is None else concluded(whole)
+def judged(source: HeldSource) -> Outcome:
+    return concluded(plan.of_source(source, source.runner))
 
 
 def named(path: Path, judge: Callable[[], Any]) -> str:
@@ -172,13 +172,14 @@ def test_a_file_that_is_not_read_to_its_end(tmp_path: Path, spark: Any) -> None:
         judged(source)
 
 
-def test_groups_need_more_than_slices(tmp_path: Path, held: Judge) -> None:
-    """A history with a committed offset is left to another executor."""
-    value = [["commit", "g", {"x": 1}]]
-    path = written(
-        tmp_path / "g.jsonl", [(0, "invoke", "commit", value), (0, "ok", "commit", value)]
-    )
-    assert held(path) is None
+def test_groups(tmp_path: Path, held: Judge) -> None:
+    """Slices of the kept chunks share what members of groups did."""
+    path = tmp_path / "history.jsonl"
+    world = group_world.GroupWorld(random.Random(3), wrong=0.1, transactional=True)
+    history.write(path, world.history(60))
+    found, *_ = outcome = at_once(path)
+    assert held(path, 4000) == outcome
+    assert found
 
 
 def test_fields_that_are_left_out(tmp_path: Path, held: Judge) -> None:

@@ -11,6 +11,7 @@ from bench.histories import World
 from checkers.distributed import chunks, cycle_task, on_spark, plan
 from harness.app import check, spark_judge, typed_history
 from model import history
+from tests.checkers.distributed.group_world import GroupWorld
 from tests.checkers.distributed.test_plan import at_once, concluded
 
 pytestmark = pytest.mark.spark
@@ -29,7 +30,6 @@ def test_executors_read_and_judge(tmp_path: Path, spark: Any) -> None:
     done: list[float] = []
     runner = on_spark.OnSpark(spark, done.append)
     whole = plan.judge(path, chunks.of_file(path, size=100_000), runner, tmp_path)
-    assert whole is not None
     assert concluded(whole) == at_once(path)
     assert done[-1] == 1.0
 
@@ -46,10 +46,21 @@ def test_executors_judge_transactions(
     monkeypatch.setattr(cycle_task, "EVENTS", 40)
     runner = on_spark.OnSpark(spark, lambda done: None)
     whole = plan.judge(path, chunks.of_file(path, size=20_000), runner, tmp_path)
-    assert whole is not None
     found, *_ = outcome = concluded(whole)
     assert outcome == at_once(path)
     assert {"G0", "G1c"} & {f.anomaly for f in found}
+
+
+def test_executors_judge_groups(tmp_path: Path, spark: Any) -> None:
+    """What coordinators knew, and exactly-once processing, have passes of their own."""
+    world = GroupWorld(random.Random(19), wrong=0.2, transactional=True)
+    path = tmp_path / "history.jsonl"
+    history.write(path, world.history(250))
+    runner = on_spark.OnSpark(spark, lambda done: None)
+    cut = chunks.of_file(path, size=path.stat().st_size // 3)
+    found, *_ = outcome = concluded(plan.judge(path, cut, runner, tmp_path))
+    assert outcome == at_once(path)
+    assert {"eos-mismatch", "lost-commit"} <= {f.anomaly for f in found}
 
 
 def test_a_task_that_fails(tmp_path: Path, spark: Any) -> None:

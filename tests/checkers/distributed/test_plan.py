@@ -27,6 +27,7 @@ from checkers.overview import Whole
 from model import history
 from model.finding import Finding
 from model.history import BadHistory
+from tests.checkers.distributed import group_world
 
 Event = tuple[int, str, str, Any]
 Outcome = tuple[list[Finding], bytes, Counts]
@@ -50,12 +51,11 @@ def at_once(path: Path) -> Outcome:
     return concluded(overview.concluded(tables, inline.judge(tables, lambda done: None)))
 
 
-def in_chunks(path: Path, size: int) -> Outcome | None:
-    """Judge a history in chunks of so many bytes; ``None`` if it needs more than slices."""
+def in_chunks(path: Path, size: int) -> Outcome:
+    """Judge a history in chunks of so many bytes."""
     scratch = path.parent / f"{path.stem}-{size}"
     scratch.mkdir()
-    whole = plan.judge(path, chunks.of_file(path, size=size), Here(), scratch)
-    return None if whole is None else concluded(whole)
+    return concluded(plan.judge(path, chunks.of_file(path, size=size), Here(), scratch))
 
 
 def refusal(judge: Callable[[], Any]) -> str:
@@ -198,12 +198,26 @@ def test_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
     assert in_chunks(path, rng.choice(SIZES)) == at_once(path)
 
 
-@pytest.mark.parametrize("f", ["send", "commit"])
-def test_groups_need_more_than_slices(tmp_path: Path, f: str) -> None:
-    """A history with a committed offset is left to another executor."""
-    value = SEND if f == "send" else [["commit", "g", {"x": 1}]]
-    path = written(tmp_path / "history.jsonl", [(0, "invoke", f, value), (0, "ok", f, value)])
-    assert (in_chunks(path, 100) is None) == (f == "commit")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, transactional: bool
+) -> None:
+    """Members, commits in all outcomes, wrong answers, freezes, faults, and transactions that
+    produce from inputs; with a slice per partition, and with several partitions in a slice."""
+    rng = random.Random(3000 + seed)
+    world = group_world.GroupWorld(
+        rng,
+        wrong=rng.choice((0.0, 0.02, 0.1, 0.3)),
+        doubt=rng.choice((0.0, 0.1, 0.3)),
+        transactional=transactional,
+        faults=rng.choice((0.0, 0.02)),
+    )
+    path = tmp_path / "history.jsonl"
+    history.write(path, world.history(rng.randint(20, 100)))
+    monkeypatch.setattr(cycle_task, "EVENTS", rng.choice((10, 1000)))
+    monkeypatch.setattr(slicing, "SLICES_MIN", rng.choice((2, 8)))
+    assert in_chunks(path, path.stat().st_size // rng.randint(1, 8)) == at_once(path)
 
 
 def test_a_value_that_two_transactions_sent(tmp_path: Path) -> None:
@@ -230,7 +244,6 @@ def test_too_many_suspects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert in_chunks(path, 100) == at_once(path)
     monkeypatch.setattr(transactions, "SUSPECTS_MAX", 0)
     outcome = in_chunks(path, 1 << 20)
-    assert outcome is not None
     because = json.loads(outcome[1])["unknown_because"]
     assert any("more than 0 transactions may have been read too early" in each for each in because)
 
@@ -341,6 +354,5 @@ def test_parquet_is_cut_by_its_row_groups(tmp_path: Path) -> None:
     cut = chunks.of_file(typed, events=150)
     assert len(cut) > 2
     whole = plan.judge(typed, cut, Here(), scratch)
-    assert whole is not None
     assert concluded(whole) == at_once(typed)
     assert not list(scratch.iterdir())

@@ -3,13 +3,15 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from checkers.distributed import blocks, cycle_task, plan, range_task, reduction, slicing
 from checkers.distributed.reduction import Reduced
-from tests.checkers.distributed import defects
+from model import history, transform
+from tests.checkers.distributed import defects, group_world
 from tests.checkers.distributed.seeds import seeds
 from tests.checkers.distributed.test_plan import at_once, in_chunks
 
@@ -47,6 +49,100 @@ def test_defects_of_transactions(
     monkeypatch.setattr(cycle_task, "EVENTS", rng.choice((10, 40, 1000)))
     path = written(tmp_path / "history.jsonl", events)
     assert in_chunks(path, rng.choice((1500, 6000, 1 << 20))) == at_once(path)
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, transactional: bool
+) -> None:
+    """Partitions that groups use are judged whole, and all others, to which transactions of groups
+    produce, in ranges."""
+    rng = random.Random(5000 + seed)
+    world = group_world.GroupWorld(
+        rng,
+        wrong=rng.choice((0.0, 0.02, 0.1)),
+        doubt=rng.choice((0.0, 0.1)),
+        transactional=transactional,
+    )
+    path = tmp_path / "history.jsonl"
+    history.write(path, world.history(rng.randint(40, 100)))
+    monkeypatch.setattr(range_task, "WIDTH", rng.choice((1, 4, 16)))
+    monkeypatch.setattr(blocks, "DIVIDED", rng.choice((1, 4)))
+    assert in_chunks(path, path.stat().st_size // rng.randint(1, 8)) == at_once(path)
+
+
+def processed(*outputs: int) -> str:
+    """Return a history in which the transactions of a member make outputs of five inputs, and
+    others do that again with some of them. A reader has read all outputs."""
+    sent = ",".join(f"x-0={n + 1}@{n}" for n in range(5))
+    events = f"s:{sent} p8:{sent} m1:x m2:x p1:^x-0@0#1| "
+    made: list[int] = []
+    for process, value in (*((1, n + 1) for n in range(5)), *((2, value) for value in outputs)):
+        made.append(transform.output(value, 7 + len(made)))
+        events += f"t{process}:x-0={value}@{value - 1}|+y-0={made[-1]}@{len(made) - 1}"
+        events += f"|!x-0@{value} "
+    read = ",".join(f"y-0={each}@{place}" for place, each in enumerate(made))
+    return events + f"a7:y-0 p7:{read} c7:y-0@{len(made)} "
+
+
+def test_outputs_in_settled_blocks(
+    histories: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input with two outputs is found where a slice has no records of the outputs, and its
+    transactions are looked up with the operation that read these."""
+    path = tmp_path / "history.jsonl"
+    history.write(path, histories.events(processed(3)))
+    decided: list[bool] = []
+    decide = range_task.decide
+
+    def decides(*asked: Any) -> Any:
+        answer = decide(*asked)
+        decided.append(isinstance(answer.reduced, Reduced))
+        return answer
+
+    monkeypatch.setattr(range_task, "decide", decides)
+    found, *_ = outcome = at_once(path)
+    assert in_chunks(path, 200) == outcome
+    assert "eos-mismatch" in {f.anomaly for f in found}
+    assert sorted(decided) == [False, True]
+
+
+@pytest.mark.parametrize("value", [1, 9])
+def test_outputs_that_show_that_an_input_was_processed(
+    histories: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: int
+) -> None:
+    """It is unknown what a transaction in doubt processed. That the first input has an
+    output is shown by a record that is no end of a settled block."""
+    monkeypatch.setattr(range_task, "WIDTH", 4)
+    monkeypatch.setattr(blocks, "DIVIDED", 1)
+    made = [transform.output(each, n) for n, each in enumerate((7, value, 8, 5, 2))]
+    sent = ",".join(f"y-0={each}@{place}" for place, each in enumerate(made[:4]))
+    read = ",".join(f"y-0={each}@{place}" for place, each in enumerate(made))
+    path = tmp_path / "history.jsonl"
+    text = (
+        "s:x-0=1@0,x-0=2@1,x-0=3@2 p8:x-0=1@0,x-0=2@1,x-0=3@2 m1:x m2:x p1:^x-0@0#1| "
+        f"p2:^x-0@0#2| t2?:|!? s:{sent} t1:x-0=2@1|+y-0={made[4]}@4|!x-0@2 "
+        f"a7:y-0 p7:{read} c7:y-0@5 "
+    )
+    history.write(path, histories.events(text))
+    found, *_ = outcome = at_once(path)
+    assert in_chunks(path, 200) == outcome
+    assert ("eos-mismatch" in {f.anomaly for f in found}) == (value == 9)
+
+
+def test_inputs_that_cannot_be_judged(
+    histories: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly-once processing is unknown, too, though nothing else was found."""
+    path = tmp_path / "history.jsonl"
+    history.write(path, histories.events(processed()))
+    valid = json.loads(in_chunks(path, 200)[1])
+    assert not [each for each in valid["unknown_because"] if "too many" in each]
+    monkeypatch.setattr(slicing, "WHOLE_ROWS", 20)
+    verdict = json.loads(in_chunks(path, 201)[1])
+    because = [each for each in verdict["unknown_because"] if "too many operations of x-0" in each]
+    assert any("outputs" in each for each in because)
 
 
 def sequence(count: int, f: str = "send") -> defects.Events:
