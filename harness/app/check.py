@@ -103,7 +103,7 @@ def examined(
     Nothing is written next to a bare file. Raises :class:`~model.history.BadHistory` and
     :class:`~checkers.expectations.BadSetting`.
     """
-    folder, file = _located(path)
+    folder, file = located(path)
 
     def find() -> Whole:
         with ExitStack() as stack:
@@ -210,7 +210,7 @@ def examine_together(
     plans = [_plan(folder) for folder in folders]
 
     def tables_of(folder: Path) -> Tables:
-        file = _located(folder)[1]
+        file = located(folder)[1]
         return table_builder.of_history(history_file.read(file, lambda done: None), file)
 
     reports = spark.judge_together(map(tables_of, folders), session, scratch)
@@ -266,7 +266,7 @@ def session_for(paths: Sequence[Path]) -> "AbstractContextManager[SparkSession |
 
     Raises :class:`~model.history.BadHistory`.
     """
-    return spark_judge.for_many([_located(path)[1] for path in paths])
+    return spark_judge.for_many([located(path)[1] for path in paths])
 
 
 def folder_of(path: Path) -> Path | None:
@@ -274,11 +274,14 @@ def folder_of(path: Path) -> Path | None:
 
     Raises :class:`~model.history.BadHistory`.
     """
-    return _located(path)[0]
+    return located(path)[0]
 
 
-def _located(path: Path) -> tuple[Path | None, Path]:
-    """Return the run's folder (``None`` for a bare history) and the file with the events."""
+def located(path: Path) -> tuple[Path | None, Path]:
+    """Return the run's folder (``None`` for a bare history) and the file with the events.
+
+    Raises :class:`~model.history.BadHistory`.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

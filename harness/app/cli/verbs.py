@@ -19,6 +19,7 @@ from harness.app.cli.search import search
 from harness.app.cli.shrink import shrink
 from harness.app.cli.soak import soak
 from harness.app.cli.sql import sql
+from harness.app.cli.tables import tables
 from harness.app.cli.trends import trends
 from harness.simulation import determinism
 
@@ -50,6 +51,7 @@ for _verb in (
     doctor,
     lake,
     sql,
+    tables,
     trends,
     clean,
 ):

@@ -1,9 +1,9 @@
-"""Asks a lake with Spark SQL."""
+"""Asks a lake, and the tables of histories, with Spark SQL."""
 
 import csv
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,8 @@ from harness.app import temporary, terminal
 from harness.app.lake import schema, views
 from harness.app.lake.store import Lake
 from harness.app.refused import Refused
+from harness.app.tables import store
+from harness.app.tables import views as table_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,8 +47,11 @@ def session() -> Iterator["SparkSession"]:
             session_.stop(started)
 
 
-def ask(lake: Lake, statement: str, spark: "SparkSession") -> Answer:
-    """Return what a statement of Spark SQL returns, given the views of the lake.
+def ask(
+    lake: Lake | None, statement: str, spark: "SparkSession", tables: Path | None = None
+) -> Answer:
+    """Return what a statement of Spark SQL returns, given the views of a lake and of a folder of
+    tables.
 
     Raises :class:`~harness.app.refused.Refused` with Spark's own first sentence for a statement
     that is wrong.
@@ -57,8 +62,12 @@ def ask(lake: Lake, statement: str, spark: "SparkSession") -> Answer:
 
     for name in SPARK_LOGGERS:  # they print each error of SQL as JSON
         PySparkLogger.getLogger(name).disabled = True
-    with lake.reading() as paths:
-        make_views(paths, spark, views.named(statement))
+    with ExitStack() as stack:
+        if lake is not None:
+            make_views(stack.enter_context(lake.reading()), spark, views.named(statement))
+        if tables is not None:
+            stack.enter_context(store.locked(tables))
+            table_views.make(tables, spark)
         try:
             frame = spark.sql(statement)
             table = frame.toArrow()

@@ -1,0 +1,1 @@
+"""Typed tables of histories: what checkers judge, as Parquet files that users can query."""
