@@ -226,6 +226,37 @@ def test_a_log_that_loses_is_invalid(
 
 
 @pytest.mark.slow
+def test_a_watched_run_ends_at_its_first_anomaly(kafka: Any, tmp_path: Path) -> None:
+    """A run of an hour ends within seconds, without final reads; the whole history is judged."""
+
+    class Inventive(dict[str, list[int]]):
+        def setdefault(self, key: str, default: list[int]) -> list[int]:
+            return super().setdefault(key, Inventing(default))
+
+    class Inventing(list[int]):
+        def append(self, value: int) -> None:
+            super().append(value)
+            if value == 3:
+                super().append(-7)
+
+    kafka.logs = Inventive()
+    said = StringIO()
+    hour = plan(time_limit_s=3600.0, nemesis=(), schedule=())
+    (verdict, _), folder = run(
+        hour, tmp_path, inline=True, screen=Screen(said), watch=True, report_s=1.0
+    )
+    assert verdict.valid is False
+    assert "phantom" in verdict.anomalies
+    assert "the run ends, because the history so far shows phantom" in said.getvalue()
+    assert "does not confirm" not in said.getvalue()
+    [first, *_] = (folder / "watch.jsonl").read_text().splitlines()
+    assert json.loads(first)["finding"]["anomaly"] == "phantom"
+    assert (folder / "soak.jsonl").read_text().count("\n") >= 1
+    events = list(history.read(folder / "history.jsonl"))
+    assert "catch-up" not in {event.f for event in events}
+
+
+@pytest.mark.slow
 def test_json_is_the_verdict_and_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
