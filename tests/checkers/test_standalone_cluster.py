@@ -16,7 +16,7 @@ from bench.histories import World
 from model import history
 from tests.checkers.standalone_spark import ConnectServer, StandaloneCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SIMULATED = (
     ("transactions", "late-produce-hangs"),
@@ -40,7 +40,7 @@ def faultline(*arguments: Any, folder: Path) -> "subprocess.Popen[str]":
 
 def verdicts(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     """Return what was judged, without the names of the executor and the times."""
-    out, errors = process.communicate(timeout=200)
+    out, errors = process.communicate(timeout=400)
     assert out, errors
     judged = json.loads(out)
     found = judged if isinstance(judged, list) else [judged]
