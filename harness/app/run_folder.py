@@ -11,6 +11,7 @@ from pathlib import Path
 FILES = (
     *("plan.json", "run.json", "cluster.json"),
     *("schedule.jsonl", "invariants.jsonl", "node-signs.jsonl", "crash.txt"),
+    *("watch.jsonl", "soak.jsonl"),
     *("history.jsonl", "history.parquet", "history.edn"),
     *("verdict.json", "findings.parquet", "report.html"),
 )
@@ -53,6 +54,8 @@ def _of(folder: Path) -> Iterator[tuple[Path, bool]]:
     """Yield each path to check, and whether it is a folder; a folder precedes its content."""
     for name in FILES:
         yield folder / name, False
+    for segment in sorted(folder.glob("history-*.jsonl")):
+        yield segment, False
     for name in FOLDERS:
         yield folder / name, True
         try:

@@ -102,3 +102,11 @@ def test_folders_and_logs_are_what_they_seem(name: str, folder: Path, tmp_path: 
     with pytest.raises(BadHistory, match="is a symbolic link; "):
         examine(folder, inline=True)
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_segment_is_a_regular_file(tmp_path: Path) -> None:
+    """Through a link in place of a segment, a file from elsewhere would be read."""
+    (tmp_path / "history-000001.jsonl").symlink_to("/etc/passwd")
+    refused = run_folder.refusal(tmp_path)
+    assert refused is not None
+    assert "is a symbolic link" in refused
