@@ -35,3 +35,11 @@ def test_what_cannot_run_is_told_in_one_line(
     result.stdout.fnmatch_lines(["*not run on this machine*", "*1 skipped: real_kafka: *mvn*"])
     result.stdout.fnmatch_lines(["*3 skipped: docker: no container*"])
     assert "1 passed, 4 skipped" in result.outlines[-1]
+
+
+@pytest.mark.xdist_group("cluster")
+def test_groups_of_tests_are_known_to_xdist(request: pytest.FixtureRequest) -> None:
+    """Tests of a group run on one worker, one after another: xdist names the group in their ids."""
+    if not hasattr(request.config, "workerinput"):
+        pytest.skip("only a worker of xdist has groups")
+    assert request.node.nodeid.endswith("@cluster")
