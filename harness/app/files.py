@@ -1,9 +1,10 @@
-"""Writes files atomically: readers and crashes never see half of a file."""
+"""Writes files atomically: readers and crashes never see half of a file. Locks files."""
 
 import contextlib
 import errno
+import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -36,6 +37,27 @@ def write(path: Path, fill: Callable[[Path], None]) -> None:
     finally:
         with contextlib.suppress(OSError):  # it does not exist, or the disk is read-only
             beside.unlink()
+
+
+@contextlib.contextmanager
+def locked(path: Path, how: int = fcntl.LOCK_SH) -> Iterator[None]:
+    """Hold a lock, as :func:`fcntl.flock` has it, on a file that is created if it is missing.
+
+    A shared lock on a file that cannot be written is left out, because no process can write there.
+    For any other lock, an :class:`OSError` names the path.
+    """
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        if how != fcntl.LOCK_SH:
+            raise named(error, path) from error
+        yield
+        return
+    try:
+        fcntl.flock(number, how)
+        yield
+    finally:
+        os.close(number)
 
 
 def named(error: OSError, path: Path) -> OSError:

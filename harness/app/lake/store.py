@@ -183,21 +183,9 @@ class Lake:
                 return
             self._write(_tables(full[0]), there, full[0])
 
-    @contextlib.contextmanager
-    def _lock(self, name: str, how: int) -> Iterator[None]:
+    def _lock(self, name: str, how: int) -> contextlib.AbstractContextManager[None]:
         """Hold a lock on a file of the lake; a lake that cannot be written is read without."""
-        try:
-            number = os.open(self.folder / name, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            if how != fcntl.LOCK_SH:
-                raise files.named(error, self.folder / name) from error
-            yield
-            return
-        try:
-            fcntl.flock(number, how)
-            yield
-        finally:
-            os.close(number)
+        return files.locked(self.folder / name, how)
 
 
 def _to_add(

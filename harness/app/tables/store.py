@@ -2,8 +2,7 @@
 
 import contextlib
 import fcntl
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -75,21 +74,9 @@ def replace(root: Path, run: str, made: Iterable[Made]) -> None:
                 (scratch / name).rename(target)
 
 
-@contextlib.contextmanager
-def locked(root: Path, how: int = fcntl.LOCK_SH) -> Iterator[None]:
+def locked(root: Path, how: int = fcntl.LOCK_SH) -> contextlib.AbstractContextManager[None]:
     """Hold a lock on the tables; those that cannot be written are read without a lock."""
-    try:
-        number = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        if how != fcntl.LOCK_SH:
-            raise files.named(error, root / LOCK) from error
-        yield
-        return
-    try:
-        fcntl.flock(number, how)
-        yield
-    finally:
-        os.close(number)
+    return files.locked(root / LOCK, how)
 
 
 def _named(column: str, value: str) -> str:
