@@ -53,7 +53,6 @@ class Prepared(NamedTuple):
     """``None`` for a chunk without events."""
     weights: Mapping[str, int] = {}
     """How many micro-operations and records name each partition, in the order of the names."""
-    has_transactions: bool = False
     has_groups: bool = False
     moments_ns: Sequence[int] = ()
     """When processes began to act that were frozen at its end."""
@@ -126,7 +125,6 @@ def described(chunk: Chunk, history: pa.Table, torn: str | int | None) -> Prepar
         chunk,
         borders.border(history, columns),
         _weights(columns),
-        "txn" in _used(columns.f, columns.f_names),
         not _used(columns.op, columns.op_names).isdisjoint(_GROUPS),
         group_context.moments_ns(columns),
         packing.packed(history.take(arrow.column(np.flatnonzero(columns.process == NEMESIS)))),

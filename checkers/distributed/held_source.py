@@ -4,6 +4,7 @@ Executors read and type each part of the file once. Spark keeps the typed chunks
 makes those of a lost executor again, so later tasks need neither the file nor a shared folder.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -44,7 +45,7 @@ class Incomplete(RuntimeError):
     """Spark has not read a file from its beginning to its end."""
 
 
-class HeldSource:
+class HeldSource(ABC):
     """The :class:`~checkers.distributed.source.Source` of such a file."""
 
     def __init__(
@@ -69,12 +70,12 @@ class HeldSource:
                 raise BadHistory(f"{self.name}, line {self._lines_before(place) + bad.line}: {bad}")
         return [each.prepared for each in self._known]
 
+    @abstractmethod
     def checked(self, known: list[About]) -> list[About]:
         """Return what is known of all chunks, given that there are no others.
 
         Raises :class:`Incomplete`.
         """
-        raise NotImplementedError
 
     def place(self, event: int, row: int) -> str:
         """Return where the event with this index and row is."""
