@@ -106,7 +106,8 @@ def in_a_world(plan: Plan, folder: Path, make: Make, test: Test, screen: Screen)
                     process.call(process.main.cancel)
 
             stage.world.on_progress = show_progress
-            cluster: Cluster = stage.world.run(process, plan.time_limit_s + PATIENCE_S)
+            limit_s = plan.time_limit_s + float(plan.options["final_time_limit_s"]) + PATIENCE_S
+            cluster: Cluster = stage.world.run(process, limit_s)
             return cluster
 
 
