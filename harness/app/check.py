@@ -46,6 +46,7 @@ Progress = Callable[[str, float], None]
 """A callback that receives a step, and how much of it is done, from 0 to 1."""
 
 
+_TRACEBACK = "Traceback (most recent call last):"
 RESULTS = Path("results")
 """The default folder of runs and their judgements."""
 
@@ -175,9 +176,18 @@ def crashes() -> Iterator[None]:
     except Exception as error:
         if signals.is_interrupt(error):  # Spark reports the end of a cancelled job instead
             raise KeyboardInterrupt from error
-        reason = f"the checkers crashed: {type(error).__name__}: {error}".splitlines()[0]
-        reason = engine.redacted(reason)
-        raise Crashed(reason) from error
+        reason = f"the checkers crashed: {type(error).__name__}: {_said(error)}"
+        raise Crashed(engine.redacted(reason)) from error
+
+
+def _said(error: Exception) -> str:
+    """Return the first line of an error that has text; of one with the traceback of a worker, the
+    line that says what was raised there."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    header = next((at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)), None)
+    if header is not None:
+        lines = [line for line in lines[header + 1 :] if not line.startswith(" ")] or lines
+    return next(iter(lines), "").strip()
 
 
 def _signed(

@@ -104,7 +104,6 @@ class ConnectServer:
             "spark.connect.grpc.binding.port": port,
             "spark.driver.memory": "1g",
             "spark.local.dir": folder,
-            "spark.pyspark.python": write_python(folder),
             "spark.sql.warehouse.dir": folder / "warehouse",
             "spark.ui.enabled": "false",
         }
@@ -113,7 +112,9 @@ class ConnectServer:
             self._process = subprocess.Popen(
                 [self._spark / "bin" / "spark-submit", "--class", CONNECT, "--master", "local[2]",
                  *conf, "spark-internal"],
-                env=_environment() | {"SPARK_HOME": str(self._spark)}, cwd=folder,
+                env=_environment()
+                | {"SPARK_HOME": str(self._spark), "PYSPARK_PYTHON": str(write_python(folder))},
+                cwd=folder,
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 

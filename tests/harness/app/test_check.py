@@ -16,6 +16,7 @@ from checkers.expectations import BadSetting
 from checkers.kernels.key import Report
 from checkers.tables import Tables
 from checkers.verdict import Verdict
+from harness.app import check
 from harness.app.check import describe, examine, judge, reasons
 from model import cluster_facts, history, violation
 from model.cluster_facts import ClusterFacts
@@ -198,6 +199,36 @@ def test_an_executor_that_crashes_makes_the_run_unknown(
     written = json.loads((folder / "verdict.json").read_text())
     assert written["valid"] == "unknown"
     assert written["unknown_because"] == ["the checkers crashed: MemoryError: no room"]
+
+
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "serializers.py", line 483, in loads
+    return cloudpickle.loads(obj, encoding=encoding)
+ModuleNotFoundError: No module named 'pyarrow'
+ SQLSTATE: 38000
+	at org.apache.spark.api.python
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ""),
+        ("no room", "no room"),
+        ("\n\n  two lines\nof it", "two lines"),
+        (WORKER, "ModuleNotFoundError: No module named 'pyarrow'"),
+        (f"[PYTHON_EXCEPTION] raised: {WORKER.partition('below.')[2].strip()}",
+         "ModuleNotFoundError: No module named 'pyarrow'"),
+        ("Traceback (most recent call last):\n  cut off", "Traceback (most recent call last):"),
+    ],
+)  # fmt: skip
+def test_a_crash_is_described_in_one_line(text: str, said: str) -> None:
+    """The line is the first one with text, or what was raised in a worker of Spark."""
+    with pytest.raises(check.Crashed) as caught, check.crashes():
+        raise RuntimeError(text)
+    assert str(caught.value) == f"the checkers crashed: RuntimeError: {said}"
 
 
 def test_the_terminal_is_told_what_matters(tmp_path: Path) -> None:
