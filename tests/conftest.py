@@ -100,6 +100,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One session for all tests that need a JVM."""
     from checkers import session
 
-    started = session.start(tmp_path_factory.mktemp("spark"))
+    folder = tmp_path_factory.mktemp("spark")
+    started = session.start(folder)
+    assert "Exception" not in (folder / ".spark" / "log").read_text()  # the output of the JVM
     yield started
     session.stop(started)

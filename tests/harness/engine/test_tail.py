@@ -1,8 +1,12 @@
 """A tail names every event of a history once, in batches, and remembers what is open."""
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from harness.engine.recorder import ROLL, Recorder, Roll
 from harness.engine.tail import CONTEXT_NS, Tail
@@ -37,13 +41,19 @@ class _Run:
         return batch
 
 
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[_Run]:
+    made = _Run(tmp_path)
+    yield made
+    made.recorder.close()
+
+
 def _text(batch: Batch) -> bytes:
     return Path(batch.path).read_bytes()[batch.begin : batch.end]
 
 
-def test_batches_follow_each_other(tmp_path: Path) -> None:
+def test_batches_follow_each_other(run: _Run) -> None:
     """Together they have the whole file; without an event there is no batch."""
-    run = _Run(tmp_path)
     texts = []
     for value in range(5):
         run.send(value)
@@ -55,9 +65,10 @@ def test_batches_follow_each_other(tmp_path: Path) -> None:
 def test_a_new_file_begins_a_new_batch(tmp_path: Path) -> None:
     """A batch has events of one segment only."""
     run = _Run(tmp_path, Roll(bytes=200))
-    for value in range(6):
-        run.send(value)
-    batches = run.tail.batches()
+    with contextlib.closing(run.recorder):
+        for value in range(6):
+            run.send(value)
+        batches = run.tail.batches()
     assert [Path(batch.path) for batch in batches] == history.segments(run.path)
     assert len(batches) > 2
     assert [batch.number for batch in batches] == list(range(1, len(batches) + 1))
@@ -66,9 +77,8 @@ def test_a_new_file_begins_a_new_batch(tmp_path: Path) -> None:
     )
 
 
-def test_open_invocations_are_carried(tmp_path: Path) -> None:
+def test_open_invocations_are_carried(run: _Run) -> None:
     """Each batch has those that were open at its beginning, and says how old the oldest is."""
-    run = _Run(tmp_path)
     run.send(0, done=False)
     run.now_s = 1.0
     run.recorder.record(7, "invoke", "poll", [["poll"]])
@@ -86,9 +96,8 @@ def test_open_invocations_are_carried(tmp_path: Path) -> None:
     assert batch.open_ns == batch.now_ns
 
 
-def test_new_partitions_get_the_faults_that_are_not_healed(tmp_path: Path) -> None:
+def test_new_partitions_get_the_faults_that_are_not_healed(run: _Run) -> None:
     """However long ago they were injected; healed ones are forgotten after a while."""
-    run = _Run(tmp_path)
     for number in (1, 2):
         run.fault(number, "apply")
     run.fault(2, "heal")
@@ -105,9 +114,8 @@ def test_new_partitions_get_the_faults_that_are_not_healed(tmp_path: Path) -> No
     assert [value["id"] for value in values] == [1, 1]
 
 
-def test_partitions_are_named_once(tmp_path: Path) -> None:
+def test_partitions_are_named_once(run: _Run) -> None:
     """Also those that only polls have named."""
-    run = _Run(tmp_path)
     run.send(0)
     run.recorder.record(7, "invoke", "poll", [["poll"]])
     run.recorder.record(7, "ok", "poll", [["poll", {"z-1": [[0, 5]]}]])

@@ -27,7 +27,7 @@ def test_without_spark_nothing_begins(tmp_path: Path, monkeypatch: pytest.Monkey
 class FakeSession:
     """A Spark session with its JVM."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, is_steady: bool) -> None:
         self.home = home
         self.alive = True
 
@@ -43,8 +43,8 @@ def test_a_jvm_that_dies_costs_no_more_than_its_case(
     stopped: list[FakeSession] = []
     judges: list[Any] = []
 
-    def start(home: Path) -> FakeSession:
-        started.append(FakeSession(home))
+    def start(home: Path, *, is_steady: bool) -> FakeSession:
+        started.append(FakeSession(home, is_steady=is_steady))
         return started[-1]
 
     class Judging(FakeRun):
