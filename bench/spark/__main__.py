@@ -1,6 +1,6 @@
 """``python -m bench.spark``: large histories are judged inline and on Spark, within limits.
 
-Each judgement is a process of its own. Histories of up to a million operations are judged three
+Each judgement is a process of its own. Histories of up to ten million operations are judged three
 times, and the median counts; larger ones are judged once. Exit status 1: a limit was missed.
 """
 
@@ -25,8 +25,8 @@ from bench.spark.memory import Peaks, Sampler
 from bench.table import Bar
 
 SIZES = (10**5, 10**6, 10**7)
-REPEATED = 10**6
-"""Up to this number of operations, a history is judged three times."""
+REPEATED = 10**7
+"""Up to this number of operations, a history is judged several times."""
 INLINE_MAX = 10**6
 """Above this number of operations, inline is not asked: it would need too much memory."""
 LINES_MAX = 10**7
@@ -93,9 +93,9 @@ def cases(sizes: Sequence[int], kinds: Sequence[str]) -> Iterator[Case]:
         yield Case(replace(even, hot=HOT, planted=True), ".parquet", "spark")
 
 
-def measured(case: Case, path: Path) -> Measured:
-    """Judge a history in processes of their own."""
-    times = 3 if case.spec.operations <= REPEATED else 1
+def measured(case: Case, path: Path, times: int) -> Measured:
+    """Judge a history this many times in processes of their own, or once if it is large."""
+    times = times if case.spec.operations <= REPEATED else 1
     found = [_measured(case, path) for _ in range(times)]
     typical = median(each.judged.seconds for each in found)
     peaks = Peaks(*map(max, *(each.peaks for each in found), Peaks(0.0)))
@@ -148,6 +148,7 @@ def main() -> int:
     )
     parser.add_argument("--sizes", type=lambda text: int(float(text)), nargs="+", default=SIZES)
     parser.add_argument("--kinds", nargs="+", default=sorted(histories.PLANTED))
+    parser.add_argument("--times", type=int, default=3, help="how often a history is judged (3)")
     parser.add_argument("--only", default="", help="measure cases whose names contain this text")
     asked = parser.parse_args()
     missed = 0
@@ -164,7 +165,7 @@ def main() -> int:
                 path = Path(folder, f"history{case.suffix}")
                 generate.write(case.spec, path)
                 made = case.spec, case.suffix
-            found = measured(case, path)
+            found = measured(case, path, asked.times)
             judged, peaks = found
             print(
                 f"{case.name}: {judged.seconds:.1f} s, {judged.cpu_s:.1f} s of CPU time,"

@@ -80,7 +80,8 @@ def test_each_time_has_its_own_median(tmp_path: Path, monkeypatch: pytest.Monkey
         return changed(INLINE, seconds=seconds, cpu_s=cpu_s)
 
     monkeypatch.setattr(bench, "_measured", judged)
-    found = bench.measured(bench.Case(Spec("idempotent", 10**6), ".jsonl", "inline"), tmp_path)
+    case = bench.Case(Spec("idempotent", 10**6), ".jsonl", "inline")
+    found = bench.measured(case, tmp_path, times=3)
     assert (found.judged.seconds, found.judged.cpu_s) == (2.0, 20.0)
 
 
