@@ -23,8 +23,18 @@ from model.violation import Violation
 _base = attrgetter("base")
 
 
+PRUNE_MIN = 4096
+"""Number of committed batches of a partition from which on deleted ones are forgotten."""
+EPOCHS_MAX = 1024
+"""Number of leader epochs of a partition whose watermarks are remembered."""
+
+
 class _Line:
-    """The committed batches of one partition."""
+    """The committed batches of one partition.
+
+    What lies below the logs of all running brokers is forgotten from time to time, since a run may
+    last for days. A broker that returns with older batches is not compared with those.
+    """
 
     def __init__(self) -> None:
         self.first: int | None = None
@@ -37,6 +47,7 @@ class _Line:
         """The highest watermark of each leader epoch's leader."""
         self.read: dict[int, tuple[Sequence[Batch], int]] = {}
         """By broker, how many of which batches are known to agree."""
+        self._prune_above = PRUNE_MIN
         self.doubted: dict[int, None] = {}
         """Brokers that may lack something since they lost power."""
         self.is_lost = False
@@ -63,6 +74,19 @@ class _Line:
                 break
             self.at[batch.base] = batch
         self.end = mark
+
+    def prune(self, low: int) -> None:
+        """Forget batches that end at or below the offset ``low``, and watermarks of old epochs."""
+        if len(self.marks) > EPOCHS_MAX:
+            *old, oldest = sorted(self.marks)[: -EPOCHS_MAX // 2]
+            end = self.bound(oldest)
+            for epoch in old:
+                del self.marks[epoch]
+            self.marks[oldest] = end
+        if len(self.at) > self._prune_above:
+            self.at = {base: batch for base, batch in self.at.items() if batch.next > low}
+            self.first = max(low, self.first or 0)
+            self._prune_above = max(PRUNE_MIN, 2 * len(self.at))
 
     def conflict(self, broker: int, replica: ReplicaState, limit: int) -> Batch | None:
         """Return the first batch below ``limit`` that is not the committed one, or the first
@@ -204,6 +228,7 @@ class Committed:
                 )
         if state is None:
             return
+        line.prune(min((replica.log_start for _, replica in replicas), default=0))
         known = dict(replicas)
         for number in state.isr:
             if number not in step.now.brokers:

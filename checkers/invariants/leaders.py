@@ -6,6 +6,8 @@ from checkers.invariants.step import Changed, Rules, Step
 from model.snapshot import Batch
 from model.violation import Violation
 
+PRUNE_MIN = 4096
+"""Number of batches from which on deleted ones are forgotten."""
 _ORDERED = ("leader", "follower")
 """The roles that a replica has by an order of a controller."""
 
@@ -193,6 +195,7 @@ class OneLogPerEpoch:
         self._read: dict[tuple[int, str], tuple[Sequence[Batch], int]] = {}
         self._led: dict[int, dict[str, int]] = {}
         self._spoilt: set[tuple[str, int]] = set()
+        self._prune_above = PRUNE_MIN
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
@@ -202,6 +205,19 @@ class OneLogPerEpoch:
             if change.now.role == "leader":
                 self._led.setdefault(change.broker, {})[change.key] = change.now.leader_epoch
             yield from self._see(step, change)
+        if len(self._made) > self._prune_above:
+            self._prune(step)
+            self._prune_above = max(PRUNE_MIN, 2 * len(self._made))
+
+    def _prune(self, step: Step) -> None:
+        """Forget the batches that no running broker has any more, since a run may last for days."""
+        low = {
+            key: min((replica.log_start for _, replica in step.replicas(key)), default=0)
+            for key in {key for key, _, _ in self._made}
+        }
+        self._made = {
+            place: made for place, made in self._made.items() if made[0].next > low[place[0]]
+        }
 
     def _unread(self, change: Changed) -> list[Batch]:
         """Return the batches of a replica that were not read yet."""

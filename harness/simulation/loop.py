@@ -87,6 +87,10 @@ class SimLoop(asyncio.BaseEventLoop, TransportLoop, Generic[_Process]):
         if self.is_queued:
             self._runnable.append(self)
 
+    def forget_timers(self) -> None:
+        """Drop the timers of a process that has ended."""
+        self._timeline.forget(self)
+
     def forget_done_tasks(self) -> None:
         """Drop the references to tasks that have ended."""
         self.tasks = [task for task in self.tasks if not task.done()]

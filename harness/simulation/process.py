@@ -208,6 +208,7 @@ class Process:
         self.is_done = True
         self.is_paused = False
         self.loop.halt()
+        self.loop.forget_timers()
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if not waiter.done():

@@ -82,6 +82,20 @@ class Timeline:
             else:
                 item.loop.enqueue(item)
 
+    def forget(self, loop: TimerLoop) -> None:
+        """Remove the timers of a loop whose process has ended, which would keep all its objects.
+
+        The order of all other events stays.
+        """
+        kept = []
+        for entry in self.heap:
+            _, _, item, args = entry
+            if args is None and item.loop is loop:
+                item.is_waiting = False
+            elif not _is_cancelled(entry):
+                kept.append(entry)
+        self._rebuild(kept)
+
     def retime(self, clock: TimerClock) -> None:
         """Recompute when the timers of a host are due, because its clock's rate has changed."""
         self._rebuild(

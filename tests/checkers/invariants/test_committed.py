@@ -1,5 +1,8 @@
 from typing import Any
 
+import pytest
+
+from checkers.invariants import committed as committed_
 from tests.checkers.invariants.streams import (
     broker,
     cluster,
@@ -177,3 +180,29 @@ def test_a_log_without_its_beginning_is_compared_from_where_it_starts() -> None:
     led = leader(OLD[1:], hw=3, log_start=1)
     longer = replica(OLD, hw=3)
     assert violated(cluster(state(), {1: led, 2: longer})) == []
+
+
+def test_what_was_deleted_everywhere_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that returns with batches from before all logs is not judged by them; what is still
+    in a log counts."""
+    whole, now = log(*[0] * 9), state(isr=(1,))
+    held = cluster(now, {1: leader(whole[:8], hw=8)})
+    begun = cluster(now, {1: leader(whole[4:], hw=9, log_start=4)})
+    old = cluster(now, {2: replica(log(*[1] * 4), hw=4)})
+    young = cluster(now, {2: replica([*whole[:7], *log(*[0] * 7, 1)[7:]], hw=8)})
+    assert violated(held, begun, old) == ["log-matching"]
+    monkeypatch.setattr(committed_, "PRUNE_MIN", 8)
+    assert violated(held, begun, old) == []
+    assert violated(held, begun, young) == ["log-matching"]
+
+
+def test_watermarks_of_old_epochs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later epochs keep the highest of them."""
+    monkeypatch.setattr(committed_, "EPOCHS_MAX", 4)
+    line = committed_._Line()
+    line.marks = {epoch: 100 - epoch for epoch in range(9)}
+    whole = {epoch: line.bound(epoch) for epoch in range(6, 9)}
+    line.prune(0)
+    assert len(line.marks) <= 4
+    assert {epoch: line.bound(epoch) for epoch in range(6, 9)} == whole
+    assert line.bound(0) == 0

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from checkers.invariants import leaders as leaders_
 from model.snapshot import ReplicaState
 from tests.checkers.invariants.streams import (
     KEY,
@@ -128,6 +129,19 @@ def test_an_epochs_offset_is_one_batch() -> None:
     both = replica(log(0, 0, crc=1))
     later = [cluster(state(isr=(1,)), {2: both}), cluster(state(isr=(1,)), {3: replica(log(0))})]
     assert violated(*later) == ["one-log-per-epoch"]
+
+
+def test_batches_that_no_broker_has_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not compared with those of a broker that returns; what is still in a log is."""
+    whole, now = log(*[0] * 9), state(isr=(1,))
+    held = cluster(now, {1: leader(whole[:8], hw=4)})
+    begun = cluster(now, {1: leader(whole[4:], hw=4, log_start=4)})
+    old = cluster(now, {2: replica(log(*[0] * 4, crc=1))})
+    young = cluster(now, {2: replica([*whole[:7], *log(*[0] * 8, crc=1)[7:]])})
+    assert violated(held, begun, old) == ["one-log-per-epoch"]
+    monkeypatch.setattr(leaders_, "PRUNE_MIN", 8)
+    assert violated(held, begun, old) == []
+    assert violated(held, begun, young) == ["one-log-per-epoch"]
 
 
 def test_a_leader_that_lost_power_may_write_its_epoch_anew() -> None:

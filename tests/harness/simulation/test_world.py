@@ -1,7 +1,9 @@
 """Simulated programs talk, fail, end and are killed without taking real time."""
 
 import asyncio
+import gc
 import time
+import weakref
 from itertools import pairwise
 from typing import Any
 
@@ -254,6 +256,39 @@ def test_nothing_of_a_killed_process_runs(pair: Any) -> None:
     pair.run(main)
     assert process.is_done
     assert seen == []
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_timers_of_an_ended_process_are_forgotten(pair: Any, *, is_killed: bool) -> None:
+    """A timer that is due in a day does not keep the objects of its process until then."""
+
+    class Held:
+        def __call__(self) -> None: ...
+
+    held: list[weakref.ref[Held]] = []
+
+    async def program() -> None:
+        timer = Held()
+        held.append(weakref.ref(timer))
+        asyncio.get_running_loop().call_later(86_400, timer)
+        del timer
+        await asyncio.sleep(3600 if is_killed else 1)
+
+    async def main() -> None:
+        process = pair.alpha.spawn(program)
+        await asyncio.sleep(0.5)
+        gc.collect()
+        assert held[0]() is not None
+        if is_killed:
+            process.kill()
+        await process.ended()
+        del process
+        await asyncio.sleep(1)
+        gc.collect()
+        assert held[0]() is None
+        await asyncio.sleep(1)  # other timers still come due
+
+    pair.run(main)
 
 
 def test_paused_process_catches_up(pair: Any) -> None:
