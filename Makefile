@@ -36,8 +36,8 @@ test: ## lint, types, import rules, and all tests with coverage
 	$(WITH) pytest -q -n $(WORKERS) --dist loadgroup -m "not prove" \
 		--cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 
-prove: ## planted bugs are found; a killed harness loses nothing; exit statuses of whole processes
-	$(WITH) pytest -q -m prove tests/scenarios tests/harness/app
+prove: ## planted bugs are found; a killed harness loses nothing; clusters of Spark find what inline finds
+	$(WITH) pytest -q -m prove tests/scenarios tests/harness/app tests/checkers
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench

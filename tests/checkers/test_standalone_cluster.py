@@ -95,6 +95,7 @@ def here(histories: list[Path], repository: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.prove
 def test_a_cluster_finds_what_inline_finds(
     cluster: StandaloneCluster, histories: list[Path], here: list[dict[str, Any]], repository: Path
 ) -> None:
@@ -126,7 +127,7 @@ main()
 """Judges every history as if it were large."""
 
 
-@pytest.mark.parametrize("has_transactions", [False, True])
+@pytest.mark.parametrize("has_transactions", [pytest.param(False, marks=pytest.mark.prove), True])
 def test_a_cluster_reads_a_large_history_in_chunks(
     cluster: StandaloneCluster, tmp_path: Path, repository: Path, has_transactions: bool
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_cluster_reads_a_large_history_in_chunks(
     assert found["valid"] is False
 
 
+@pytest.mark.prove
 def test_a_connect_server_finds_what_inline_finds(
     tmp_path: Path, histories: list[Path], here: list[dict[str, Any]], repository: Path
 ) -> None:
