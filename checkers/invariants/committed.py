@@ -32,7 +32,7 @@ EPOCHS_MAX = 1024
 class _Line:
     """The committed batches of one partition.
 
-    What lies below the logs of all running brokers is forgotten from time to time, since a run may
+    What is below the logs of all running brokers is forgotten from time to time, since a run may
     last for days. A broker that returns with older batches is not compared with those.
     """
 
