@@ -78,7 +78,7 @@ def histories(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> lis
             results = folder / f"{workload}-{seed}"
             run = faultline(
                 "run", "--target", "simulated", "--workload", workload, "--mutant", mutant,
-                "--json", "--time-limit", 6, "--seed", seed, "--results", results,
+                "--json", "--time-limit", 10, "--seed", seed, "--results", results,
                 folder=repository,
             )  # fmt: skip
             run.communicate(timeout=100)
