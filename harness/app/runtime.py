@@ -24,9 +24,10 @@ from model.plan import Plan
 Make = Callable[..., Cluster]
 """Creates the cluster of a plan."""
 PATIENCE_S = 600.0
-"""How much virtual time a test may take in addition to the plan's time limit.
+"""How much virtual time a test may take in addition to the limits of its main phase and of its
+final reads.
 
-It is far more than the limits of its start, its recovery and its final reads.
+It is far more than the limits of its start and its recovery.
 """
 
 
