@@ -67,8 +67,7 @@ class ProducerEntry:
     transaction_start: Offset | None = None
     """The first offset of the open transaction."""
     seen_ms: int = 0
-    """When this broker last appended or loaded a batch of the producer; neither replicated nor
-    stored."""
+    """When this broker last appended a batch of the producer; stored, but not replicated."""
     coordinator_epoch: Epoch = _NO_COORDINATOR
     """The coordinator epoch of the last marker; -1 without any."""
 
@@ -294,8 +293,9 @@ class ProducerStates:
     def encode(self) -> bytes:
         """Encode a snapshot in Kafka's format.
 
-        Each remembered batch is a row of its own, oldest first: Kafka reads the last row of a
-        producer and remembers one batch, this broker remembers them all.
+        A producer has a row without a batch, whose timestamp is when it was last seen, and a row
+        for each remembered batch, oldest first. Kafka reads the last row of a producer and
+        remembers one batch, this broker remembers them all.
         """
         rows = b"".join(
             _ROW.pack(
@@ -306,14 +306,17 @@ class ProducerStates:
                 stored_start(entry.transaction_start),
             )
             for producer_id, entry in self.entries.items()
-            for batch in entry.batches or (_NO_BATCH,)
+            for batch in (_seen_at(entry.seen_ms), *entry.batches)
         )
         body = _COUNT.pack(len(rows) // _ROW.size) + rows
         return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
 
     @classmethod
     def decode(cls, snapshot: bytes, now_ms: int) -> "ProducerStates":
-        """Decode a snapshot. MalformedSnapshot: it is torn, damaged or of another version."""
+        """Decode a snapshot. MalformedSnapshot: it is torn, damaged or of another version.
+
+        A producer whose time is unknown, or later than now, counts as seen now.
+        """
         entries: dict[int, ProducerEntry] = {}
         for producer_id, epoch, sequence, offset, delta, timestamp, coordinator, start in _rows(
             snapshot
@@ -324,6 +327,8 @@ class ProducerStates:
             entry.transaction_start = None if start == _NO_OFFSET else start
             if sequence != NO_SEQUENCE:
                 entry.batches += (BatchMetadata(sequence, offset, delta, timestamp),)
+            elif 0 <= timestamp < now_ms:
+                entry.seen_ms = timestamp
         return cls(entries)
 
 
@@ -351,7 +356,8 @@ def copied(
         remember()
 
 
-_NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, -1)
+def _seen_at(time_ms: int) -> BatchMetadata:
+    return BatchMetadata(NO_SEQUENCE, _NO_OFFSET, 0, time_ms)
 
 
 def _rows(snapshot: bytes) -> Iterator[tuple[int, ...]]:

@@ -1,12 +1,20 @@
 """The state that a log keeps of each producer: rules P1 to P5."""
 
+import struct
+
 import pytest
+from fastcrc.crc32 import iscsi as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log import producers
-from broker_impl.log.producers import BatchMetadata, MalformedSnapshot, ProducerStates
+from broker_impl.log.producers import (
+    BatchMetadata,
+    MalformedSnapshot,
+    ProducerEntry,
+    ProducerStates,
+)
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 
@@ -174,15 +182,45 @@ def test_a_snapshot_keeps_a_producer_without_batches() -> None:
 
 
 def test_the_snapshots_format_is_kafkas() -> None:
-    """A snapshot has Kafka's format: version, CRC-32C of the rest, number of rows, and the rows."""
-    encoded = states(header(3, 2, epoch=1, offset=20)).encode()
+    """A snapshot has Kafka's format: version, CRC-32C of the rest, number of rows, and the rows.
+
+    The last row of a producer is its last batch; the first one says when it was seen.
+    """
+    folded = states(header(3, 2, epoch=1, offset=20))
+    folded.entries[7].seen_ms = 1234
+    encoded = folded.encode()
     assert encoded[:2] == b"\x00\x01"
-    assert encoded[6:10] == b"\x00\x00\x00\x01"
-    row = encoded[10:]
-    assert [int.from_bytes(row[i:j], "big", signed=True) for i, j in (
-        (0, 8), (8, 10), (10, 14), (14, 22), (22, 26), (26, 34), (34, 38), (38, 46),
-    )] == [7, 1, 4, 21, 1, 1000, -1, -1]  # fmt: skip
-    assert len(row) == 46
+    assert encoded[6:10] == b"\x00\x00\x00\x02"
+    assert list(struct.iter_unpack(">qhiqiqiq", encoded[10:])) == [
+        (7, 1, -1, -1, 0, 1234, -1, -1),
+        (7, 1, 4, 21, 1, 1000, -1, -1),
+    ]
+
+
+def test_a_snapshot_keeps_when_a_producer_was_seen() -> None:
+    """P5: a restart does not make a silent producer look active, so that it expires in time.
+
+    A time after the broker's own is not believed, because its clock was wrong then or is now.
+    """
+    folded = states(header(0))
+    folded.entries[7].seen_ms = 100
+    snapshot = folded.encode()
+    restarted = ProducerStates.decode(snapshot, now_ms=150)
+    restarted.expire(199, 100)
+    assert restarted.entries[7].seen_ms == 100
+    restarted.expire(200, 100)
+    assert not restarted.entries
+    assert ProducerStates.decode(snapshot, now_ms=50).entries[7].seen_ms == 50
+
+
+def test_a_snapshot_without_that_time_is_read() -> None:
+    """In a snapshot of an older version, a producer without batches has the time -1: it counts as
+    seen when the snapshot is read."""
+    row = struct.pack(">qhiqiqiq", 7, 4, -1, -1, 0, -1, 2, -1)
+    body = struct.pack(">i", 1) + row
+    snapshot = struct.pack(">hI", 1, crc32c(body)) + body
+    found = ProducerStates.decode(snapshot, now_ms=9).entries
+    assert found == {7: ProducerEntry(4, seen_ms=9, coordinator_epoch=2)}
 
 
 @given(st.data())

@@ -19,7 +19,7 @@ def test_the_newest_is_read() -> None:
     """The newest snapshot is read with its offset; without any, the state is empty, at offset 0."""
     offset, states = snapshots(5, 30, 20)[1].newest(now_ms=9)
     assert offset == 30
-    assert states.entries == {30: ProducerEntry(1, seen_ms=9)}
+    assert states.entries == {30: ProducerEntry(1)}
     offset, states = snapshots()[1].newest(0)
     assert (offset, states.entries) == (0, {})
 
