@@ -54,6 +54,7 @@ class Columns:
         self.elsewhere = _elsewhere(columns, len(self.op))
         """For each micro-operation of a group, what a slice leaves out of it, as in
         :class:`~checkers.group_events.MicroOps`; 0 in a whole history."""
+        self._places: tuple[Rows, I32] | None = None
         self.doubts: tuple[str, ...] = ()
         """The mismatches that :mod:`checkers.completions` found but accepts, one sentence each."""
         self.torn, self.unknown = left_out.torn(history), left_out.fields_of(history)
@@ -110,15 +111,21 @@ class Columns:
         rows = _rows_of(wanted)
         if not len(rows):
             return rows, rows
-        of_event = np.full(len(self.index), -1, dtype=np.int32)
-        of_event[events] = np.arange(len(events), dtype=np.int32)
-        place = of_event[self.event[rows]]
+        place = self._places_of(events).take(self.event.take(rows))
         if (place < 0).any():
             rows, place = rows[place >= 0], place[place >= 0]
         if (place[1:] < place[:-1]).any():
             order = np.argsort(place, kind="stable")
             rows, place = rows[order], place[order]
         return rows, place
+
+    def _places_of(self, events: Rows) -> I32:
+        """Return for each event of the history its index in ``events``, or -1."""
+        if self._places is None or self._places[0] is not events:
+            places = np.full(len(self.index), -1, dtype=np.int32)
+            places[events] = np.arange(len(events), dtype=np.int32)
+            self._places = events, places  # mostly the same events are asked for next
+        return self._places[1]
 
     def forget_groups(self) -> None:
         """Drop the arrays that hold the records and the groups of micro-operations."""
@@ -127,6 +134,7 @@ class Columns:
     def forget_micro_ops(self) -> None:
         """Drop the other arrays of micro-operations; those of events and of records stay."""
         self.__dict__.pop("event", None)
+        self._places = None
         del self.op, self.op_key, self.op_offset, self.op_value, self.micro_op_end
 
     def setup(self, last: Rows) -> list[group_events.SetupEvent]:

@@ -156,7 +156,7 @@ def deleted(columns: Columns, events: Rows) -> frozenset[int]:
 
 def _of_topics(columns: Columns, rows: Rows) -> frozenset[int]:
     """Return the partitions of the topics that these micro-operations name."""
-    topics = {columns.keys[code] for code in np.unique(columns.op_key[rows]).tolist()}
+    topics = {columns.keys[code] for code in {*columns.op_key[rows].tolist()}}
     return frozenset(
         code for code, key in enumerate(columns.keys) if key.rpartition("-")[0] in topics
     )

@@ -14,7 +14,7 @@ from model.history import BadHistory, segments
 def read(path: Path, progress: Progress) -> pa.Table:
     """Return the events of a ``.parquet``, a Jepsen ``.edn`` or a JSON-lines file. Raises
     :class:`BadHistory` if it holds none."""
-    memory.share()
+    memory.reuse()
     readers = {".parquet": parquet.read, ".edn": jepsen.read}
     try:
         history = readers.get(path.suffix, jsonl.read)(path, progress)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.columns import spread
+from checkers.kernels.arrays import distinct
 from checkers.kernels.rows import I64, Begins, Bools, Resets
 
 
@@ -65,7 +66,7 @@ class _Pairs:
     """The pairs of a process and a partition that it polled."""
 
     def __init__(self, polling: Polling) -> None:
-        names = np.unique(polling.process)
+        names = distinct(polling.process)
         self._code = np.searchsorted(names, polling.process)
         self._code += polling.key * len(names)
         self._codes, self.looks = np.unique(self._code, return_counts=True)
@@ -95,7 +96,7 @@ class _Rounds:
         _, event, key = assigned
         self._size = len(self.process) + 1
         codes = key * self._size + place[np.searchsorted(self._when, event)]
-        self._named = np.unique(codes)
+        self._named = distinct(codes)
         """Partition and place of each assigned partition, as one number."""
         named_place = self._named % self._size
         self._named_pair = np.sort(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from checkers import consumers, facts, history_file, memory, producers, uniqueness
 from checkers.columns import INVOKE, Columns
-from checkers.kernels.arrays import I32, order_of_rows
+from checkers.kernels.arrays import I32, distinct, order_of_rows
 from checkers.kernels.compact import AllSends, Operations
 from checkers.kernels.faults import healed_ns
 from checkers.kernels.rows import FAIL, I64, INFO, OK
@@ -95,7 +95,7 @@ def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
 
 def _proven(sends: AllSends, happened: Collection[int]) -> I64:
     """Return the operations in doubt that are known to have happened."""
-    return np.union1d(sends.op[sends.proven], np.array(sorted(happened), dtype=np.int64))
+    return distinct(np.append(sends.op[sends.proven], np.array(sorted(happened), dtype=np.int64)))
 
 
 def operations_of(columns: Columns) -> Operations:

@@ -81,10 +81,11 @@ class Tables(History):
     def _caught_up(self) -> dict[int, CatchUp]:
         if self.recovered is False:
             return {}
-        acked = self.sends.outcome == OK
-        last = np.full(len(self.keys), -1)
-        # sends are in the order of their operations
-        last[self.sends.key[acked]] = self.operations.op.take(self.sends.operation[acked])
+        acked = np.flatnonzero(self.sends.outcome == OK)
+        row = np.full(len(self.keys), -1)
+        row[self.sends.key.take(acked)] = acked  # sends are in the order of their operations
+        last = np.full(len(row), -1)
+        last[row >= 0] = self.sends.where(row[row >= 0]).op
         return {
             key: catch_up
             for key, catch_up, invoked, reached in self.catch_ups

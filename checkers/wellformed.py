@@ -63,6 +63,11 @@ def _first(rows: Bools, why: Callable[[int], str]) -> Iterator[Broken]:
         yield Broken(row, why(row))
 
 
+def _but_first(rows: Bools) -> Bools:
+    """Return a mask of all rows, given one of those that have a row before them."""
+    return np.concatenate((np.zeros(1, dtype=np.bool_), rows))
+
+
 def index_follows(index: int, before: int) -> str:
     """Say that indices do not increase."""
     return f"the index {index} follows {before}: indices must increase"
@@ -87,7 +92,7 @@ def _indices(events: _Events) -> Iterator[Broken]:
     index = events.index
     yield from _first(index < 0, lambda row: f"the index {index[row]} is negative")
     yield from _first(
-        np.append(False, np.diff(index) <= 0),
+        _but_first(index[1:] <= index[:-1]),
         lambda row: index_follows(index[row], index[row - 1]),
     )
 
@@ -96,7 +101,7 @@ def _times(events: _Events) -> Iterator[Broken]:
     time_ns = events.time_ns
     yield from _first(time_ns < 0, lambda row: f"the time {time_ns[row]} ns is negative")
     yield from _first(
-        np.append(False, np.diff(time_ns) < 0),
+        _but_first(time_ns[1:] < time_ns[:-1]),
         lambda row: time_follows(time_ns[row], time_ns[row - 1]),
     )
 
@@ -124,7 +129,7 @@ def _operations(events: _Events) -> Iterator[Broken]:
     if not len(order):
         return
     process, kind, f = (c.take(order) for c in (events.process, events.type, events.f))
-    follows = np.append(False, process[1:] == process[:-1])
+    follows = _but_first(process[1:] == process[:-1])
     before = np.roll(kind, 1)
     invokes = kind == INVOKE
     answers = follows & (before == INVOKE)

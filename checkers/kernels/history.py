@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from checkers.kernels.arrays import I32, SPARSE, TABLE
+from checkers.kernels.arrays import I32, SPARSE, TABLE, distinct
 from checkers.kernels.compact import AllPolls, AllSends
 from checkers.kernels.rows import I64, Bools, Rows
 from checkers.kernels.steps import Group, Steps
@@ -28,7 +28,7 @@ class Records:
                 rows = np.arange(len(value) - 1, -1, -1, dtype=np.int32)
                 self._table[((value - self._least) * keys + key)[::-1]] = rows
                 return
-        self._values = np.unique(value)
+        self._values = distinct(value)
         codes = np.searchsorted(self._values, value) * keys + key
         self._codes, self._rows = np.unique(codes, return_index=True)
 
