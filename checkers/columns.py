@@ -121,11 +121,13 @@ class Columns:
 
     def _places_of(self, events: Rows) -> I32:
         """Return for each event of the history its index in ``events``, or -1."""
-        if self._places is None or self._places[0] is not events:
-            places = np.full(len(self.index), -1, dtype=np.int32)
-            places[events] = np.arange(len(events), dtype=np.int32)
-            self._places = events, places  # mostly the same events are asked for next
-        return self._places[1]
+        cached = self._places  # another thread may replace it
+        if cached is not None and cached[0] is events:
+            return cached[1]
+        places = np.full(len(self.index), -1, dtype=np.int32)
+        places[events] = np.arange(len(events), dtype=np.int32)
+        self._places = events, places  # mostly the same events are asked for next
+        return places
 
     def forget_groups(self) -> None:
         """Drop the arrays that hold the records and the groups of micro-operations."""
@@ -204,9 +206,11 @@ def _rows_of(mask: Bools) -> I32:
 def spread(begin: Rows, end: Rows) -> tuple[I64, I64]:
     """Return all numbers of the ranges ``begin … end``, and the index of each one's range."""
     length = end - begin
-    place = np.repeat(np.arange(len(begin)), length)
-    inside = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
-    return begin[place] + inside, place
+    place = np.repeat(np.arange(len(begin), dtype=length.dtype), length)
+    before = np.cumsum(length, dtype=length.dtype) - length
+    numbers = np.repeat(begin - before, length)
+    numbers += np.arange(len(numbers), dtype=length.dtype)
+    return numbers, place
 
 
 def ints(column: Any, unknown: int = UNKNOWN) -> I64:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from checkers import pieces
+from checkers import memory, pieces
 from checkers.event_blocks import EventBlocks
 from checkers.events import SHAPE_ERRORS, Event, EventColumns, add_one, assembled, refuse
 from checkers.pieces import Progress
@@ -286,6 +286,7 @@ def _said(error: Exception) -> str:
 
 def _main(path: str, begin: str, end: str) -> None:
     """Read a part of a history, and write its pieces and then its names to the standard output."""
+    memory.reuse()
     columns = EventColumns()
 
     def send(what: pieces.Piece | Counter[str] | pieces.Names) -> None:

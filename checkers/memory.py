@@ -9,10 +9,10 @@ import ctypes
 
 import pyarrow as pa
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Options of ``mallopt(3)``."""
 _KEPT_MAX = 1 << 30
 """Bytes: a column up to this size is taken from the heap; as much may stay unused at its end."""
+_MMAP_THRESHOLD, _TRIM_THRESHOLD, _ARENA_MAX = (-3, _KEPT_MAX), (-1, _KEPT_MAX), (-8, 1)
+"""Options of ``mallopt(3)`` with their values."""
 _reuses: list[bool] = []
 
 
@@ -26,10 +26,10 @@ def reuse() -> None:
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it
     if set_option is None or _reuses:
         return
-    options = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _KEPT_MAX), (_TRIM_THRESHOLD, _KEPT_MAX))
-    for option, value in options:
-        set_option(option, value)
-    _reuses.append(True)
+    if set_option(*_MMAP_THRESHOLD):  # some versions of the C library have a lower limit
+        set_option(*_TRIM_THRESHOLD)
+        set_option(*_ARENA_MAX)
+        _reuses.append(True)
 
 
 def release() -> None:

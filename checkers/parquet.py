@@ -1,10 +1,11 @@
-"""Reads histories from Parquet files: the table of :mod:`checkers.events`, written by any tool.
+"""Reads and writes histories as Parquet files: the table of :mod:`checkers.events`.
 
-Another writer may have other types, nulls where a history has none, and further columns. A
-JSON-lines file cannot hold such things, and what is read must not depend on the format.
+Any other tool may have written what is read. Its file may have other types, nulls where a
+history has none, and further columns. A JSON-lines file cannot hold such things, and what is read
+must not depend on the format.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from checkers import arrow, left_out, row_groups, vocabulary
 from checkers.columns import only
@@ -33,6 +35,35 @@ def read(path: Path, progress: Progress) -> pa.Table:
     table = read_groups(path, 0, threads=THREADS)
     progress(1.0)
     return table
+
+
+def write(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Write rows of a history, so that they can be read fast and row group by row group.
+
+    Most numbers of a history differ little from those before them. As differences
+    (``DELTA_BINARY_PACKED``) they take half the space, and less time to decode, than in the
+    dictionaries that Arrow tries first. ``schema`` is that of histories, with any metadata.
+    """
+    leaves = dict(_leaves(pa.struct(list(schema))))
+    names = [leaf for leaf, kind in leaves.items() if not pa.types.is_integer(kind)]
+    numbers = {leaf: "DELTA_BINARY_PACKED" for leaf in leaves if leaf not in names}
+    with pq.ParquetWriter(
+        path, schema, compression="snappy", use_dictionary=names, column_encoding=numbers
+    ) as file:
+        for table in tables:
+            file.write_table(table.cast(schema), row_group_size=row_groups.BATCH_ROWS)
+
+
+def _leaves(kind: pa.DataType, within: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the columns of a Parquet file in which these fields are stored, with their types."""
+    for field in kind:
+        name, inner = f"{within}{field.name}", field.type
+        if pa.types.is_list(inner):
+            name, inner = f"{name}.list.element", inner.value_type
+        if pa.types.is_struct(inner):
+            yield from _leaves(inner, f"{name}.")
+        else:
+            yield name, inner
 
 
 def read_groups(path: Path, begin: int, end: int | None = None, *, threads: int = 1) -> pa.Table:

@@ -1,6 +1,6 @@
 """Rows about producers: records sent, and which process took over which transactional id."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -21,53 +21,53 @@ def sends(columns: Columns, operations: Operations) -> tuple[AllSends, I32]:
     A record is as the completion of its operation reports it. Records that only the invocation
     names were tried, too, and their outcome is unknown.
     """
-    first, last, outcome = operations.first, operations.last, operations.outcome
     is_send = columns.is_op(micro_ops.SEND)
-    partial = _reported_in_part(columns, is_send, operations)
-    rows, operation = columns.micro_ops(last, is_send)
-    rest, their_operation = columns.micro_ops(first[partial], is_send)
-    their_operation = partial[their_operation].astype(np.int32)
-    reported = {
-        (at, key, value)
-        for at, key, value in zip(
-            *(
-                c[np.isin(operation, partial)].tolist()
-                for c in (operation, columns.op_key[rows], columns.op_value[rows])
-            ),
-            strict=True,
-        )
-    }
-    unreported = np.array(
-        [
-            entry not in reported
-            for entry in zip(
-                their_operation.tolist(),
-                columns.op_key[rest].tolist(),
-                columns.op_value[rest].tolist(),
-                strict=True,
-            )
-        ],
-        dtype=np.bool_,
-    )
-    in_doubt = np.concatenate(
-        (np.zeros(len(rows), np.bool_), np.ones(int(unreported.sum()), np.bool_))
-    )
-    rows = np.concatenate((rows, rest[unreported]))
-    operation = np.concatenate((operation, their_operation[unreported]))
-    if len(in_doubt) and in_doubt.any():
+    rows, operation = columns.micro_ops(operations.last, is_send)
+    rest, their_operation = _unreported(columns, operations, is_send, (rows, operation))
+    in_doubt = np.zeros(len(rows), dtype=np.bool_)
+    if len(rest):
+        rows = np.concatenate((rows, rest))
+        operation = np.concatenate((operation, their_operation))
         order = np.argsort(operation, kind="stable")
-        rows, operation, in_doubt = rows[order], operation[order], in_doubt[order]
-    result = np.where(_aborted(columns, first)[operation], np.int8(FAIL), outcome[operation])
+        in_doubt = (order >= len(in_doubt)).astype(np.bool_)
+        rows, operation = rows[order], operation[order]
+    outcome = operations.outcome.copy()
+    outcome[_aborted(columns, operations.first)] = FAIL
+    outcome = outcome.take(operation)
+    outcome[in_doubt & (outcome == OK)] = INFO
     sends = AllSends(
         operations,
         operation,
         columns.op_key[rows],
         value=columns.op_value[rows],
         offset=columns.op_offset[rows],
-        outcome=np.where(in_doubt & (result == OK), np.int8(INFO), result),
+        outcome=outcome,
         proven=np.zeros(len(rows), dtype=np.bool_),
     )
     return sends, rows
+
+
+def _unreported(
+    columns: Columns, operations: Operations, is_send: Bools, reported: tuple[I32, I32]
+) -> tuple[I32, I32]:
+    """Return the sends that only an invocation names, as rows of micro-operations, and the
+    operation of each; ``reported`` are those of completions."""
+    partial = _reported_in_part(columns, is_send, operations)
+    if not len(partial):
+        nothing = np.zeros(0, dtype=np.int32)
+        return nothing, nothing
+    rows, operation = columns.micro_ops(operations.first[partial], is_send)
+    operation = partial[operation].astype(np.int32)
+    of_partial = np.isin(reported[1], partial)
+    known = set(_records(columns, *(column[of_partial] for column in reported)))
+    unreported = [record not in known for record in _records(columns, rows, operation)]
+    return rows[unreported], operation[unreported]
+
+
+def _records(columns: Columns, rows: I32, operation: I32) -> Iterator[tuple[int, int, int]]:
+    """Yield operation, partition and value of each of these sends."""
+    said = (operation, columns.op_key[rows], columns.op_value[rows])
+    return zip(*(column.tolist() for column in said), strict=True)
 
 
 def _reported_in_part(columns: Columns, is_send: Bools, operations: Operations) -> I64:

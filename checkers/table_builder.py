@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from checkers import consumers, facts, history_file, memory, producers, uniqueness
+from checkers import consumers, facts, history_file, memory, producers, threads, uniqueness
 from checkers.columns import INVOKE, Columns
 from checkers.kernels.arrays import I32, distinct, order_of_rows
 from checkers.kernels.compact import AllSends, Operations
@@ -28,17 +28,21 @@ def of_history(history: pa.Table, source: Path | None = None) -> Tables:
     return build(history_file.columns(history, source))
 
 
-def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
+def build(columns: Columns, happened: Collection[int] = (), count: int = 1) -> Tables:
     """Return the tables of a history, and drop its columns on the way.
 
     ``happened`` are the last events of operations in doubt which are known to have happened, though
     this part of a history may not show it. Unless the caller keeps the history, each column is
-    freed after its last use.
+    freed after its last use. ``count`` is the number of threads.
     """
     operations = operations_of(columns)
     memory.release()
     first, last, outcome = operations.first, operations.last, operations.outcome
-    polls = consumers.polls(columns, operations)
+    polls, (sends, sent_rows) = threads.both(
+        lambda: consumers.polls(columns, operations),
+        lambda: producers.sends(columns, operations),
+        count,
+    )
     compacted = facts.compacted(columns)
     deleted = facts.deleted(columns, last[outcome != FAIL])
     ignored = facts.ignored(columns)
@@ -48,7 +52,6 @@ def build(columns: Columns, happened: Collection[int] = ()) -> Tables:
     reports = consumers.group_reports(columns, operations)
     columns.forget_groups()
     memory.release()
-    sends, sent_rows = producers.sends(columns, operations)
     waits = producers.waits(columns, sends, sent_rows)
     columns.forget_micro_ops()
     repeated = uniqueness.repeated(sends, polls, compacted)

@@ -25,6 +25,20 @@ def count(rows: int) -> int:
     return THREADS if rows >= ROWS_MIN else 1
 
 
+def both(
+    one: Callable[[], _Item], other: Callable[[], _Result], threads: int = THREADS
+) -> tuple[_Item, _Result]:
+    """Return what two functions return, which run at the same time if there are two threads.
+
+    Raises what one of them raises, when both have ended.
+    """
+    if threads == 1:
+        return one(), other()
+    with ThreadPoolExecutor(1, "history") as pool:
+        second = pool.submit(other)
+        return one(), second.result()
+
+
 def mapped(
     function: Callable[[_Item], _Result], items: Iterable[_Item], threads: int = THREADS
 ) -> Iterator[_Result]:

@@ -6,10 +6,9 @@ python -m bench.spark.generate transactions 1000000 history.parquet --hot 0.9 --
 import argparse
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from bench.spark import blocks, histories
 from bench.spark.histories import Spec
+from checkers import parquet
 from checkers.pieces import SCHEMA
 
 
@@ -19,9 +18,8 @@ def write(spec: Spec, path: Path) -> None:
 
 
 def _write_parquet(spec: Spec, path: Path) -> None:
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as file:
-        for block in histories.blocks(spec):
-            file.write_table(blocks.table(block, spec.keys))
+    tables = (blocks.table(block, spec.keys) for block in histories.blocks(spec))
+    parquet.write(path, SCHEMA, tables)
 
 
 def _write_lines(spec: Spec, path: Path) -> None:

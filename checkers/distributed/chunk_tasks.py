@@ -21,6 +21,7 @@ from checkers import (
     group_events,
     jsonl,
     micro_ops,
+    parquet,
     table_builder,
     wellformed,
 )
@@ -105,7 +106,7 @@ def prepare(chunk: Chunk, typed: Path) -> Prepared:
             history = chunks.rows(chunk)
         else:
             history, torn = chunks.lines(chunk)
-            pq.write_table(history, typed, compression="zstd")
+            parquet.write(typed, history.schema, [history])
             chunk = Chunk(str(typed), 0, pq.read_metadata(typed).num_row_groups)
     except BadHistory as error:
         return Prepared(chunk, bad=str(error))

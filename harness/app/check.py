@@ -17,19 +17,20 @@ from checkers.anomalies import INVARIANT
 from checkers.expectations import Contract
 from checkers.overview import Whole
 from checkers.tables import Tables
+from checkers.threads import THREADS
 from checkers.verdict import Verdict
 from harness.app import (
     catalogue,
     command_line,
     judgements,
     plan_file,
-    plan_resolution,
     run_folder,
     signals,
     spark_judge,
     terminal,
     typed_history,
     unpacking,
+    versions,
 )
 from harness.app.judgements import Judged, Kept
 from harness.app.refused import Refused
@@ -159,7 +160,7 @@ def whole(
     history = typed_history.read(folder, file, lambda done: progress("reading", done))
     columns = history_file.columns(history, file)
     del history  # frees memory that the tables do not need
-    tables = table_builder.build(columns)
+    tables = table_builder.build(columns, count=THREADS)
     judge = inline_.judge if spark is None else spark.reports
     with crashes():
         reports = judge(tables, lambda done: progress("judging", done))
@@ -199,8 +200,8 @@ def _signed(
         contract=dataclasses.asdict(contract),
         settings=dict(settings),
         judged_by={
-            "faultline": plan_resolution.versions()["faultline"],
-            "commit": plan_resolution.commit(),
+            "faultline": versions.faultline(),
+            "commit": versions.commit(),
             "executor": executor,
         },
     )

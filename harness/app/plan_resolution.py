@@ -4,21 +4,16 @@ An impossible request is refused here, before anything is started, in one line t
 wrong and what would be right.
 """
 
-import functools
-import importlib.metadata
 import math
-import platform
-import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import confluent_kafka
 import msgspec
 
 from checkers.expectations import BadSetting, Contract
-from harness.app import catalogue, client_settings, names, schedule_checks, toml_lines
+from harness.app import catalogue, client_settings, names, schedule_checks, toml_lines, versions
 from harness.app.refused import Refused
 from harness.app.schedule_checks import TIME_LIMIT_MAX_S
 from harness.cluster import settings
@@ -57,7 +52,6 @@ OF_THE_FILE = ("results", "inline", "lake")
 """Fields of a plan file that are not part of the plan."""
 OPTIONS = "options"
 """The table with settings of the workload, the target and the system."""
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 def from_toml(path: Path) -> dict[str, Any]:
@@ -206,8 +200,8 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
         producer={**workload.producer, **plan.producer},
         consumer={**workload.consumer, **target.consumer, **plan.consumer},
         options={**options, **plan.options},
-        versions={**versions(), **system.versions},
-        commit=commit(),
+        versions={**versions.in_use(), **system.versions},
+        commit=versions.commit(),
     )
     try:
         refusal = (
@@ -385,34 +379,6 @@ def masked(plan: Plan) -> Plan:
         for component in ("broker", "producer", "consumer")
     }
     return msgspec.structs.replace(plan, **hidden)
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Return the versions of Faultline, Python and the client libraries."""
-    names = ("faultline", "aiokafka", "confluent-kafka", "pyspark", "toxiproxy-python")
-    return {
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in names},
-        "librdkafka": confluent_kafka.libversion()[0],
-    }
-
-
-@functools.cache
-def commit() -> str:
-    """Return the current commit, with ``-dirty`` for local changes; empty outside a repository."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=_ROOT,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return described.stdout.strip() if described.returncode == 0 else ""
 
 
 def _nemeses(plan: Plan) -> tuple[str, ...]:

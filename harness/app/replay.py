@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app import catalogue, plan_file, plan_resolution, run_folder
+from harness.app import catalogue, plan_file, plan_resolution, run_folder, versions
 from harness.app.refused import Refused
 from model import masking
 from model.plan import Plan
@@ -45,7 +45,7 @@ def changed(plan: Plan) -> str | None:
     """
     if plan.target != catalogue.SIMULATED.name:
         return None
-    now = {"commit": plan_resolution.commit(), **plan_resolution.versions()}
+    now = {"commit": versions.commit(), **versions.in_use()}
     others = [
         f"{name} is {now.get(name) or 'unknown'} and was {was}"
         for name, was in {"commit": plan.commit, **plan.versions}.items()

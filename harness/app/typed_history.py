@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import checkers
 import model
-from checkers import history_file, left_out, segments
+from checkers import history_file, left_out, parquet, segments
 from checkers.overview import Overview
 from checkers.pieces import SCHEMA, Progress
 from harness.app import files
@@ -67,13 +67,8 @@ def _groups(chunks: Sequence[Path]) -> Iterator[pa.Table]:
 def _write(copy: Path, source: bytes, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
     marked = schema.with_metadata({**(schema.metadata or {}), _SOURCE: source})
 
-    def write(path: Path) -> None:
-        with pq.ParquetWriter(path, marked) as written:
-            for group in groups:
-                written.write_table(group.cast(marked))
-
     with contextlib.suppress(OSError):  # another user's folder, or a full disk
-        files.write(copy, write)
+        files.write(copy, lambda path: parquet.write(path, marked, groups))
 
 
 def copy_of(folder: Path | None, file: Path) -> Path:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import history_file, jsonl, left_out, parquet, table_builder
+from checkers import history_file, jsonl, left_out, parquet, row_groups, table_builder
 from checkers.tables import Tables
 from model.history import BadHistory, encode
 from model.op import Op
@@ -224,3 +224,31 @@ def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"nonsense")
     with pytest.raises(BadHistory, match=r"history\.parquet is not a history"):
         history_file.read(path, silent)
+
+
+def test_written_rows_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written is read as it was, with its metadata, and has row groups of bounded size."""
+    monkeypatch.setattr(row_groups, "BATCH_ROWS", 3)
+    path, table = tmp_path / "history.parquet", history(tmp_path)
+    noted = left_out.noted(table, "line 5", {"colour": 2})
+    parquet.write(path, noted.schema, [noted, noted.slice(0, 2)])
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    assert [group.num_rows for group in groups] == [3, 1, 2]
+    again = parquet.read_groups(path, 0, 2)
+    assert again.to_pylist() == table.to_pylist()
+    assert left_out.torn(again) == "line 5"
+
+
+def test_numbers_are_written_as_differences(tmp_path: Path) -> None:
+    """Numbers have no dictionary, and names have one."""
+    path, table = tmp_path / "history.parquet", history(tmp_path)
+    parquet.write(path, table.schema, [table])
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    differences = {
+        c.path_in_schema.rpartition(".")[2] for c in columns if "DELTA" in str(c.encodings)
+    }
+    assert differences == {"index", "time_ns", "process", "offset", "value"}
+    assert all("DICTIONARY" not in str(c.encodings) for c in columns if "DELTA" in str(c.encodings))
+    assert all("DICTIONARY" in str(c.encodings) for c in columns if "DELTA" not in str(c.encodings))

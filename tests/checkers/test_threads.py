@@ -37,3 +37,25 @@ def test_an_error_is_raised_in_its_place(count: int) -> None:
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_both_results_are_returned_in_their_order(count: int) -> None:
+    """The result of the first function comes first, whichever ends first."""
+    assert threads.both(lambda: 1, lambda: "two", count) == (1, "two")
+
+
+def test_two_functions_run_at_once() -> None:
+    """Two functions run at the same time: each waits for the other."""
+    barrier = threading.Barrier(2, timeout=30)
+    assert sorted(threads.both(barrier.wait, barrier.wait, 2)) == [0, 1]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_error_of_either_function_is_raised(count: int, failing: int) -> None:
+    """No error is lost, whether the first or the second function raises it."""
+    functions = [lambda: 1, lambda: 2]
+    functions[failing] = lambda: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        threads.both(functions[0], functions[1], count)

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from harness.app import files, plan_resolution, private, signals
+from harness.app import files, private, signals, versions
 from harness.app import run as run_
 from harness.app.check import reasons
 from harness.app.gate import console, figures, junit, outcome, page, summary
@@ -70,8 +70,8 @@ def run_gate(
         suite=suite.name,
         name=folder.name,
         began=time.strftime("%Y-%m-%dT%H:%M:%SZ", utc),
-        commit=plan_resolution.commit(),
-        versions=plan_resolution.versions(),
+        commit=versions.commit(),
+        versions=versions.in_use(),
         seed=seed,
         mutants=tuple(mutants),
         budget_s=suite.budget_s,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.app import check, names, plan_resolution
+from harness.app import check, names, plan_resolution, versions
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
@@ -194,7 +194,7 @@ def _drawn(asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen) -> Dr
 
 def _commit() -> str | None:
     """Return the shortened commit, with ``-dirty`` for local changes."""
-    number, _, rest = plan_resolution.commit().partition("-")
+    number, _, rest = versions.commit().partition("-")
     return "-".join(part for part in (number[:COMMIT_DIGITS], rest) if part) or None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.app import plan_resolution, runtime
+from harness.app import runtime, versions
 from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
@@ -70,7 +70,7 @@ def run(
     """
     plan = draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
     draw.refuse_quiet(asked.first, asked.pinned)
-    plan_resolution.commit()
+    versions.commit()
     what = f"{plan.workload}-seed{asked.first}"
     folder = new_folder(results / "searches", what, time.gmtime())
     screen.say(str(folder))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.app import catalogue, check, plan_resolution
+from harness.app import catalogue, check, plan_resolution, versions
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
@@ -160,7 +160,7 @@ def test_what_was_measured_is_noted(
     noted: str | None,
 ) -> None:
     """A row records the abbreviated commit, if it is known."""
-    monkeypatch.setattr(plan_resolution, "commit", lambda: commit)
+    monkeypatch.setattr(versions, "commit", lambda: commit)
     row = score(replace(asked, names=("a",))).rows["a"]
     assert row.scripted is not None
     assert row.drawn is not None
