@@ -24,7 +24,7 @@ from checkers.pieces import Progress
 from model import json_fields
 from model.history import BadHistory
 
-CHUNK_BYTES = 256 << 10
+CHUNK_BYTES = 512 << 10
 """Number of bytes that are decoded at once: the objects of these lines still fit into a core's
 cache."""
 PIECE_EVENTS = 1 << 15

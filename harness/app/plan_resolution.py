@@ -235,6 +235,15 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
     return resolved
 
 
+def with_options(plan: Plan, usual: Mapping[str, Any]) -> Plan:
+    """Return the plan with those of the ``usual`` options that it does not set and that its
+    workload has."""
+    workload = catalogue.WORKLOADS.get(plan.workload)
+    has = {} if workload is None else workload.options
+    fitting = {name: value for name, value in usual.items() if name in has}
+    return msgspec.structs.replace(plan, options={**fitting, **plan.options})
+
+
 def default_options(workload: Workload, target: Target, system: System) -> dict[str, Any]:
     """Return the options of a plan that sets none."""
     fitted = system.fitted(workload.options)

@@ -73,8 +73,8 @@ def run(**given: Any) -> int:
 def run_test(given: dict[str, Any], defaults: dict[str, Any], **how: Any) -> int:
     """Run the test that these options describe, and return the exit status.
 
-    ``defaults`` are fields of the plan that neither a plan file nor an option names; ``how`` is
-    passed on to :func:`run_plan`.
+    ``defaults`` are fields of the plan that neither a plan file nor an option names, of its options
+    those that its workload has; ``how`` is passed on to :func:`run_plan`.
     """
     plan_file, cluster = given.pop("plan_file"), given.pop("cluster")
     target = given["target"] or request.target_in(plan_file)
@@ -90,18 +90,16 @@ def run_test(given: dict[str, Any], defaults: dict[str, Any], **how: Any) -> int
     fields: dict[str, Any] = {"nemesis": (plan_resolution.ALL,)}
     if plan_file is not None:
         fields |= plan_resolution.from_toml(plan_file)
-    fields = {
-        **defaults,
-        **fields,
-        "options": {**defaults.get("options", {}), **fields.get("options", {})},
-    }
+    usual = defaults.pop("options", {})
+    fields = defaults | fields
     nemesis = given.pop("nemesis")
     if nemesis is not None:
         fields["nemesis"] = plan_resolution.names_of(nemesis)
     if given.pop("strict"):
         fields["expect"] = {**fields.get("expect", {}), **STRICT}
     with toml_lines.about(plan_file, options.given()):
-        plan = plan_resolution.resolve(request.plan_from(fields, settings, mutants, given))
+        plan = request.plan_from(fields, settings, mutants, given)
+        plan = plan_resolution.resolve(plan_resolution.with_options(plan, usual))
     for line in plan_resolution.missing_faults(plan, fields["nemesis"]):
         click.echo(line, err=True)
     where = results or Path(fields.get("results", "results"))

@@ -38,6 +38,7 @@ def test_a_soak_is_watched_and_reported_on(
     [(plan, how)] = runs
     assert (plan.time_limit_s, plan.rate_hz) == (86_400.0, 5.0)
     assert plan.options["final_time_limit_s"] == 1800.0
+    assert plan.options["late_topics"] == 0
     assert (how["watch"], how["report_s"]) == (True, 3600.0)
 
 
@@ -54,6 +55,16 @@ def test_a_plan_file_and_options_come_before_the_defaults(
     assert plan.options["final_time_limit_s"] == 90.0
     assert how["report_s"] == 300.0
     assert (other.rate_hz, other_how["inline"]) == (9.0, True)
+
+
+def test_a_soak_sets_only_options_that_its_workload_has(
+    runs: list[tuple[Plan, dict[str, Any]]], tmp_path: Path
+) -> None:
+    """A workload without topics that are created later keeps its options."""
+    _soak("--workload", "recreated", "--results", str(tmp_path))
+    [(plan, _)] = runs
+    assert "late_topics" not in plan.options
+    assert plan.options["final_time_limit_s"] == 1800.0
 
 
 @pytest.fixture
