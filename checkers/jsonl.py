@@ -21,6 +21,7 @@ from checkers import memory, pieces
 from checkers.event_blocks import EventBlocks
 from checkers.events import SHAPE_ERRORS, Event, EventColumns, add_one, assembled, refuse
 from checkers.pieces import Progress
+from checkers.threads import THREADS
 from model import json_fields
 from model.history import BadHistory
 
@@ -54,12 +55,12 @@ def read(path: Path, progress: Progress) -> pa.Table:
     """Return the events of a ``history.jsonl``.
 
     A torn last line (its writer was killed) is left out. Raises :class:`BadHistory` for any other
-    line that is not an event. Another process reads half of a large file, since decoding is most of
-    the work of judging.
+    line that is not an event. Another process reads half of a large file, if it has a core of its
+    own, since decoding is most of the work of judging.
     """
     size = path.stat().st_size
     try:
-        if size < SPLIT_BYTES:
+        if size < SPLIT_BYTES or THREADS == 1:
             return assembled(_read_part(_of_file(path), (0, size), progress))
         return assembled(*_read_halves(path, size, progress))
     except _UNREADABLE:

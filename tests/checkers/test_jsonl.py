@@ -94,6 +94,7 @@ def test_a_large_file_is_read_by_two_processes(
     path.write_bytes(b"".join(lines))
     whole = history_file.read(path, silent)
     monkeypatch.setattr(jsonl, "SPLIT_BYTES", 1)
+    monkeypatch.setattr(jsonl, "THREADS", 2)
     split = history_file.read(path, silent)
     assert split.to_pylist() == whole.to_pylist()
     assert table_builder.of_history(split).sends.value.tolist() == list(range(20))

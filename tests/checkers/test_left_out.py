@@ -91,6 +91,7 @@ def test_a_number_of_any_length_in_an_unknown_field(tmp_path: Path) -> None:
 def test_two_processes_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large file is read in halves."""
     monkeypatch.setattr(jsonl, "SPLIT_BYTES", 1)
+    monkeypatch.setattr(jsonl, "THREADS", 2)
     events = [event | {"node": "n1"} for event in base()]
     history = jsonl.read(write(tmp_path, [*events]), lambda done: None)
     assert left_out.fields_of(history) == {"node": 8}

@@ -1,6 +1,7 @@
 """The limits of judgements, as figures decide them."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import msgspec
@@ -56,18 +57,22 @@ INLINE = bench.Measured(
 )
 
 
-@pytest.mark.parametrize(
-    ("suffix", "fields"), [(".parquet", {"seconds": 1.1}), (".jsonl", {"cpu_s": 5.1})]
-)
-def test_parquet_is_judged_by_wall_time_and_lines_by_cpu_time(
-    suffix: str, fields: dict[str, float]
-) -> None:
-    """Inline has a limit for the one time or for the other."""
+@pytest.mark.parametrize(("suffix", "seconds", "cores"), [(".parquet", 1.1, 2), (".jsonl", 5.1, 1)])
+def test_inline_has_a_limit_for_each_form(suffix: str, seconds: float, cores: int) -> None:
+    """The rate is that of wall time, of lines on one core and of Parquet on two."""
     case = bench.Case(Spec("idempotent", 10**6), suffix, "inline")
     assert missed(case, INLINE) == []
-    assert missed(case, changed(INLINE, **fields)) == ["rate"]
-    for other in {"seconds", "cpu_s"} - set(fields):
-        assert missed(case, changed(INLINE, **{other: 60.0})) == []
+    assert missed(case, changed(INLINE, seconds=seconds)) == ["rate"]
+    assert bench.RATES[suffix].cores == cores
+
+
+@pytest.mark.parametrize(("suffix", "cores"), [(".parquet", "1,5"), (".jsonl", "1")])
+def test_inline_runs_on_the_cores_of_its_limit(suffix: str, cores: str) -> None:
+    """The judging process may use as many cores as its limit is for, and Spark uses all."""
+    case = bench.Case(Spec("idempotent", 10**6), suffix, "inline")
+    command = bench.command(case, Path("history"), [1, 5, 6])
+    assert command[:3] == ["taskset", "--cpu-list", cores]
+    assert bench.command(CASE, Path("history"), [1, 5, 6])[0] == sys.executable
 
 
 def test_each_time_has_its_own_median(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
