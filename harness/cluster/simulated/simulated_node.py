@@ -28,6 +28,10 @@ from harness.simulation.host import Host
 from harness.simulation.process import Process
 
 KILLED = -9
+SNAP_COUNT = 2_000
+"""Number of transactions between two snapshots of a simulated ZooKeeper (``snapCount``). With
+ZooKeeper's default, 100,000, its log would take the memory of this process for half a day, and few
+runs would ever recover from a snapshot."""
 
 Stop = Callable[[], None]
 """A callback that does what SIGTERM does."""
@@ -93,7 +97,7 @@ def zookeeper(port: int, on_life: Callable[[Database], object] = lambda database
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
     ) -> int:
         try:
-            store = Store(disk)
+            store = Store(disk, snap_count=SNAP_COUNT)
             database = store.recover()
             on_life(database)
             pipeline = Pipeline(

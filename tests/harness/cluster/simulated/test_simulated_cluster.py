@@ -10,8 +10,10 @@ import pytest
 
 from broker_impl import mutants
 from broker_impl.node.exit_status import STORAGE_FAILED
+from broker_impl.zookeeper.store import SNAPSHOTS_KEPT
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.observe.invariant_monitor import RECOVERY_S
+from harness.cluster.simulated import simulated_node
 from harness.cluster.simulated.host_faults import LEFT_BYTES, HostFaultsCluster
 from harness.cluster.simulated.simulated_cluster import Simulated, SimulationContext, staged
 from harness.cluster.simulated.simulated_node import SimulatedNode
@@ -162,6 +164,27 @@ def test_fill_disk(lab: Lab) -> None:
 
     lab(work)
     assert "its disk failed" in lab.log_of(ONE)
+
+
+def test_zookeeper_recovers_from_snapshots(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed ZooKeeper has its data again, though the beginning of its log was purged."""
+    monkeypatch.setattr(simulated_node, "SNAP_COUNT", 3)
+
+    async def work(cluster: Simulated) -> None:
+        for _ in range(3):
+            await cluster.kill(ONE)
+            await asyncio.sleep(4.0)
+            await cluster.start_node(ONE)
+            assert await cluster.recover(10.0)
+        await cluster.kill(ZOOKEEPER)
+        await cluster.start_node(ZOOKEEPER)
+        assert await cluster.recover(20.0)
+        assert sorted(await cluster.isr(KEY)) == [ONE, TWO, THREE]
+
+    lab(work)
+    names = [path.name for path in (lab.folder / "nodes" / ZOOKEEPER / "data").rglob("*.*")]
+    assert sum(name.startswith("snapshot.") for name in names) == SNAPSHOTS_KEPT
+    assert "log.1" not in names
 
 
 def test_an_end_that_nobody_asked_for_is_told(lab: Lab) -> None:
