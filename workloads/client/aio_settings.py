@@ -182,11 +182,20 @@ def producer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
 
 def consumer_arguments(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of an ``AIOKafkaConsumer``. Raises :class:`BadSetting`."""
-    return {
+    arguments = {
         "isolation_level": "read_committed",
         "enable_auto_commit": False,
         **_arguments(settings, CONSUMER),
     }
+    wait_ms, timeout_ms = (
+        arguments.get(name) for name in ("fetch_max_wait_ms", "request_timeout_ms")
+    )
+    if wait_ms is not None and timeout_ms is not None and wait_ms >= timeout_ms:
+        raise BadSetting(
+            f"fetch.wait.max.ms={wait_ms}: must be below the timeout of requests, {timeout_ms} ms;"
+            " otherwise each fetch at the end of a partition times out"
+        )
+    return arguments
 
 
 def member_arguments(settings: Mapping[str, str]) -> dict[str, Any]:

@@ -68,10 +68,21 @@ def test_kafkas_name_counts_before_librdkafkas() -> None:
     assert arguments["request_timeout_ms"] == 7
 
 
+def test_a_fetch_may_wait_until_just_before_its_timeout() -> None:
+    """A fetch that ends a millisecond before its request times out is accepted."""
+    settings = {"fetch.max.wait.ms": "3999", "socket.timeout.ms": "4000"}
+    assert consumer_arguments(settings)["fetch_max_wait_ms"] == 3999
+
+
 @pytest.mark.parametrize(
     ("producer", "consumer", "told"),
     [
         ({"acks": "most"}, {}, "producer.acks=most: must be one of all, -1, 1, 0"),
+        (
+            {},
+            {"fetch.max.wait.ms": "4000", "socket.timeout.ms": "4000"},
+            "consumer.fetch.wait.max.ms=4000: must be below the timeout of requests, 4000 ms",
+        ),
         (
             {"acks": "1", "enable.idempotence": "true"},
             {},
