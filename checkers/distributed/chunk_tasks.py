@@ -55,6 +55,7 @@ class Prepared(NamedTuple):
     weights: Mapping[str, int] = {}
     """How many micro-operations and records name each partition, in the order of the names."""
     has_groups: bool = False
+    has_transactions: bool = False
     moments_ns: Sequence[int] = ()
     """When processes began to act that were frozen at its end."""
     nemesis: bytes = b""
@@ -127,6 +128,7 @@ def described(chunk: Chunk, history: pa.Table, torn: str | int | None) -> Prepar
         borders.border(history, columns),
         _weights(columns),
         not _used(columns.op, columns.op_names).isdisjoint(_GROUPS),
+        bool(columns.is_txn(np.arange(len(columns.index))).any()),
         group_context.moments_ns(columns),
         packing.packed(history.take(arrow.column(np.flatnonzero(columns.process == NEMESIS)))),
         columns.unknown,

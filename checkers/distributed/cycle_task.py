@@ -13,7 +13,7 @@ import numpy as np
 
 from checkers.distributed import packing
 from checkers.kernels import cycles
-from checkers.kernels.arrays import is_in
+from checkers.kernels.arrays import distinct, is_in
 from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.cycles import Cycles, Edges
 from checkers.kernels.found import Found
@@ -77,7 +77,7 @@ def search(
 
 
 def _searched(parts: Sequence[Part], keys: Sequence[str]) -> Searched:
-    op = np.unique(_concatenated(part.transactions for part in parts))
+    op = distinct(_concatenated(part.transactions for part in parts))
     edges = _joined([part.edges for part in parts])
     edges = edges.where(is_in(edges.target, op))
     if not len(op):
@@ -129,7 +129,7 @@ def joined(found: Iterable[Searched], keys: Sequence[str]) -> list[Found]:
         )
     parts = [each.cycles for each in found]
     if count:
-        op = np.unique(_concatenated(each.left.transactions for each in found))
+        op = distinct(_concatenated(each.left.transactions for each in found))
         edges = _joined([each.left.edges for each in found])
         parts.append(cycles.among(op, edges.where(is_in(edges.source, op)), keys))
     return cycles.concluded(parts)

@@ -1,7 +1,7 @@
 """Runs the tasks of a plan in this process, one after the other."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from checkers.distributed.runner import Cut, Judge, Parts, Split
@@ -15,16 +15,27 @@ class Here:
     def expect(self, stages: int) -> None:
         """Do nothing: there is no progress to report."""
 
+    def keep(self, cut: Cut) -> None:
+        """Do nothing: all parts are in memory at once, and none should stay."""
+
+    def forget(self) -> None:
+        """Do nothing, since nothing was kept."""
+
     def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Return what the task returns for each item."""
         return [task(item) for item in items]
 
     def grouped(
-        self, cut: Cut, items: Sequence[Any], judge: Judge
+        self,
+        cut: Cut,
+        items: Sequence[Any],
+        judge: Judge,
+        numbers: Collection[int] | None = None,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Cut each item into parts, and judge the parts of each number."""
         said, parts = _cut(cut, items)
-        return said, [_tried(judge, number, parts[number]) for number in sorted(parts)]
+        wanted = sorted(parts) if numbers is None else sorted(parts.keys() & numbers)
+        return said, [_tried(judge, number, parts[number]) for number in wanted]
 
     def regrouped(
         self, cut: Cut, items: Sequence[Any], split: Split, judge: Judge

@@ -6,7 +6,7 @@ can import the code of the tasks, so it imports nothing but what every executor 
 
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,10 +36,22 @@ class OnSpark:
     def __init__(self, session: Any, progress: Progress, held: Any = None) -> None:
         self._session, self._progress, self._held = session, progress, held
         self._done, self._stages = 0, 1
+        self._to_keep: Cut | None = None
+        self._kept: Any = None
 
     def expect(self, stages: int) -> None:
         """Set how many stages the plan will have had at its end."""
         self._stages = stages
+
+    def keep(self, cut: Cut) -> None:
+        """Keep the parts that this cut makes when it is used first, on the disks of executors."""
+        self._to_keep = cut
+
+    def forget(self) -> None:
+        """Release the parts that were kept."""
+        if self._kept is not None:
+            self._kept.unpersist()
+        self._to_keep = self._kept = None
 
     def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Return what the task returns for each item."""
@@ -51,10 +63,16 @@ class OnSpark:
         return _said(rows, items)
 
     def grouped(
-        self, cut: Cut, items: Sequence[Any], judge: Judge
+        self,
+        cut: Cut,
+        items: Sequence[Any],
+        judge: Judge,
+        numbers: Collection[int] | None = None,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Cut each item into parts, and judge the parts of each number."""
         parts = self._cut(cut, items)
+        if numbers is not None:
+            parts = parts.filter(parts["slice"].isin(_ABOUT, *numbers))
         with self.watched(2):
             rows = parts.groupBy("slice").applyInArrow(_judged(_dumped(judge)), _FIELDS).toArrow()
         about, judged = _divided(rows)
@@ -72,8 +90,15 @@ class OnSpark:
         return _in_order(about, "item"), judged
 
     def _cut(self, cut: Cut, items: Sequence[Any]) -> Any:
+        if cut is self._to_keep and self._kept is not None:
+            return self._kept
         run = _cut(_dumped(cut), self._given(items))
-        return self._items(items).mapInArrow(run, _FIELDS)
+        parts = self._items(items).mapInArrow(run, _FIELDS)
+        if cut is self._to_keep:
+            from pyspark import StorageLevel
+
+            parts = self._kept = parts.persist(StorageLevel.DISK_ONLY)
+        return parts
 
     def _given(self, items: Sequence[Any]) -> "_Given":
         ids = range(len(items)) if self._held is None else [chunk.begin for chunk, *_ in items]

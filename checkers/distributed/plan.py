@@ -58,6 +58,13 @@ def judge(path: Path, given: Sequence[Chunk], runner: Runner, scratch: Path) -> 
 
 def of_source(source: Source, runner: Runner) -> Whole:
     """Judge a history wherever its chunks are; see :func:`judge`."""
+    try:
+        return _judged(source, runner)
+    finally:
+        runner.forget()
+
+
+def _judged(source: Source, runner: Runner) -> Whole:
     runner.expect(STAGES)
     prepared = source.prepared(runner)
     used = [(each, each.border) for each in prepared if each.border is not None]
@@ -72,6 +79,8 @@ def of_source(source: Source, runner: Runner) -> Whole:
     more = STAGES_OF_RANGES if large else 0
     runner.expect(STAGES + more)
     slicing = Slicing(runner, items, weights, faults, large, _moments_ns(prepared))
+    if any(each.has_transactions for each in prepared):
+        slicing.keep()
     scanned, judged = slicing.judged()
     doubts = refusals.misfits(source, joined.broken, scanned)
     judged, happened = slicing.with_proofs(slicing.with_ranges(judged))

@@ -1,6 +1,6 @@
 """What a plan needs from the place where its tasks run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 Parts = Iterator[tuple[int, bytes]]
@@ -20,14 +20,30 @@ class Runner(Protocol):
         """Set how many stages the plan will have had at its end; progress refers to this."""
         ...
 
+    def keep(self, cut: Cut) -> None:
+        """Keep the parts that this cut makes when it is used first: it will be used again.
+
+        They are on the disks of the executors until :meth:`forget`, and made again if lost.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Release the parts that were kept."""
+        ...
+
     def each(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Return what the task returns for each item, in their order."""
         ...
 
     def grouped(
-        self, cut: Cut, items: Sequence[Any], judge: Judge
+        self,
+        cut: Cut,
+        items: Sequence[Any],
+        judge: Judge,
+        numbers: Collection[int] | None = None,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Cut each item into parts, and judge the parts of each number together.
+        """Cut each item into parts, and judge the parts of each number together, by default of all
+        numbers.
 
         Returns what ``cut`` says of each item, in their order; and what ``judge`` returns, or the
         error that it raises, in the order of the numbers.

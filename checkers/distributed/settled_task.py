@@ -21,7 +21,7 @@ from checkers.distributed.reduction import Reduced
 from checkers.distributed.runner import Parts
 from checkers.distributed.transaction_task import Known, Seen
 from checkers.kernels import suspects
-from checkers.kernels.arrays import changes, is_in
+from checkers.kernels.arrays import changes, distinct, is_in
 from checkers.kernels.cycles import Edges
 from checkers.kernels.rows import I64, OK
 
@@ -77,7 +77,7 @@ def examine(
     found = np.union1d(sender[is_txn & (polls.op < sender)], suspects.zombies(sends, known.fences))
     key = known.keys[settled.names[partition]]
     edges = _edges(rows, row, settled.reduced[partition].settled, key)
-    transactions = np.unique(sends.op[sends.txn])
+    transactions = distinct(sends.op[sends.txn])
     return transaction_task.seen(found, source[linked], target[linked]), transaction_task.by_window(
         known, transactions, edges
     )
@@ -94,10 +94,10 @@ def neighbours(
     sends, polls, row = rows.sends, rows.polls, _writers(rows)
     by_offset = np.argsort(sends.offset, kind="stable")
     latest = by_offset[running_max(sends.invoked[by_offset])]
-    before = np.unique(sends.op[latest[is_in(sends.op[by_offset], wanted)]])
+    before = distinct(sends.op[latest[is_in(sends.op[by_offset], wanted)]])
     sender, reader = sends.op[row], polls.op
     is_read = is_in(sender, np.union1d(before, wanted))
-    return np.unique(np.concatenate((before, reader[is_read], sender[is_in(reader, wanted)])))
+    return distinct(np.concatenate((before, reader[is_read], sender[is_in(reader, wanted)])))
 
 
 def _writers(rows: RangeRows) -> I64:

@@ -67,6 +67,9 @@ class Slicing:
         self._cut = Cut(self.slice_of, self.count, self._healed_ns, {}, moments_ns=moments_ns)
         self._reduced = dict[int, Reduced]()
         self._given_up = frozenset[int]()
+        thin = self._cut._replace(kept=dict.fromkeys(large, kept.NOTHING))
+        self._scan = partial(_scan, thin, range(self.count))
+        self._are_kept = False
         self._names = [
             frozenset(key for key, of in self.slice_of.items() if of == number)
             for number in range(self.count)
@@ -77,11 +80,16 @@ class Slicing:
 
         If a chunk is refused, slices may be missing.
         """
-        thin = self._cut._replace(kept=dict.fromkeys(self._large, kept.NOTHING))
         judge = partial(_judge_or_outline, self._names, self._large)
-        cut = partial(_scan, thin, range(self.count))
-        scanned, judged = self._runner.grouped(cut, self._items, judge)
+        scanned, judged = self._runner.grouped(self._scan, self._items, judge)
         return scanned, list(judged)
+
+    def keep(self) -> None:
+        """Keep the slices of the first pass for the following ones, if they are the same there:
+        those of large partitions are not."""
+        self._are_kept = not self._large
+        if self._are_kept:
+            self._runner.keep(self._scan)
 
     def with_ranges(self, judged: Sequence[Any]) -> list[Judged]:
         """Judge the large partitions of which slices are outlines."""
@@ -207,21 +215,28 @@ class Slicing:
     def split(self, known: Known, judge: Judge) -> tuple[Sequence[Seen], Sequence[Any]]:
         """Examine the transactions of all slices, and judge their dependencies by window."""
         settled = Settled(self._large, self._reduced, self._cut)
-        cut = partial(settled_task.cut, settled, self._judgeable)
-        return self._regrouped(cut, partial(settled_task.examine, settled, known), judge)
+        return self._regrouped(
+            self._cutter(settled), partial(settled_task.examine, settled, known), judge
+        )
 
     def neighbours(self, known: Known, wanted: I64) -> Sequence[I64]:
         """Return the operations that slices have of these transactions' neighbours."""
         settled = Settled(self._large, self._reduced, self._cut._replace(ops=wanted))
-        cut = partial(settled_task.cut, settled, self._judgeable)
         judge = partial(settled_task.neighbours, settled, known, wanted)
-        _, found = self._runner.grouped(cut, self._items, judge)
+        _, found = self._runner.grouped(self._cutter(settled), self._items, judge)
         _raise_crash(found, len(found))
         return found
 
+    def _cutter(self, settled: Settled) -> Cutter:
+        """Return what cuts chunks into slices and into the ranges of settled blocks."""
+        if self._are_kept:
+            return self._scan
+        return partial(settled_task.cut, settled, self._judgeable)
+
     def _asked(self, judge: Judge, wanted: Collection[int]) -> Sequence[Any]:
         """Return what is found in the wanted slices."""
-        _, found = self._runner.grouped(partial(_again, self._cut, wanted), self._items, judge)
+        cut = self._scan if self._are_kept else partial(_again, self._cut, wanted)
+        _, found = self._runner.grouped(cut, self._items, judge, wanted)
         _raise_crash(found, len(wanted))
         return found
 

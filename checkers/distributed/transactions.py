@@ -12,7 +12,7 @@ from checkers.distributed.cycle_task import Searched, Windows
 from checkers.distributed.slicing import Happened, Slicing
 from checkers.distributed.transaction_task import Known, Records, Seen
 from checkers.kernels import history_kernels, suspects
-from checkers.kernels.arrays import is_in
+from checkers.kernels.arrays import distinct, is_in
 from checkers.kernels.checker_runs import GaveUp
 from checkers.kernels.found import Found
 from checkers.kernels.history import History
@@ -137,7 +137,7 @@ def _misplaced(slicing: Slicing, found: Sequence[Found]) -> dict[int, Records]:
 
 
 def _union(columns: Iterable[I64]) -> I64:
-    return np.unique(_all(columns))
+    return distinct(_all(columns))
 
 
 def _all(columns: Iterable[I64]) -> I64:

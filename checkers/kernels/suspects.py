@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.kernels import isolation
-from checkers.kernels.arrays import changes, is_in
+from checkers.kernels.arrays import changes, distinct, is_in
 from checkers.kernels.compact import AllSends
 from checkers.kernels.history import History, Init
 from checkers.kernels.rows import FAIL, I64, OK, UNKNOWN, Sends
@@ -77,8 +77,8 @@ def early(history: History) -> I64:
     rows = np.flatnonzero(writer >= 0)
     rows = rows[sends.txn[writer[rows]] & (sends.outcome[writer[rows]] != FAIL)]
     rows = rows[polls.op[rows] < sends.op[writer[rows]]]
-    below = [np.unique(sends.op[mine]) for mine, _ in _below(history, sends.op)]
-    return np.unique(np.concatenate([sends.op[writer[rows]], *below]))
+    below = [distinct(sends.op[mine]) for mine, _ in _below(history, sends.op)]
+    return distinct(np.concatenate([sends.op[writer[rows]], *below]))
 
 
 def _below(history: History, until: I64) -> Iterator[tuple[I64, int]]:
@@ -108,7 +108,7 @@ def zombies(sends: AllSends | Sends, fences: Iterable[Fence]) -> I64:
         began = sends.invoked[mine]
         is_its = (began > fence.begin) & (began < fence.end)
         found.append(sends.op[mine[is_its & (sends.op[mine] >= fence.taken)]])
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))
 
 
 def links(history: History, overdue: I64) -> tuple[I64, I64]:
@@ -135,7 +135,7 @@ def _latest_below(history: History, rows: I64) -> I64:
     read = read[np.lexsort((polls.offset[read], history.poll_key[read]))]
     rows = rows[sends.offset[rows] != UNKNOWN]
     found = [_NONE]
-    for key in np.unique(history.send_key[rows]).tolist():
+    for key in distinct(history.send_key[rows]).tolist():
         of_key = read[history.poll_key[read] == key]
         if len(of_key):
             latest = np.maximum.accumulate(sends.invoked[writer[of_key]])
@@ -158,13 +158,13 @@ def neighbours(history: History, suspects: I64, open_at_end: Open) -> I64:
     sender, reader = sends.op[writer[read]], polls.op[read]
     mine = np.flatnonzero(is_in(sends.op, suspects))
     behind = np.concatenate((isolation.appended(history)[mine], _latest_below(history, mine)))
-    before = np.unique(sends.op[is_in(sends.invoked, behind)])
+    before = distinct(sends.op[is_in(sends.invoked, behind)])
     until = np.where(is_in(sends.op, suspects), sends.op, UNKNOWN)
     late = latest((open_at_end, overdue(history)))
     rows = np.flatnonzero(is_in(sends.op, late.op))
     until[rows] = late.until[np.searchsorted(late.op, sends.op[rows])]
     probes = np.array([op for _, op in _below(history, until)], dtype=np.int64)
-    return np.unique(
+    return distinct(
         np.concatenate(
             (
                 before,

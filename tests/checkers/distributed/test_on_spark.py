@@ -1,6 +1,8 @@
 """Spark judges a history in chunks as this process judges it whole."""
 
 import random
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,36 @@ def test_a_task_that_fails(tmp_path: Path, spark: Any) -> None:
     assert parts[0] == "two parts"
     assert again[0] == [b"a0+b0"]
     assert str(again[1]) == "ValueError: no slice 1"
+
+
+def test_kept_parts_are_made_once(tmp_path: Path, spark: Any) -> None:
+    """A cut that is kept runs once for all uses, of all numbers or some, until it is forgotten."""
+    runner = on_spark.OnSpark(spark, lambda done: None)
+    cut = partial(_counted, tmp_path)
+    runner.keep(cut)
+    said, judged = runner.grouped(cut, ["a", "b"], _join)
+    assert (said, judged) == (["about a", "about b"], [b"a0b0", b"a1b1"])
+    assert runner.grouped(cut, ["a", "b"], _join, [1])[1] == [b"a1b1"]
+    assert runner.regrouped(cut, ["a", "b"], _again, _join)[1] == [b"a0b0a1b1"]
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["a", "b"]
+    before = len(spark.sparkContext._jsc.getPersistentRDDs())
+    runner.forget()
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == before - 1
+    runner.grouped(cut, ["a", "b"], _join)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def _counted(folder: Path, item: str) -> Any:
+    Path(tempfile.mkstemp(dir=folder)[1]).write_text(item)
+    return _cut(item)
+
+
+def _join(number: int, parts: Any) -> bytes:
+    return b"".join(parts)
+
+
+def _again(number: int, parts: Any) -> Any:
+    return "about", iter([(0, b"".join(parts))])
 
 
 def _cut(item: str) -> Any:
