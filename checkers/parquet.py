@@ -118,7 +118,6 @@ def _checked(source: object, table: pa.Table, found: pa.Schema) -> pa.Table:
     """Return rows of the schema of histories, which were read from columns of ``found``."""
     unknown = dict.fromkeys(_unknown(pa.struct(list(found)), _STRUCT), table.num_rows)
     table = _known_only(table)
-    table.validate(full=True)
     if (missing := _null(table)) is not None:
         raise BadHistory(f"{source} is not a history: {missing} is null")
     return left_out.noted(table, None, unknown)
@@ -126,7 +125,9 @@ def _checked(source: object, table: pa.Table, found: pa.Schema) -> pa.Table:
 
 def _to_schema(part: pa.Table) -> pa.Table:
     """Return a part of a file with the columns of a history."""
-    return part.select(SCHEMA.names).cast(SCHEMA.with_metadata(part.schema.metadata))
+    part = part.select(SCHEMA.names).cast(SCHEMA.with_metadata(part.schema.metadata))
+    part.validate(full=True)
+    return part
 
 
 def _unknown(found: pa.DataType, known: pa.DataType, within: str = "") -> Iterator[str]:

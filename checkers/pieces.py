@@ -125,6 +125,32 @@ class Growing:
         return np.frombuffer(self._memory, dtype=self._dtype, count=count)
 
 
+class Reserved:
+    """A column whose length is known about, in memory that numpy has for all arrays: it can use
+    what other arrays have freed, and they can use it afterwards."""
+
+    def __init__(self, dtype: type[np.generic], count: int) -> None:
+        self._count = 0
+        try:
+            self._array = np.empty(count, dtype)
+        except (MemoryError, ValueError):  # a file may claim any length
+            self._array = np.empty(0, dtype)
+
+    def extend(self, numbers: NDArray[Any]) -> None:
+        """Append numbers."""
+        end = self._count + len(numbers)
+        if end > len(self._array):
+            larger = np.empty(max(2 * len(self._array), end), self._array.dtype)
+            larger[: self._count] = self.array()
+            self._array = larger
+        self._array[self._count : end] = numbers
+        self._count = end
+
+    def array(self) -> NDArray[Any]:
+        """Return all numbers without a copy."""
+        return self._array[: self._count]
+
+
 class Part:
     """The events of one part of a history file, as columns, appended piece by piece.
 

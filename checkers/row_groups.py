@@ -5,6 +5,7 @@ of several groups at once. Here a group is freed once it is appended, so that th
 memory. Several threads may read groups; the order of rows is that of the file.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from checkers import arrow
-from checkers.pieces import Growing
+from checkers.pieces import Growing, Reserved
 from checkers.threads import mapped
 
 BATCH_ROWS = 1 << 18
@@ -36,7 +37,8 @@ def joined(
     path: Path, groups: range, schema: pa.Schema, convert: Convert, threads: int
 ) -> pa.Table:
     """Return row groups of a file as one table, whose columns have one part each."""
-    columns = [_column(field.type) for field in schema]
+    counts = _Counts(pq.read_metadata(path), groups)
+    columns = [_column(field.type, counts, field.name) for field in schema]
     for part in _parts(path, groups, convert, threads):
         for column, chunked in zip(columns, part.columns, strict=True):
             for chunk in chunked.chunks:
@@ -74,14 +76,38 @@ class _Column(Protocol):
         ...
 
 
-def _column(kind: pa.DataType) -> _Column:
+class _Counts:
+    """How many values the columns of some row groups have at most, by their footer."""
+
+    def __init__(self, footer: pq.FileMetaData, groups: range) -> None:
+        self.rows, self._leaves = 0, Counter[str]()
+        for group in (footer.row_group(number) for number in groups):
+            self.rows += group.num_rows
+            for column in (group.column(number) for number in range(group.num_columns)):
+                self._leaves[column.path_in_schema] += column.num_values
+
+    def within(self, path: str) -> int:
+        """Return how many elements the lists in this column have together."""
+        found = (count for leaf, count in self._leaves.items() if leaf.startswith(f"{path}."))
+        return min(found, default=0)
+
+    def element(self, path: str) -> str:
+        """Return the path of the elements of the lists in this column."""
+        leaf = next((leaf for leaf in self._leaves if leaf.startswith(f"{path}.")), "")
+        return ".".join([path, *leaf.removeprefix(f"{path}.").split(".")[:2]])
+
+
+def _column(kind: pa.DataType, counts: _Counts, path: str, count: int | None = None) -> _Column:
+    """Return a column for the values at a path in the file, which has ``count`` of them, by default
+    one in each row."""
+    count = counts.rows if count is None else count
     if pa.types.is_list(kind):
-        return _Lists(kind)
+        return _Lists(kind, counts, path, count)
     if pa.types.is_struct(kind):
-        return _Structs(kind)
+        return _Structs(kind, counts, path, count)
     if pa.types.is_dictionary(kind):
-        return _Names(kind)
-    return _Texts() if pa.types.is_string(kind) else _Numbers(kind)
+        return _Names(kind, count)
+    return _Texts(count) if pa.types.is_string(kind) else _Numbers(kind, count)
 
 
 class _Validity:
@@ -107,9 +133,9 @@ class _Validity:
 
 
 class _Numbers:
-    def __init__(self, kind: pa.DataType) -> None:
+    def __init__(self, kind: pa.DataType, count: int) -> None:
         self._kind, self._validity = kind, _Validity()
-        self._data = Growing(np.dtype(str(kind)).type)
+        self._data = Reserved(np.dtype(str(kind)).type, count)
 
     def append(self, part: pa.Array) -> None:
         self._validity.append(part)
@@ -123,9 +149,9 @@ class _Numbers:
 class _Names:
     """Texts by their codes in a dictionary."""
 
-    def __init__(self, kind: pa.DictionaryType) -> None:
-        self._kind, self._codes = kind, _Numbers(kind.index_type)
-        self._parts: list[pa.Array] = [_Texts().finish()]
+    def __init__(self, kind: pa.DictionaryType, count: int) -> None:
+        self._kind, self._codes = kind, _Numbers(kind.index_type, count)
+        self._parts: list[pa.Array] = [_Texts(0).finish()]
         """The names that each part was the first to have."""
         self._number: dict[str | None, int] = {}
         self._last: pa.Array | None = None
@@ -162,8 +188,8 @@ class _Names:
 class _Ends:
     """Where each of the values ends that are in another column."""
 
-    def __init__(self) -> None:
-        self._ends, self._last = Growing(np.int32), 0
+    def __init__(self, count: int) -> None:
+        self._ends, self._last = Reserved(np.int32, count + 1), 0
         self._ends.extend(np.zeros(1, dtype=np.int32))
 
     def append(self, offsets: NDArray[np.int32]) -> tuple[int, int]:
@@ -180,9 +206,10 @@ class _Ends:
 
 
 class _Lists:
-    def __init__(self, kind: pa.ListType) -> None:
-        self._kind, self._validity = kind, _Validity()
-        self._ends, self._inner = _Ends(), _column(kind.value_type)
+    def __init__(self, kind: pa.ListType, counts: _Counts, path: str, count: int) -> None:
+        self._kind, self._validity, self._ends = kind, _Validity(), _Ends(count)
+        inner = counts.element(path)
+        self._inner = _column(kind.value_type, counts, inner, counts.within(inner))
 
     def append(self, part: pa.ListArray) -> None:
         if not len(part):
@@ -197,9 +224,11 @@ class _Lists:
 
 
 class _Structs:
-    def __init__(self, kind: pa.StructType) -> None:
+    def __init__(self, kind: pa.StructType, counts: _Counts, path: str, count: int) -> None:
         self._kind, self._validity = kind, _Validity()
-        self._fields = [_column(field.type) for field in kind]
+        self._fields = [
+            _column(field.type, counts, f"{path}.{field.name}", count) for field in kind
+        ]
 
     def append(self, part: pa.StructArray) -> None:
         self._validity.append(part)
@@ -212,8 +241,8 @@ class _Structs:
 
 
 class _Texts:
-    def __init__(self) -> None:
-        self._validity, self._ends = _Validity(), _Ends()
+    def __init__(self, count: int) -> None:
+        self._validity, self._ends = _Validity(), _Ends(count)
         self._bytes = Growing(np.uint8)
 
     def append(self, part: pa.StringArray) -> None:

@@ -110,12 +110,13 @@ def run(
             with _signals_restored():
                 if watch:
                     watching = stack.enter_context(watch_.opened(folder, plan, screen.say))
-                reports = None
-                if report_s is not None:
-                    reports = soak.Hourly(folder, every_s=report_s, say=screen.say)
-                    stack.callback(reports.close)
-                meanwhile = Meanwhile(watching, spark, reports)
-                cluster = drive(plan, folder, screen, start, meanwhile)
+                with contextlib.ExitStack() as recording:
+                    reports = None
+                    if report_s is not None:
+                        reports = soak.Hourly(folder, every_s=report_s, say=screen.say)
+                        recording.callback(reports.close)  # its last figures precede the judgement
+                    meanwhile = Meanwhile(watching, spark, reports)
+                    cluster = drive(plan, folder, screen, start, meanwhile)
             session = spark.session() if spark else None
             with screen.steps() as progress:
                 judged = examine(folder, inline=inline, session=session, progress=progress)

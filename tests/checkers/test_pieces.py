@@ -39,6 +39,17 @@ def test_columns_grow_where_they_are() -> None:
     assert len(pieces.Growing(np.int64).array()) == 0
 
 
+@pytest.mark.parametrize("count", [0, 10, 100_000, 1 << 62])
+def test_reserved_columns_hold_more_and_fewer_numbers_than_expected(count: int) -> None:
+    """The expected length is that of a file's footer, which may be wrong or absurd."""
+    column, numbers = pieces.Reserved(np.int32, count), np.arange(50_000, dtype=np.int64)
+    column.extend(numbers[:0])
+    column.extend(numbers[:10])
+    column.extend(numbers[10:])
+    assert column.array().tolist() == numbers.tolist()
+    assert column.array().dtype == np.int32
+
+
 def test_an_operation_is_stored_once(histories: Any) -> None:
     """An operation is stored once, and the columns of its records are made from it."""
     tables = histories.tables(TEXT)

@@ -93,3 +93,20 @@ def test_slices_are_appended(tmp_path: Path) -> None:
     pq.write_table(EVENTS, path, row_group_size=60)
     found = row_groups.joined(path, range(1), SCHEMA, lambda part: part.slice(13, 30), 1)
     assert found.to_pylist() == EVENTS.slice(13, 30).to_pylist()
+
+
+def test_the_footer_says_how_long_columns_are(tmp_path: Path) -> None:
+    """The counts are never below the numbers of values, for the wanted groups alone; the elements
+    of lists may have any name."""
+    path = tmp_path / "history.parquet"
+    for compliant in (True, False):
+        pq.write_table(EVENTS, path, row_group_size=25, use_compliant_nested_type=compliant)
+        counts = row_groups._Counts(pq.read_metadata(path), range(1, 3))
+        part = EVENTS.slice(25).combine_chunks()
+        micro_ops = part["value"].chunk(0).flatten()
+        inner = counts.element("value")
+        assert counts.rows == 35
+        assert len(micro_ops) <= counts.within(inner) <= len(micro_ops) + 35
+        records = counts.element(f"{inner}.records")
+        assert counts.within(records) >= len(micro_ops.field("records").flatten())
+    assert counts.within("value.of.another.writer") == 0
