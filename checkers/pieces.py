@@ -126,8 +126,8 @@ class Growing:
 
 
 class Reserved:
-    """A column whose length is known about, in memory that numpy has for all arrays: it can use
-    what other arrays have freed, and they can use it afterwards."""
+    """A column of about a known length, in memory that numpy has for all arrays: it can use what
+    other arrays have freed, and they can use it afterwards."""
 
     def __init__(self, dtype: type[np.generic], count: int) -> None:
         self._count = 0

@@ -128,7 +128,7 @@ def described(chunk: Chunk, history: pa.Table, torn: str | int | None) -> Prepar
         borders.border(history, columns),
         _weights(columns),
         not _used(columns.op, columns.op_names).isdisjoint(_GROUPS),
-        bool(columns.is_txn(np.arange(len(columns.index))).any()),
+        "txn" in _used(columns.f, columns.f_names),
         group_context.moments_ns(columns),
         packing.packed(history.take(arrow.column(np.flatnonzero(columns.process == NEMESIS)))),
         columns.unknown,
