@@ -29,21 +29,28 @@ def read(path: Path, progress: Progress) -> pa.Table:
 
 
 def columns(history: pa.Table, source: Path | None = None) -> Columns:
-    """Return the columns of a history that can be judged.
+    """Return the columns of a history that can be judged. Raises what :func:`checked` raises."""
+    columns = Columns(history)
+    columns.doubts = checked(history, columns, source, THREADS)
+    return columns
+
+
+def checked(
+    history: pa.Table, columns: Columns, source: Path | None, threads: int = 1
+) -> tuple[str, ...]:
+    """Return the doubts about a history that can be judged, one sentence each.
 
     Raises :class:`BadHistory` when its events break a rule of :mod:`checkers.wellformed` or
     :mod:`checkers.completions`, with the line in ``source``, the file that it was read from.
     """
-    columns = Columns(history)
     if (broken := wellformed.broken(history, columns)) is not None:
         raise BadHistory(_place(columns, broken.row, source) + broken.why)
     doubts = []
-    for misfit in completions.misfits(columns, THREADS):
+    for misfit in completions.misfits(columns, threads):
         if not misfit.is_doubt:
             raise BadHistory(_place(columns, misfit.row, source) + misfit.why)
         doubts.append(_place(columns, misfit.row, None) + misfit.why)
-    columns.doubts = tuple(doubts)
-    return columns
+    return tuple(doubts)
 
 
 def _place(columns: Columns, row: int, source: Path | None) -> str:

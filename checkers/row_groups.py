@@ -106,8 +106,34 @@ def _column(kind: pa.DataType, counts: _Counts, path: str, count: int | None = N
     if pa.types.is_struct(kind):
         return _Structs(kind, counts, path, count)
     if pa.types.is_dictionary(kind):
-        return _Names(kind, count)
-    return _Texts(count) if pa.types.is_string(kind) else _Numbers(kind, count)
+        return _Nulls(kind, lambda: _Names(kind, count))
+    if pa.types.is_string(kind):
+        return _Nulls(kind, lambda: _Texts(count))
+    return _Numbers(kind, count)
+
+
+class _Nulls:
+    """A column that has memory for its values from its first value on."""
+
+    def __init__(self, kind: pa.DataType, column: Callable[[], _Column]) -> None:
+        self._kind, self._make = kind, column
+        self._column: _Column | None = None
+        self._count = 0
+
+    def append(self, part: pa.Array) -> None:
+        if self._column is None:
+            if part.null_count == len(part):
+                self._count += len(part)
+                return
+            self._column = self._make()
+            if self._count:
+                self._column.append(pa.nulls(self._count, self._kind))
+        self._column.append(part)
+
+    def finish(self) -> pa.Array:
+        if self._column is None:
+            return pa.nulls(self._count, self._kind)
+        return self._column.finish()
 
 
 class _Validity:

@@ -1,5 +1,6 @@
 """Builds the tables of a history: events are joined into operations and interpreted."""
 
+import copy
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +21,20 @@ _OUTCOMES = np.array([INFO, OK, FAIL, INFO], dtype=np.int8)
 """Outcome by type of an operation's last event: one that has only an invocation is in doubt."""
 
 
-def of_history(history: pa.Table, source: Path | None = None) -> Tables:
-    """Return the tables of a history.
+def of_history(history: pa.Table, source: Path | None = None, count: int = 1) -> Tables:
+    """Return the tables of a history. With two threads, it is checked while they are built.
 
-    Raises :class:`~model.history.BadHistory` as :func:`checkers.history_file.columns` does.
+    Raises :class:`~model.history.BadHistory` as :func:`checkers.history_file.checked` does.
     """
-    return build(history_file.columns(history, source))
+    columns = Columns(history)
+    _ = columns.pairs  # both need them
+    same = copy.copy(columns)  # keeps what the other drops
+    doubts, tables = threads.both(
+        lambda: history_file.checked(history, same, source),
+        lambda: build(columns, count=count),
+        count,
+    )
+    return replace(tables, doubts=doubts)
 
 
 def build(columns: Columns, happened: Collection[int] = (), count: int = 1) -> Tables:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from checkers import engine, history_file, overview, table_builder
+from checkers import engine, history_file, overview, table_builder, threads
 from checkers import findings as findings_
 from checkers import inline as inline_
 from checkers import verdict as verdict_
@@ -17,7 +17,6 @@ from checkers.anomalies import INVARIANT
 from checkers.expectations import Contract
 from checkers.overview import Whole
 from checkers.tables import Tables
-from checkers.threads import THREADS
 from checkers.verdict import Verdict
 from harness.app import (
     catalogue,
@@ -158,9 +157,8 @@ def whole(
         if found is not None:
             return found
     history = typed_history.read(folder, file, lambda done: progress("reading", done))
-    columns = history_file.columns(history, file)
+    tables = table_builder.of_history(history, file, threads.count(history.num_rows))
     del history  # frees memory that the tables do not need
-    tables = table_builder.build(columns, count=THREADS)
     judge = inline_.judge if spark is None else spark.reports
     with crashes():
         reports = judge(tables, lambda done: progress("judging", done))

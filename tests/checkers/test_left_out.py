@@ -107,3 +107,21 @@ def test_what_only_invocations_have_is_known(tmp_path: Path) -> None:
         ),
     )
     assert notes(path) == ()
+
+
+def test_a_torn_end_is_mentioned(tmp_path: Path) -> None:
+    """A torn end is mentioned in the verdict."""
+    path = write(tmp_path, [*base()])
+    with path.open("a") as file:
+        file.write('{"index": 8, "ti')
+    verdict = check.examine(path, inline=True).verdict
+    assert verdict.valid is True
+    assert verdict.notes == ("line 9 is torn and was left out",)
+
+
+def test_a_file_of_one_torn_line_is_refused(tmp_path: Path) -> None:
+    """A file of one torn line is rejected, because it holds no event."""
+    path = tmp_path / "history.jsonl"
+    path.write_text('{"index": 0, "ti')
+    with pytest.raises(BadHistory, match="line 1"):
+        notes(path)

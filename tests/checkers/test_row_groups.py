@@ -110,3 +110,17 @@ def test_the_footer_says_how_long_columns_are(tmp_path: Path) -> None:
         records = counts.element(f"{inner}.records")
         assert counts.within(records) >= len(micro_ops.field("records").flatten())
     assert counts.within("value.of.another.writer") == 0
+
+
+def test_columns_without_values_are_null(tmp_path: Path) -> None:
+    """A column of texts or names is null until its first value, in whichever group that is."""
+    path = tmp_path / "history.parquet"
+    pq.write_table(EVENTS, path, row_group_size=6)
+    for end in (1, 2, 10):
+        found = row_groups.joined(path, range(end), SCHEMA, lambda part: part, 1)
+        found.validate(full=True)
+        assert found.to_pylist() == EVENTS.slice(0, 6 * end).to_pylist()
+    first = row_groups.joined(path, range(1), SCHEMA, lambda part: part, 1)
+    for name in ("detail", "error"):
+        assert first[name].null_count == 6
+        assert first.schema.field(name).type == first[name].type

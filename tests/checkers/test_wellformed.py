@@ -327,11 +327,15 @@ WRONG: dict[str, tuple[list[Event | str], int, str]] = {
 def test_what_contradicts_itself_is_refused(tmp_path: Path, case: str) -> None:
     """A contradiction is rejected, and one sentence names the line and the reason."""
     lines, line, message = WRONG[case]
+    path = write(tmp_path, lines)
     with pytest.raises(BadHistory) as refused:
-        judged(write(tmp_path, lines))
+        judged(path)
     assert f"history.jsonl, line {line}: " in str(refused.value)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+    with pytest.raises(BadHistory) as again:
+        table_builder.of_history(history_file.read(path, lambda done: None), path, 2)
+    assert str(again.value) == str(refused.value), "two threads refuse it for the same reason"
 
 
 FINE: dict[str, list[Event | str]] = {
@@ -400,10 +404,12 @@ FINE: dict[str, list[Event | str]] = {
 }
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("case", FINE)
-def test_a_near_miss_is_read(tmp_path: Path, case: str) -> None:
+def test_a_near_miss_is_read(tmp_path: Path, case: str, threads: int) -> None:
     """A near miss of a contradiction is read like any other history."""
-    table_builder.of_history(history_file.read(write(tmp_path, FINE[case]), lambda done: None))
+    history = history_file.read(write(tmp_path, FINE[case]), lambda done: None)
+    table_builder.of_history(history, count=threads)
 
 
 def test_an_acknowledgement_of_another_value_is_doubted(tmp_path: Path) -> None:
@@ -432,6 +438,10 @@ def test_doubted_acknowledgements_are_counted(tmp_path: Path) -> None:
     (doubt,) = [reason for reason in verdict.unknown_because if "does not ask for" in reason]
     assert doubt.startswith("event 1: ")
     assert doubt.endswith(" (2 more like it)")
+    history = history_file.read(tmp_path / "history.jsonl", lambda done: None)
+    one, two = (table_builder.of_history(history, count=threads).doubts for threads in (1, 2))
+    assert len(one) == 3
+    assert one == two
 
 
 def test_what_no_checker_knows_is_counted(tmp_path: Path) -> None:
@@ -469,24 +479,6 @@ def test_what_no_checker_knows_is_counted_in_edn_too(tmp_path: Path) -> None:
     assert verdict.notes == (
         "operations that no checker knows were ignored: list-topics (1), r (1)",
     )
-
-
-def test_a_torn_end_is_mentioned(tmp_path: Path) -> None:
-    """A torn end is mentioned in the verdict."""
-    path = write(tmp_path, [*base()])
-    with path.open("a") as file:
-        file.write('{"index": 8, "ti')
-    verdict = check.examine(path, inline=True).verdict
-    assert verdict.valid is True
-    assert verdict.notes == ("line 9 is torn and was left out",)
-
-
-def test_a_file_of_one_torn_line_is_refused(tmp_path: Path) -> None:
-    """A file of one torn line is rejected, because it holds no event."""
-    path = tmp_path / "history.jsonl"
-    path.write_text('{"index": 0, "ti')
-    with pytest.raises(BadHistory, match="line 1"):
-        judged(path)
 
 
 def test_a_position_above_the_high_watermark_proves_nothing(tmp_path: Path) -> None:
