@@ -66,6 +66,13 @@ def test_inline_has_a_limit_for_each_form(suffix: str, seconds: float, cores: in
     assert bench.RATES[suffix].cores == cores
 
 
+def test_transactions_from_parquet_have_no_limit() -> None:
+    """The rate of a history whose cycles are searched has a limit for lines alone."""
+    slow = changed(INLINE, seconds=5.1)
+    assert missed(bench.Case(Spec("transactions", 10**6), ".parquet", "inline"), slow) == []
+    assert missed(bench.Case(Spec("transactions", 10**6), ".jsonl", "inline"), slow) == ["rate"]
+
+
 @pytest.mark.parametrize(("suffix", "cores"), [(".parquet", "1,5"), (".jsonl", "1")])
 def test_inline_runs_on_the_cores_of_its_limit(suffix: str, cores: str) -> None:
     """The judging process may use as many cores as its limit is for, and Spark uses all."""
