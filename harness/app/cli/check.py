@@ -1,11 +1,14 @@
 """``faultline check``: recorded histories are judged again."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from harness.app import options
 from harness.app.cli.output import print_json
+
+_OF_OBJECTS = ("--model", "--initial", "--keyed", "--steps", "--memory", "--json", "--inline")
 
 
 @click.command(
@@ -15,6 +18,7 @@ from harness.app.cli.output import print_json
         "faultline check history.jsonl --inline --set producer.acks=1",
         "faultline check jepsen/store/latest/history.edn --inline",
         "faultline check 's3a://bucket/nightly/*/history.jsonl.gz'",
+        "faultline check etcd/history.edn --model cas-register",
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="DIR|FILE|URI…")
@@ -23,6 +27,12 @@ from harness.app.cli.output import print_json
               help="judge by this setting instead of the plan's")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
               help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
+@click.option("--model", metavar="NAME", help="judge another data type than Kafka's logs")
+@click.option("--initial", metavar="JSON", help="with --model: what registers hold at first (0)")
+@click.option("--keyed", is_flag=True, help="with --model: values are pairs of a key and a value")
+@click.option("--steps", type=options.COUNT, help="with --model: how long to search (50,000,000)")
+@click.option("--memory", type=options.COUNT, metavar="MB",
+              help="with --model: memory for the search (2,048)")  # fmt: skip
 @options.spark_engine
 @options.strict
 @options.json_output
@@ -33,6 +43,7 @@ def check(
     settings: tuple[str, ...],
     results: Path,
     as_json: bool,
+    **objects: Any,
 ) -> int:
     """Judge recorded histories again: folders of runs, or bare files.
 
@@ -42,7 +53,17 @@ def check(
     A bare history is judged by the strictest contract unless --set says otherwise. A
     judgement under other settings than the plan's never replaces the verdict of a run: it is stored
     separately.
+
+    With --model, files are histories of any data type (EDN, JSON, logs), and a folder stands for
+    all of them in it: docs/objects.md has the models.
     """
+    if objects["model"] is not None:
+        given = [each for each in options.given() if each.startswith("--")]
+        if misplaced := [each for each in given if each not in _OF_OBJECTS]:
+            raise click.UsageError(f"{misplaced[0]} has no effect with --model.")
+        return _check_objects(paths, objects, as_json)
+    if misplaced := [f"--{name}" for name, value in objects.items() if value]:
+        raise click.UsageError(f"{misplaced[0]} needs --model.")
     from checkers.expectations import STRICT
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import check_many, plan_resolution, uris
@@ -64,3 +85,42 @@ def check(
         print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
     worst = merge(verdict.valid for verdict in verdicts)
     return exit_status(Verdict(valid=worst))
+
+
+def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool) -> int:
+    """Judge histories of other data types; return the exit status."""
+    import msgspec
+
+    from checkers import objects
+    from checkers.linearizability.judging import Budget
+    from checkers.verdict import Verdict, exit_status, merge
+    from harness.app import check_objects
+
+    budget = Budget()
+    initial: Any = objects.UNSET
+    if asked["initial"] is not None:
+        try:
+            initial = msgspec.json.decode(asked["initial"])
+        except msgspec.DecodeError:
+            raise click.UsageError(f"--initial {asked['initial']} is not JSON.") from None
+    request = check_objects.Request(
+        asked["model"],
+        initial,
+        asked["keyed"],
+        Budget(
+            asked["steps"] or budget.steps,
+            budget.bytes if asked["memory"] is None else asked["memory"] << 20,
+        ),
+    )
+
+    def show(found: check_objects.FileVerdict) -> None:
+        if not as_json:
+            for line in check_objects.lines(found):
+                click.echo(line)
+
+    verdicts = check_objects.judge_all(paths, request, show)
+    if as_json:
+        print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
+    elif len(verdicts) > 1:
+        click.echo(check_objects.summary(verdicts))
+    return exit_status(Verdict(valid=merge(each.verdict.valid for each in verdicts)))

@@ -1,0 +1,195 @@
+"""Decides by a monitor where one applies: see :mod:`checkers.linearizability.monitors`.
+
+A monitor applies where every value is written once, and where no operation was left unfinished of
+which it is unknown what it took. Otherwise the history is left to the search.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checkers.linearizability import monitors
+from checkers.linearizability.models import (
+    EMPTY,
+    CasRegister,
+    FifoQueue,
+    Log,
+    Model,
+    Register,
+    Set,
+    Stack,
+    frozen,
+)
+from checkers.linearizability.monitors import I64, Conflict, NotUnique
+from checkers.linearizability.operations import NEVER, Operation
+
+
+class Decision(NamedTuple):
+    """What a monitor decided."""
+
+    conflict: Conflict | None
+    """``None``: the operations are linearizable. Rows are those of the operations."""
+
+
+def decide(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    """Return what a monitor decides; ``None`` if none applies."""
+    monitor = _MONITORS.get(type(model))
+    if monitor is None:
+        return None
+    try:
+        return monitor(model, operations)
+    except NotUnique:
+        return None
+
+
+def _column(numbers: list[int]) -> I64:
+    return np.array(numbers, dtype=np.int64)
+
+
+def _places(operations: Sequence[Operation]) -> tuple[I64, I64]:
+    return _column([each.call for each in operations]), _column([each.end for each in operations])
+
+
+class _Codes:
+    """Numbers for values."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Hashable, int] = {}
+
+    def of(self, value: Any) -> int:
+        """Return the number of a value."""
+        return self._codes.setdefault(frozen(value), len(self._codes))
+
+
+def _of_register(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    codes = _Codes()
+    initial = codes.of(model.initial)
+    if any(each.f not in ("read", "write") for each in operations):
+        return None
+    rows = [
+        row
+        for row, each in enumerate(operations)
+        if each.f == "write" or not (each.is_pending or each.value is None)
+    ]
+    kept = [operations[row] for row in rows]
+    call, end = _places(kept)
+    found = monitors.register(
+        np.array([each.f == "write" for each in kept], dtype=np.bool_),
+        _column([codes.of(each.value) for each in kept]),
+        call,
+        end,
+        initial,
+    )
+    return Decision(_renumbered(found, rows))
+
+
+def _renumbered(found: Conflict | None, rows: Sequence[int]) -> Conflict | None:
+    return None if found is None else found._replace(rows=tuple(rows[row] for row in found.rows))
+
+
+def _of_queue(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    assert isinstance(model, FifoQueue)
+    puts = [row for row, each in enumerate(operations) if each.f in model.puts]
+    takes = [row for row, each in enumerate(operations) if each.f in model.takes]
+    if model.initial or len(puts) + len(takes) < len(operations):
+        return None
+    if any(operations[row].is_pending or operations[row].value is None for row in takes):
+        return None
+    codes = _Codes()
+    empty = [row for row in takes if operations[row].value == EMPTY]
+    full = [row for row in takes if operations[row].value != EMPTY]
+
+    def columns(rows: list[int]) -> tuple[I64, I64, I64]:
+        mine = [operations[row] for row in rows]
+        return (_column([codes.of(each.value) for each in mine]), *_places(mine))
+
+    found = monitors.queue(columns(puts), columns(full), columns(empty)[1:])
+    return Decision(_renumbered(found, [*puts, *full, *empty]))
+
+
+def _of_log(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    if model.initial or any(each.f not in ("append", "read") for each in operations):
+        return None
+    appends, reads = _split(operations, "append")
+    order = max((operations[row].value for row in reads), key=len, default=())
+    position = {frozen(element): place for place, element in enumerate(order)}
+    if len(position) < len(order):
+        return None
+    for row in reads:
+        value = operations[row].value
+        if value != order[: len(value)]:
+            return None  # the search says why
+    written = [frozen(operations[row].value) for row in appends]
+    return _by_levels(
+        operations,
+        (appends, [2 * position.get(value, len(order)) + 1 for value in written], written),
+        (reads, [2 * len(operations[row].value) for row in reads], position),
+    )
+
+
+def _of_set(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    if model.initial or any(each.f not in ("add", "read") for each in operations):
+        return None
+    adds, reads = _split(operations, "add")
+    sizes = sorted({len(operations[row].value) for row in reads})
+    known: dict[Hashable, int] = {}
+    of_size: dict[int, frozenset[Hashable]] = {}
+    for row in sorted(reads, key=lambda row: len(operations[row].value)):
+        value = operations[row].value
+        elements = frozenset(map(frozen, value))
+        before = of_size.setdefault(len(value), elements)
+        if len(elements) < len(value) or before != elements or not known.keys() <= elements:
+            return None
+        for element in elements:
+            known.setdefault(element, sizes.index(len(value)))
+    written = [frozen(operations[row].value) for row in adds]
+    level = {size: 2 * number + 2 for number, size in enumerate(sizes)}
+    return _by_levels(
+        operations,
+        (adds, [2 * known.get(value, len(sizes)) + 1 for value in written], written),
+        (reads, [level[len(operations[row].value)] for row in reads], known),
+    )
+
+
+def _split(operations: Sequence[Operation], f: str) -> tuple[list[int], list[int]]:
+    """Return the rows of an update, and of the reads that have a result."""
+    updates = [row for row, each in enumerate(operations) if each.f == f]
+    reads = [
+        row
+        for row, each in enumerate(operations)
+        if each.f == "read" and not each.is_pending and each.value is not None
+    ]
+    return updates, reads
+
+
+def _by_levels(
+    operations: Sequence[Operation],
+    updates: tuple[list[int], list[int], list[Hashable]],
+    reads: tuple[list[int], list[int], dict[Hashable, int]],
+) -> Decision | None:
+    """Compare updates and reads by the places that the longest read gives to them."""
+    (changing, levels, written), (reading, read_levels, seen) = updates, reads
+    if len(set(written)) < len(written) or not seen.keys() <= set(written):
+        return None  # written twice, or never: the search says why
+    kept = [
+        place
+        for place, row in enumerate(changing)
+        if operations[row].end < NEVER or written[place] in seen
+    ]
+    rows = [*(changing[place] for place in kept), *reading]
+    level = _column([*(levels[place] for place in kept), *read_levels])
+    call, end = _places([operations[row] for row in rows])
+    return Decision(_renumbered(monitors.levels(level, level, call, end), rows))
+
+
+Monitor = Callable[[Model, Sequence[Operation]], Decision | None]
+
+_MONITORS: dict[type[Model], Monitor] = {
+    Register: _of_register,
+    CasRegister: _of_register,
+    FifoQueue: _of_queue,
+    Log: _of_log,
+    Set: _of_set,
+}
+assert Stack not in _MONITORS, "a stack is a queue only in the names of its operations"

@@ -1,0 +1,129 @@
+"""Judges a history by a model: linearizable, not linearizable, or unknown within the budget.
+
+The operations of each key are judged alone: by a monitor if one applies, and otherwise by a search.
+All searches share the budget: each key is searched for a number of steps that doubles with each
+turn, the keys with few operations first, so that one hard key does not keep another one from being
+found illegal.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from checkers.linearizability import fast
+from checkers.linearizability.models import Model
+from checkers.linearizability.monitors import Conflict
+from checkers.linearizability.operations import Operation, parts
+from checkers.linearizability.search import Illegal, Linearized, Search
+
+SLICE = 20_000
+"""Number of steps of the first turn."""
+EXPLANATION_STEPS = 200_000
+"""Number of steps of a search where a monitor has decided already."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may use; if it uses more, the result is unknown."""
+
+    steps: int = 50_000_000
+    """Number of configurations, over all keys."""
+    bytes: int = 2 << 30
+    """Memory for the configurations that were met, over all keys."""
+
+    @property
+    def for_explanations(self) -> "Budget":
+        """What a search may use where a monitor has decided, to say why as well."""
+        return Budget(min(self.steps, EXPLANATION_STEPS), self.bytes)
+
+
+class Part(NamedTuple):
+    """The judgement of the operations of one key."""
+
+    key: Hashable
+    operations: Sequence[Operation]
+    outcome: Linearized | Illegal | None
+    """``None``: no search decided it. Another key is illegal, the budget was used up, or a monitor
+    decided."""
+    steps: int
+    """How many configurations the search entered."""
+    is_monitored: bool = False
+    """Whether a monitor decided."""
+    conflict: Conflict | None = None
+    """What the monitor found; its rows are those of ``operations``."""
+
+    @property
+    def is_illegal(self) -> bool:
+        """Whether it is certain that no order explains the operations."""
+        return self.conflict is not None or isinstance(self.outcome, Illegal)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether a history is linearizable."""
+
+    valid: bool | Literal["unknown"]
+    parts: tuple[Part, ...]
+    """By key, in the order of their first operations."""
+    unknown_because: str | None = None
+
+    @property
+    def illegal(self) -> list[Part]:
+        """The keys whose operations have no order."""
+        return [part for part in self.parts if part.is_illegal]
+
+
+def judge(operations: Sequence[Operation], model: Model, budget: Budget | None = None) -> Judgement:
+    """Return whether operations are linearizable.
+
+    Raises :class:`~model.history.BadHistory` for an operation that the model does not have.
+    """
+    limit = Budget() if budget is None else budget
+    keyed = [model.part(operation) for operation in operations]
+    by_key = parts([alone for _, alone in keyed], [key for key, _ in keyed])
+    inner = model.inner
+    decided = {key: fast.decide(inner, mine) for key, mine in by_key.items()}
+    is_hard = {key: decision is None or decision.conflict for key, decision in decided.items()}
+    searches = {key: Search(inner, mine) for key, mine in by_key.items() if is_hard[key]}
+    conflicts = {key: d.conflict for key, d in decided.items() if d is not None and d.conflict}
+    used_up = _search(searches, limit if not conflicts else limit.for_explanations)
+    found = []
+    for key, mine in by_key.items():
+        search, decision = searches.get(key), decided[key]
+        found.append(
+            Part(
+                key,
+                mine,
+                None if search is None else search.outcome,
+                0 if search is None else search.steps,
+                decision is not None,
+                conflicts.get(key),
+            )
+        )
+    if any(part.is_illegal for part in found):
+        return Judgement(False, tuple(found))
+    if used_up is None:
+        return Judgement(True, tuple(found))
+    return Judgement("unknown", tuple(found), used_up)
+
+
+def _search(searches: dict[Hashable, Search], budget: Budget) -> str | None:
+    """Search until one key is illegal or all are decided; return which budget was used up."""
+    waiting = sorted(searches.values(), key=lambda search: search.size)
+    left, turn = budget.steps, SLICE
+    while waiting:
+        undecided = []
+        for search in waiting:
+            before = search.steps
+            outcome = search.run(min(turn, left))
+            left -= search.steps - before
+            if isinstance(outcome, Illegal):
+                return None
+            if outcome is None:
+                undecided.append(search)
+            if left <= 0 and undecided:
+                return f"the search used up its budget of {budget.steps:,} steps"
+            if sum(each.bytes for each in searches.values()) > budget.bytes:
+                return f"the search used up its memory of {budget.bytes >> 20:,} MiB"
+        waiting, turn = undecided, turn * 2
+    return None

@@ -1,0 +1,123 @@
+"""Judges the history of any data type by its model: linearizability, and Jepsen's small checkers.
+
+This is the function for a history in memory, and what ``faultline check --model`` calls.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from checkers import aggregates
+from checkers.linearizability import explanation, judging, models, operations
+from checkers.linearizability.judging import Budget, Judgement
+from checkers.linearizability.models import Model
+from model.op import Op
+
+Valid = bool | Literal["unknown"]
+UNSET = object()
+"""The initial value is that of the model."""
+
+_REGISTER_INITIAL = 0
+
+LINEARIZABLE: dict[str, Callable[[Any], Model]] = {
+    "register": models.Register,
+    "cas-register": models.CasRegister,
+    "multi-register": lambda initial: models.MultiRegister(default=initial),
+    "kv": lambda initial: models.KeyValue(),
+    "linearizable-set": lambda initial: models.Set(),
+    "linearizable-counter": lambda initial: models.Counting(initial),
+    "fifo-queue": lambda initial: models.FifoQueue(),
+    "unordered-queue": lambda initial: models.UnorderedQueue(),
+    "stack": lambda initial: models.Stack(),
+    "mutex": lambda initial: models.Mutex(),
+    "owned-mutex": lambda initial: models.OwnedMutex(),
+    "reentrant-mutex": lambda initial: models.OwnedMutex(depth=2),
+    "linearizable-ids": lambda initial: models.UniqueIds(),
+    "linearizable-bank": lambda initial: models.Bank(),
+    "log": lambda initial: models.Log(),
+}
+"""Models by name; each takes the initial value of its registers."""
+
+NAMES = (*LINEARIZABLE, *aggregates.RULES)
+"""The models that :func:`check` knows."""
+
+
+class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The verdict about a history of any data type."""
+
+    valid: Valid
+    model: str
+    operations: int
+    """How many operations of clients were judged."""
+    anomalies: dict[str, int] = {}
+    """By anomaly, how many were found."""
+    why: tuple[str, ...] = ()
+    """Sentences that explain the first anomalies."""
+    figures: dict[str, Any] = {}
+    """Counts and lists of Jepsen's checkers."""
+    unknown_because: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+SHOWN = 5
+"""How many anomalies of a kind are explained."""
+
+
+def check(
+    history: Sequence[Op],
+    model: str | Model,
+    *,
+    initial: Any = UNSET,
+    keyed: bool = False,
+    budget: Budget | None = None,
+) -> ObjectVerdict:
+    """Judge a history.
+
+    ``model`` is one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
+    ``initial`` is the value of registers before the first write, by default 0. With ``keyed``,
+    values are pairs of a key and the value, and the history of each key is judged alone. Raises
+    :class:`ValueError` for an unknown model, and :class:`~model.history.BadHistory` for an
+    operation that the model does not have.
+    """
+    if isinstance(model, str) and model in aggregates.RULES:
+        return _counted(model, history)
+    name = model if isinstance(model, str) else type(model).__name__
+    if isinstance(model, str):
+        if model not in LINEARIZABLE:
+            raise ValueError(f"there is no model {model}: it must be one of {', '.join(NAMES)}")
+        model = LINEARIZABLE[model](_REGISTER_INITIAL if initial is UNSET else initial)
+    asked = operations.of_events(history)
+    judged = judging.judge(asked, models.Keyed(model) if keyed else model, budget)
+    return _linearized(name, asked, judged)
+
+
+def _linearized(
+    name: str, asked: Sequence[operations.Operation], judged: Judgement
+) -> ObjectVerdict:
+    illegal = judged.illegal
+    return ObjectVerdict(
+        valid=judged.valid,
+        model=name,
+        operations=len(asked),
+        anomalies={"nonlinearizable": len(illegal)} if illegal else {},
+        why=tuple(line for part in illegal[:SHOWN] for line in explanation.sentences(part)),
+        unknown_because=judged.unknown_because,
+    )
+
+
+def _counted(name: str, history: Sequence[Op]) -> ObjectVerdict:
+    found = aggregates.RULES[name](history)
+    return ObjectVerdict(
+        valid=found.valid,
+        model=name,
+        operations=sum(event.type != "invoke" for event in history),
+        anomalies={anomaly: len(each) for anomaly, each in found.anomalies.items()},
+        why=tuple(
+            f"{anomaly}: {line}"
+            for anomaly, lines in found.anomalies.items()
+            for line in lines[:SHOWN]
+        ),
+        figures=dict(found.figures),
+        unknown_because=found.unknown_because,
+    )

@@ -1,0 +1,160 @@
+"""Reads histories of any system: events whose values have any shape.
+
+The format follows from the content: EDN as Jepsen, Elle and Knossos write it, JSON (one list, or
+one object in each line), the log lines of Jepsen's etcd test, or the maps of Porcupine's tests,
+which name a key apart from the value.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from checkers import edn, pieces
+from model.history import BadHistory
+from model.op import NEMESIS, Op
+
+NIL = "nil"
+"""The value that an etcd log shows for a register that was never written."""
+
+_LINE = re.compile(
+    r"^INFO\s+\S+\s+-\s+(?P<process>\S+)\s+:(?P<type>\w+)\s+:(?P<f>\S+)\s+(?P<value>.*)$"
+)
+_TIMED_OUT = ":timed-out"
+
+
+class Recorded(NamedTuple):
+    """The events of a file."""
+
+    events: list[Op]
+    torn: str | None = None
+    """What was left out at the end, because its writer was interrupted."""
+    initial: Any = None
+    """The value of a register before the first write, where the format says it."""
+
+
+def read(path: Path) -> Recorded:
+    """Return the events of a file. Raises :class:`BadHistory` with the line and the reason."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadHistory(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadHistory(f"{path} is not text: {error}") from error
+    return parse(text, path)
+
+
+def parse(text: str, source: object) -> Recorded:
+    """Return the events of a text; ``source`` names it in errors. Raises :class:`BadHistory`."""
+    begin = text.lstrip()
+    if begin and _LINE.match(begin.partition("\n")[0]):
+        found = Recorded(list(_of_log(text, source)), initial=NIL)
+    elif begin[:1] == "[" and _is_json(begin[1:].lstrip()[:2]):
+        found = Recorded(_events(((1, form) for form in _json(text, source, 1)), source))
+    elif _is_json(begin[:2]):
+        found = Recorded(_events(_of_lines(text, source), source))
+    else:
+        found = _of_edn(text, source)
+    if not found.events:
+        raise BadHistory(f"{source} has no events")
+    return found
+
+
+def _is_json(begin: str) -> bool:
+    return begin.startswith('{"') or begin in ("{\n", "{ ", "]", "]\n")
+
+
+def _json(text: str, source: object, line: int) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadHistory(f"{source}, line {line}: {error}") from error
+
+
+def _of_lines(text: str, source: object) -> Iterator[tuple[int, Any]]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, _json(line, source, number)
+        except BadHistory:
+            if number < len(lines):
+                raise  # the last line may be torn
+
+
+def _of_edn(text: str, source: object) -> Recorded:
+    found: list[tuple[int, Any]] = []
+    torn = None
+    try:
+        found.extend((edn.line(text, at), form) for at, form in edn.elements(text))
+    except edn.Unfinished as error:
+        torn = f"the end of the file, from line {error.line} on, is torn and was left out"
+        found = [(edn.line(text, at), form) for at, form in _complete(text)]
+    except (edn.BadEdn, RecursionError) as error:
+        line = error.line if isinstance(error, edn.BadEdn) else 1
+        why = error if isinstance(error, edn.BadEdn) else "it is nested too deeply"
+        raise BadHistory(f"{source}, line {line}: {why}") from error
+    return Recorded(_events(found, source), torn)
+
+
+def _complete(text: str) -> Iterator[tuple[int, Any]]:
+    try:
+        yield from edn.elements(text)
+    except edn.Unfinished:
+        return
+
+
+def _events(found: Iterable[tuple[int, Any]], source: object) -> list[Op]:
+    return [_event(form, row, f"{source}, line {line}") for row, (line, form) in enumerate(found)]
+
+
+def _event(form: Any, row: int, place: str) -> Op:
+    """Convert a map to an event. Without an index or a time, the row stands for it."""
+    if not isinstance(form, dict) or form.get("type") not in pieces.TYPES:
+        raise BadHistory(f"{place}: {str(form)[:80]!r} is not an operation with a type")
+    f, process, index = form.get("f"), form.get("process", 0), form.get("index", row)
+    if not isinstance(f, str):
+        raise BadHistory(f"{place}: an operation has no name in f")
+    if type(index) is not int:
+        raise BadHistory(f"{place}: the index is not a whole number")
+    value = form.get("value")
+    if "key" in form:
+        value = [form["key"], value]
+    time_ns = form.get("time", form.get("time_ns", row))
+    return Op(
+        index=index,
+        time_ns=time_ns if type(time_ns) is int else row,
+        process=process if type(process) is int else NEMESIS,
+        type=form["type"],
+        f=f,
+        value=value,
+        error=None if form.get("error") is None else str(form["error"]),
+    )
+
+
+def _of_log(text: str, source: object) -> Iterator[Op]:
+    """Yield the events of a log of Jepsen. A read that timed out did not happen, a write may
+    have."""
+    row = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.match(line)
+        if match is None or not match["process"].isdigit():
+            continue
+        kind, f, value = match["type"], match["f"], match["value"].strip()
+        if kind not in pieces.TYPES:
+            raise BadHistory(f"{source}, line {number}: {kind} is not a type of event")
+        is_late = value == _TIMED_OUT
+        try:
+            said = None if is_late else next(edn.forms(value))[1]
+        except (edn.BadEdn, StopIteration) as error:
+            raise BadHistory(f"{source}, line {number}: {error}") from error
+        if f == "read" and kind == "ok" and said is None:
+            said = NIL
+        if kind == "fail" and is_late and f != "read":
+            kind = "info"
+        process = int(match["process"])
+        yield Op(index=row, time_ns=row, process=process, type=kind, f=f, value=said)  # type: ignore[arg-type]
+        row += 1

@@ -1,0 +1,74 @@
+"""A history in memory is judged by the name of a model, or by a model of one's own."""
+
+from typing import Any
+
+import pytest
+
+from checkers import aggregates, objects
+from checkers.linearizability.models import Inconsistent, Model, State
+from checkers.linearizability.operations import Operation
+from model.op import Op
+from tests.checkers.test_aggregates import done, events
+
+STALE = events(*done("write", 1), *done("write", 2), *done("read", None, 1))
+
+
+def test_a_stale_read_is_explained() -> None:
+    """The verdict names the operations, and the one that has no place in any order."""
+    found = objects.check(STALE, "register")
+    assert (found.valid, found.model, found.operations) == (False, "register", 3)
+    assert found.anomalies == {"nonlinearizable": 1}
+    assert "each of two values must have been replaced" in found.why[0]
+    assert found.why[1:] == (
+        "read 1 of process 0 (event 5) has no place in any order. The 2 operations that ended"
+        " before it can be ordered; it is illegal in each state to which they can lead:",
+        "- it read 1, and the register held 2",
+    )
+
+
+def test_keys_are_judged_alone() -> None:
+    """With ``keyed``, values are pairs, and the key is named."""
+    said = [*done("write", ["x", 1]), *done("write", ["y", 2]), *done("read", None, ["x", 2])]
+    found = objects.check(events(*said), "register", keyed=True)
+    assert found.valid is False
+    assert found.why[0].startswith("Of key x: no order explains read 2")
+
+
+def test_the_initial_value_counts() -> None:
+    """The first read sees the initial value, which is 0 unless it is given."""
+    read = events(*done("read", None, 7))
+    assert objects.check(read, "register").valid is False
+    assert objects.check(read, "register", initial=7).valid is True
+
+
+@pytest.mark.parametrize("name", objects.NAMES)
+def test_every_model_judges_an_empty_history(name: str) -> None:
+    """Each name belongs to a model, and nothing is wrong with a history without operations."""
+    assert objects.check([], name).valid in (True, "unknown")
+    assert (name in aggregates.RULES) != (name in objects.LINEARIZABLE)
+
+
+def test_an_unknown_model_is_refused() -> None:
+    """The names are listed."""
+    with pytest.raises(ValueError, match="there is no model x: it must be one of register, cas-"):
+        objects.check([], "x")
+
+
+class Toggle(Model):
+    """A switch that starts as off: ``toggle`` returns the new position."""
+
+    initial: State = False
+
+    def step(self, state: State, operation: Operation) -> State | Inconsistent:
+        after = not state
+        return after if operation.value is after else Inconsistent(f"it was {state}")
+
+
+def test_a_model_of_ones_own() -> None:
+    """A class with a step is enough."""
+    right: list[Op] = events(*done("toggle", None, True), *done("toggle", None, False, 1))
+    assert objects.check(right, Toggle()).valid is True
+    wrong: Any = objects.check(
+        events(*done("toggle", None, True), *done("toggle", None, True)), Toggle()
+    )
+    assert (wrong.valid, wrong.model, wrong.why[-1]) == (False, "Toggle", "- it was True")

@@ -1,0 +1,89 @@
+"""``check --model`` judges files of other data types, one by one or by folders."""
+
+import json
+from pathlib import Path
+
+from tests.harness.app.cli.conftest import Call
+
+GOOD = """
+{:process 0, :type :invoke, :f :write, :value 1}
+{:process 0, :type :ok, :f :write, :value 1}
+{:process 1, :type :invoke, :f :read, :value nil}
+{:process 1, :type :ok, :f :read, :value 1}
+"""
+BAD = GOOD.replace(":f :read, :value 1", ":f :read, :value 0")
+
+
+def test_a_file(tmp_path: Path, call: Call) -> None:
+    """The exit status is that of the verdict, and an illegal operation is explained."""
+    path = tmp_path / "history.edn"
+    path.write_text(GOOD)
+    status, out, err = call("check", str(path), "--model", "cas-register")
+    assert (status, err) == (0, "")
+    assert out == f"VALID    {path} (cas-register, 2 operations)\n"
+    path.write_text(BAD)
+    status, out, err = call("check", str(path), "--model", "register")
+    assert (status, err) == (1, "")
+    assert "it read 0, and the register held 1" in out
+
+
+def test_folders_and_patterns(tmp_path: Path, call: Call) -> None:
+    """Each file has its line, the last line counts them, and the worst verdict counts. A file that
+    cannot be read is unknown."""
+    for name, text in (("a.edn", GOOD), ("b/c.edn", BAD), ("d.edn", "{:type"), ("e.md", "")):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    status, out, _ = call("check", str(tmp_path), "--model", "register")
+    assert status == 1
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == [
+        "VALID",
+        "INVALID",
+        "UNKNOWN",
+        "3",
+    ]
+    assert out.splitlines()[-1] == "3 files: 1 INVALID, 1 UNKNOWN, 1 VALID"
+    status, out, _ = call("check", f"{tmp_path}/[ad].edn", "--model", "register", "--json")
+    assert status == 2
+    found = json.loads(out)
+    assert [each["verdict"]["valid"] for each in found] == [True, "unknown"]
+    assert found[1]["verdict"]["unknown_because"] == f"{tmp_path / 'd.edn'} has no events"
+
+
+def test_options_of_models(tmp_path: Path, call: Call) -> None:
+    """Keys, first values and budgets have their effect."""
+    path = tmp_path / "history.json"
+    events = [
+        {"process": n, "type": kind, "f": f, "value": ["x", value]}
+        for n, (kind, f, value) in enumerate(
+            [("ok", "read", 5), ("ok", "cas", [5, 6]), ("ok", "read", 6)]
+        )
+    ]
+    path.write_text("\n".join(map(json.dumps, events)))
+    asked = ("check", str(path), "--model", "cas-register", "--keyed")
+    assert call(*asked)[0] == 1
+    assert call(*asked, "--initial", "5")[0] == 0
+    writes = [{"process": n, "type": "invoke", "f": "write", "value": n % 3} for n in range(6)]
+    read = {"process": 6, "type": "ok", "f": "read", "value": 2}
+    path.write_text("\n".join(map(json.dumps, [*writes, read])))
+    little = ("check", str(path), "--model", "register", "--steps", "1", "--memory", "1")
+    status, out, _ = call(*little)
+    assert (status, "budget of 1 steps" in out) == (2, True)
+    assert call(*little[:-4])[0] == 0
+
+
+def test_wrong_requests(tmp_path: Path, call: Call) -> None:
+    """One sentence says what is wrong."""
+    path = tmp_path / "history.edn"
+    path.write_text(GOOD)
+    for arguments, message in (
+        ((str(path), "--model", "x"), "--model x: it must be one of register, "),
+        ((str(path), "--keyed"), "--keyed needs --model"),
+        ((str(path), "--model", "set"), "event 0: write is not an operation of this model"),
+        ((str(path), "--model", "register", "--initial", "{"), "--initial { is not JSON"),
+        ((str(path), "--model", "register", "--strict"), "--strict has no effect with --model"),
+        ((str(tmp_path / "no"), "--model", "register"), "cannot be read: No such file"),
+        ((f"{tmp_path}/*.json", "--model", "register"), "matches no file"),
+    ):
+        status, _, err = call("check", *arguments)
+        assert (status, err.count("\n"), message in err) == (64, 1, True), (arguments, err)
