@@ -39,6 +39,12 @@ LINEARIZABLE: dict[str, Callable[[Any], Model]] = {
 }
 """Models by name; each takes the initial value of its registers."""
 
+LINEAR = "linearizable"
+ANOMALIES = {LINEAR: "nonlinearizable", "sequential": "nonsequential", "zookeeper": "session-order"}
+"""The anomaly of a history that does not have a consistency."""
+CONSISTENCY = (LINEAR, *judging.SESSIONS)
+"""What the order of operations must keep to: see :mod:`checkers.linearizability.sessions`."""
+
 NAMES = (*LINEARIZABLE, *aggregates.RULES)
 """The models that :func:`check` knows."""
 
@@ -70,17 +76,23 @@ def check(
     *,
     initial: Any = UNSET,
     keyed: bool = False,
+    consistency: str = LINEAR,
     budget: Budget | None = None,
 ) -> ObjectVerdict:
     """Judge a history.
 
     ``model`` is one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
     ``initial`` is the value of registers before the first write, by default 0. With ``keyed``,
-    values are pairs of a key and the value, and the history of each key is judged alone. Raises
-    :class:`ValueError` for an unknown model, and :class:`~model.history.BadHistory` for an
-    operation that the model does not have.
+    values are pairs of a key and the value, and the history of each key is judged alone.
+    ``consistency`` is one of :data:`CONSISTENCY`. Raises :class:`ValueError` for an unknown model
+    or consistency, and :class:`~model.history.BadHistory` for an operation that the model does not
+    have.
     """
+    if consistency not in CONSISTENCY:
+        raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
     if isinstance(model, str) and model in aggregates.RULES:
+        if consistency != LINEAR:
+            raise ValueError(f"the model {model} has no consistency to choose")
         return _counted(model, history)
     name = model if isinstance(model, str) else type(model).__name__
     if isinstance(model, str):
@@ -88,19 +100,23 @@ def check(
             raise ValueError(f"there is no model {model}: it must be one of {', '.join(NAMES)}")
         model = LINEARIZABLE[model](_REGISTER_INITIAL if initial is UNSET else initial)
     asked = operations.of_events(history)
-    judged = judging.judge(asked, models.Keyed(model) if keyed else model, budget)
-    return _linearized(name, asked, judged)
+    whole = models.Keyed(model) if keyed else model
+    if consistency == LINEAR:
+        judged = judging.judge(asked, whole, budget)
+    else:
+        judged = judging.judge_sessions(asked, whole, consistency, budget)
+    return _linearized(name, ANOMALIES[consistency], asked, judged)
 
 
 def _linearized(
-    name: str, asked: Sequence[operations.Operation], judged: Judgement
+    name: str, anomaly: str, asked: Sequence[operations.Operation], judged: Judgement
 ) -> ObjectVerdict:
     illegal = judged.illegal
     return ObjectVerdict(
         valid=judged.valid,
         model=name,
         operations=len(asked),
-        anomalies={"nonlinearizable": len(illegal)} if illegal else {},
+        anomalies={anomaly: len(illegal)} if illegal else {},
         why=tuple(line for part in illegal[:SHOWN] for line in explanation.sentences(part)),
         unknown_because=judged.unknown_because,
     )

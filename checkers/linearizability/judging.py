@@ -6,11 +6,11 @@ turn, the keys with few operations first, so that one hard key does not keep ano
 found illegal.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
-from checkers.linearizability import fast
+from checkers.linearizability import fast, sessions
 from checkers.linearizability.models import Model
 from checkers.linearizability.monitors import Conflict
 from checkers.linearizability.operations import Operation, parts
@@ -107,7 +107,50 @@ def judge(operations: Sequence[Operation], model: Model, budget: Budget | None =
     return Judgement("unknown", tuple(found), used_up)
 
 
-def _search(searches: dict[Hashable, Search], budget: Budget) -> str | None:
+def judge_sessions(
+    operations: Sequence[Operation], model: Model, consistency: str, budget: Budget | None = None
+) -> Judgement:
+    """Return whether operations keep a promise about sessions, one of :data:`SESSIONS`.
+
+    All keys are judged together.
+    """
+    limit = Budget() if budget is None else budget
+    search = SESSIONS[consistency](sessions.Together(model), operations)
+    used_up = _search({None: search}, limit)
+    part = Part(None, operations, search.outcome, search.steps)
+    valid: bool | Literal["unknown"] = "unknown" if used_up else not part.is_illegal
+    return Judgement(valid, (part,), used_up)
+
+
+class Searching(Protocol):
+    """A search that can be continued."""
+
+    steps: int
+    outcome: Linearized | Illegal | None
+
+    @property
+    def size(self) -> int:
+        """How many operations there are."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it uses."""
+        ...
+
+    def run(self, steps: int) -> Linearized | Illegal | None:
+        """Search for so many steps, and return the outcome, if there is one by then."""
+        ...
+
+
+SESSIONS: dict[str, Callable[[Model, Sequence[Operation]], Searching]] = {
+    "sequential": sessions.SequentialSearch,
+    "zookeeper": sessions.of_zookeeper,
+}
+"""The promises about sessions by name."""
+
+
+def _search(searches: Mapping[Hashable, Searching], budget: Budget) -> str | None:
     """Search until one key is illegal or all are decided; return which budget was used up."""
     waiting = sorted(searches.values(), key=lambda search: search.size)
     left, turn = budget.steps, SLICE

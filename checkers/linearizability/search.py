@@ -72,11 +72,15 @@ class _Frame:
 class Search:
     """A search that can be continued, so that several can share a budget."""
 
-    def __init__(self, model: Model, operations: Sequence[Operation]) -> None:
+    def __init__(
+        self, model: Model, operations: Sequence[Operation], before: Sequence[int] | None = None
+    ) -> None:
+        """``before`` has for each operation another one that must take effect before it, or -1."""
         self._operations = operations
+        self._before = before
         self._only_reads = [model.only_reads(each) for each in operations]
         self._is_pending = [each.is_pending for each in operations]
-        self._steps = _Steps(model, operations)
+        self._steps = Steps(model, operations)
         self._pending = _Pending(operations)
         self._met: set[tuple[int, int, int]] = set()
         self._path: list[_Frame] = []
@@ -128,7 +132,7 @@ class Search:
                 return
             choices, before = [], mask
             for operation, bit in pending.at(at):
-                if not mask & bit:
+                if not mask & bit and self._may_begin(operation, at, mask):
                     after = next_of(state, kinds[operation])
                     if after == _ILLEGAL:
                         continue
@@ -142,19 +146,24 @@ class Search:
         if (at, mask, state) in self._met:
             return
         self._met.add((at, mask, state))
-        frame = _Frame(at, mask, taken, iter(_distinct(choices, kinds)))
+        if self._before is None:  # the second rule needs real time alone
+            choices = _distinct(choices, kinds)
+        frame = _Frame(at, mask, taken, iter(choices))
         self._path.append(frame)
         if at >= self._best.at:
             self._best.see(at, state, self._path)
 
+    def _may_begin(self, operation: int, at: int, mask: int) -> bool:
+        """Return whether the operation that must come before another one took effect."""
+        if self._before is None or self._before[operation] < 0:
+            return True
+        return self._pending.is_done(self._before[operation], at, mask)
+
     def _illegal(self) -> Illegal:
         best = self._best
         blocked = self._pending.blocked(best.at)
-        refusals = []
-        for state in best.states[:SHOWN]:
-            why = self._steps.why(state, blocked)
-            refusals.append(Refusal(self._steps.state(state), why))
-        return Illegal(blocked, best.prefix, tuple(refusals), len(best.states) - len(refusals))
+        refusals = tuple(self._steps.refusal(state, blocked) for state in best.states[:SHOWN])
+        return Illegal(blocked, best.prefix, refusals, len(best.states) - len(refusals))
 
 
 def _distinct(
@@ -187,7 +196,7 @@ class _Best:
         self._states[state] = None
 
 
-class _Steps:
+class Steps:
     """What each kind of operation does in each state, asked of the model once."""
 
     def __init__(self, model: Model, operations: Sequence[Operation]) -> None:
@@ -202,10 +211,6 @@ class _Steps:
         self._numbers: dict[State, int] = {}
         self._next: list[dict[int, int]] = []
         self.initial = self._number(model.initial)
-
-    def state(self, number: int) -> State:
-        """Return a state by its number."""
-        return self._states[number]
 
     def _number(self, state: State) -> int:
         number = self._numbers.get(state)
@@ -224,10 +229,11 @@ class _Steps:
             self._next[state][kind] = known
         return known
 
-    def why(self, state: int, operation: int) -> str:
-        """Say why an operation is illegal in a state."""
+    def refusal(self, state: int, operation: int) -> Refusal:
+        """Return a state, and why an operation is illegal in it; "" if it is legal."""
         after = self._step(state, operation)
-        return after.why if isinstance(after, Inconsistent) else ""
+        why = after.why if isinstance(after, Inconsistent) else ""
+        return Refusal(self._states[state], why)
 
     def _step(self, state: int, operation: int) -> State | Inconsistent:
         asked = self._operations[operation]
@@ -281,6 +287,11 @@ class _Pending:
         for at, operation in enumerate(self._blocked):
             self._rank[operation] = at
         self._known: dict[int, list[tuple[int, int]]] = {}
+        self._bit = [1 << bit_of[number] for number in range(len(operations))]
+
+    def is_done(self, operation: int, at: int, mask: int) -> bool:
+        """Return whether an operation took effect, by a configuration."""
+        return self._rank[operation] < at or bool(mask & self._bit[operation])
 
     def blocked(self, at: int) -> int:
         """Return the operation that a completion completes."""

@@ -27,6 +27,7 @@ class Request:
     model: str
     initial: Any = objects.UNSET
     keyed: bool = False
+    consistency: str = objects.LINEAR
     budget: Budget = field(default_factory=Budget)
 
 
@@ -48,6 +49,10 @@ def judge_all(
     """
     if request.model not in objects.NAMES:
         raise Refused(f"--model {request.model}: it must be one of {', '.join(objects.NAMES)}")
+    try:
+        objects.check([], request.model, consistency=request.consistency)
+    except ValueError as error:
+        raise Refused(f"--consistency {request.consistency}: {error}") from None
     paths = [path for each in given for path in _files(each)]
     verdicts = []
     for path in paths:
@@ -90,6 +95,7 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
         request.model,
         initial=initial,
         keyed=request.keyed,
+        consistency=request.consistency,
         budget=request.budget,
     )
     notes = () if history.torn is None else (history.torn,)

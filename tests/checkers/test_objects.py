@@ -34,6 +34,31 @@ def test_keys_are_judged_alone() -> None:
     assert found.why[0].startswith("Of key x: no order explains read 2")
 
 
+def test_consistency_of_sessions() -> None:
+    """A stale read of another process is neither linearizable, nor does it break a promise about
+    sessions; going back breaks these too. Keys count together."""
+    stale = [*done("write", ["x", 1]), *done("read", None, ["x", 0], 1)]
+    back = [
+        *done("write", ["x", 1]),
+        *done("write", ["y", 1]),
+        *done("read", None, ["y", 1], 1),
+        *done("read", None, ["x", 0], 1),
+    ]
+    for consistency, first, second in (
+        ("linearizable", False, False),
+        ("sequential", True, False),
+        ("zookeeper", True, False),
+    ):
+        for said, valid in ((stale, first), (back, second)):
+            found = objects.check(events(*said), "register", keyed=True, consistency=consistency)
+            assert found.valid is valid, (consistency, said)
+            assert list(found.anomalies) == ([] if valid else [objects.ANOMALIES[consistency]])
+    with pytest.raises(ValueError, match="the consistency must be one of linearizable, seq"):
+        objects.check([], "register", consistency="x")
+    with pytest.raises(ValueError, match="the model set has no consistency to choose"):
+        objects.check([], "set", consistency="sequential")
+
+
 def test_the_initial_value_counts() -> None:
     """The first read sees the initial value, which is 0 unless it is given."""
     read = events(*done("read", None, 7))

@@ -8,7 +8,16 @@ import click
 from harness.app import options
 from harness.app.cli.output import print_json
 
-_OF_OBJECTS = ("--model", "--initial", "--keyed", "--steps", "--memory", "--json", "--inline")
+_OF_OBJECTS = (
+    "--model",
+    "--initial",
+    "--consistency",
+    "--keyed",
+    "--steps",
+    "--memory",
+    "--json",
+    "--inline",
+)
 
 
 @click.command(
@@ -29,6 +38,8 @@ _OF_OBJECTS = ("--model", "--initial", "--keyed", "--steps", "--memory", "--json
               help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
 @click.option("--model", metavar="NAME", help="judge another data type than Kafka's logs")
 @click.option("--initial", metavar="JSON", help="with --model: what registers hold at first (0)")
+@click.option("--consistency", metavar="NAME",
+              help="with --model: linearizable (default), sequential or zookeeper")  # fmt: skip
 @click.option("--keyed", is_flag=True, help="with --model: values are pairs of a key and a value")
 @click.option("--steps", type=options.COUNT, help="with --model: how long to search (50,000,000)")
 @click.option("--memory", type=options.COUNT, metavar="MB",
@@ -107,6 +118,7 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
         asked["model"],
         initial,
         asked["keyed"],
+        asked["consistency"] or objects.LINEAR,
         Budget(
             asked["steps"] or budget.steps,
             budget.bytes if asked["memory"] is None else asked["memory"] << 20,

@@ -82,6 +82,7 @@ def test_wrong_requests(tmp_path: Path, call: Call) -> None:
         ((str(path), "--model", "set"), "event 0: write is not an operation of this model"),
         ((str(path), "--model", "register", "--initial", "{"), "--initial { is not JSON"),
         ((str(path), "--model", "register", "--strict"), "--strict has no effect with --model"),
+        ((str(path), "--model", "set", "--consistency", "zookeeper"), "has no consistency to"),
         ((str(tmp_path / "no"), "--model", "register"), "cannot be read: No such file"),
         ((f"{tmp_path}/*.json", "--model", "register"), "matches no file"),
     ):
