@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark historic verdicts twins hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark historic verdicts twins oracles hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -56,6 +56,9 @@ verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n
 
 twins: ## generated histories judged whole and in parts: the same findings (COUNT=n of each kind)
 	@FAULTLINE_SEEDS=$(or $(COUNT),100) $(PYTHON) -m setup pytest -q -n $(WORKERS) tests/checkers/distributed
+
+oracles: ## 50,000 small random histories of each data type, judged as by trying every order (COUNT=n)
+	$(WITH) python -m bench.oracles --count $(or $(COUNT),50000)
 
 hostile: ## 300 hostile inputs: histories, folders, plans, suites, options (COUNT=n, 0 for all)
 	$(WITH) python -m bench.hostile --count $(or $(COUNT),300)

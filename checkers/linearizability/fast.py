@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checkers.linearizability import monitors
+from checkers.linearizability import chains, monitors
 from checkers.linearizability.models import (
     EMPTY,
     CasRegister,
     FifoQueue,
+    KeyValue,
     Log,
     Model,
     Register,
@@ -62,25 +63,37 @@ class _Codes:
         return self._codes.setdefault(frozen(value), len(self._codes))
 
 
+_WRITES, _READS = ("write", "put"), ("read", "get")
+
+
 def _of_register(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    """Decide about a register, perhaps with ``cas``, and about a key of a key-value store."""
     codes = _Codes()
     initial = codes.of(model.initial)
-    if any(each.f not in ("read", "write") for each in operations):
-        return None
-    rows = [
-        row
-        for row, each in enumerate(operations)
-        if each.f == "write" or not (each.is_pending or each.value is None)
-    ]
-    kept = [operations[row] for row in rows]
-    call, end = _places(kept)
-    found = monitors.register(
-        np.array([each.f == "write" for each in kept], dtype=np.bool_),
-        _column([codes.of(each.value) for each in kept]),
-        call,
-        end,
-        initial,
-    )
+    rows, kinds, before, value = [], [], [], []
+    for row, each in enumerate(operations):
+        if each.f in _READS:
+            if each.is_pending or each.value is None:
+                continue
+            kinds.append(monitors.READ)
+            old, new = -1, codes.of(each.value)
+        elif each.f in _WRITES:
+            kinds.append(monitors.WRITE)
+            old, new = -1, codes.of(each.value)
+        elif each.f == "cas":
+            kinds.append(monitors.CAS)
+            old, new = (codes.of(part) for part in each.value)
+        else:
+            return None
+        rows.append(row)
+        before.append(old)
+        value.append(new)
+    call, end = _places([operations[row] for row in rows])
+    kind = np.array(kinds, dtype=np.int8)
+    if monitors.CAS in kinds:
+        found = chains.cas_register(kind, _column(before), _column(value), call, end, initial)
+    else:
+        found = monitors.register(kind == monitors.WRITE, _column(value), call, end, initial)
     return Decision(_renumbered(found, rows))
 
 
@@ -188,6 +201,7 @@ Monitor = Callable[[Model, Sequence[Operation]], Decision | None]
 _MONITORS: dict[type[Model], Monitor] = {
     Register: _of_register,
     CasRegister: _of_register,
+    KeyValue: _of_register,
     FifoQueue: _of_queue,
     Log: _of_log,
     Set: _of_set,

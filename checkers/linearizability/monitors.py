@@ -18,6 +18,8 @@ from checkers.linearizability.operations import NEVER
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+READ, WRITE, CAS = 0, 1, 2
+"""Kinds of operations of a register."""
 BEFORE = -NEVER
 """A place before all events."""
 
@@ -68,7 +70,7 @@ def register(is_write: Bools, value: I64, call: I64, end: I64, initial: int) -> 
     _most(last_call, by_call, cluster, call[reads], reads)
     takes_effect = np.append(end[writes] < NEVER, True)
     takes_effect[cluster] = True
-    return _zones(first_end, last_call, by_end, by_call, np.flatnonzero(takes_effect))
+    return zones(first_end, last_call, by_end, by_call, np.flatnonzero(takes_effect))
 
 
 def _least(least: I64, row: I64, group: I64, numbers: I64, rows: I64) -> None:
@@ -85,7 +87,7 @@ def _most(most: I64, row: I64, group: I64, numbers: I64, rows: I64) -> None:
     most[group[higher]], row[group[higher]] = numbers[higher], rows[higher]
 
 
-def _zones(first: I64, last: I64, by_end: I64, by_call: I64, clusters: I64) -> Conflict | None:
+def zones(first: I64, last: I64, by_end: I64, by_call: I64, clusters: I64) -> Conflict | None:
     """Find two clusters each of which must precede the other one.
 
     A cluster has a forward zone if one of its operations ended before another one was called: no

@@ -1,72 +1,26 @@
 """Monitors decide as the search does, where values are unique."""
 
-from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 
+from bench.oracles import kinds
+from bench.oracles.kinds import UNIQUE
 from checkers.linearizability import fast, models
 from checkers.linearizability.models import Model
 from checkers.linearizability.operations import NEVER, Operation
-from tests.checkers.linearizability import random_histories
-from tests.checkers.linearizability.random_histories import Asked, Kind
 
 
-def _unique(puts: str, takes: str, share: float = 0.5) -> Callable[[Random, int], Asked]:
-    def ask(rng: Random, number: int) -> Asked:
-        return (takes, None) if rng.random() < share else (puts, number + 1)
-
-    return ask
-
-
-def _state(state: Any, asked: Asked) -> object:
-    return sorted(state) if isinstance(state, frozenset) else list(state)
-
-
-def _value(state: object, asked: Asked) -> object:
-    return state
-
-
-def _head(state: Any, asked: Asked) -> object:
-    return state[0] if state else models.EMPTY
-
-
-KINDS: dict[str, Kind] = {
-    "register": Kind(
-        models.Register(0), _unique("write", "read"), _value, lambda r: r.randrange(6)
-    ),
-    "queue": Kind(
-        models.FifoQueue(),
-        _unique("enqueue", "dequeue"),
-        _head,
-        lambda rng: rng.choice([1, 2, 3, 4, models.EMPTY]),
-    ),
-    "log": Kind(
-        models.Log(),
-        _unique("append", "read"),
-        _state,
-        lambda rng: [1, 2, 3, 4][: rng.randrange(4)],
-    ),
-    "set": Kind(
-        models.Set(),
-        _unique("add", "read"),
-        _state,
-        lambda rng: sorted(rng.sample([1, 2, 3, 4], rng.randrange(4))),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", UNIQUE)
 def test_monitors_agree_with_trying_every_order(name: str) -> None:
     """Where a monitor decides, it decides as a judge that tries every order."""
-    kind, found = KINDS[name], {True: 0, False: 0}
+    kind, found = UNIQUE[name], {True: 0, False: 0}
     for seed in range(1500):
         rng = Random(f"{name} {seed}")
-        operations = random_histories.draw(kind, rng, rng.randrange(1, 8))
+        operations = kinds.draw(kind, rng, rng.randrange(1, 8))
         decision = fast.decide(kind.model, operations)
         if decision is not None:
-            wanted = random_histories.is_linearizable(kind.model, operations)
+            wanted = kinds.is_linearizable(kind.model, operations)
             assert (decision.conflict is None) is wanted, (seed, operations, decision)
             found[wanted] += 1
             if decision.conflict is not None:
@@ -80,7 +34,7 @@ def test_what_is_not_unique_is_left_to_the_search() -> None:
     assert fast.decide(models.Register(0), twice) is None
     unfinished = [Operation("enqueue", 1, 0, 1), Operation("dequeue", None, 2, NEVER)]
     assert fast.decide(models.FifoQueue(), unfinished) is None
-    cas = [Operation("write", 1, 0, 1), Operation("cas", [1, 2], 2, 3)]
+    cas = [Operation("write", 1, 0, 1), Operation("cas", [1, 1], 2, 3)]
     assert fast.decide(models.CasRegister(0), cas) is None
 
 

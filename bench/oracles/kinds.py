@@ -41,7 +41,10 @@ def _cas(rng: Random, number: int) -> Asked:
 
 
 def _multi(rng: Random, number: int) -> Asked:
-    return "txn", [["write", rng.choice("xy"), _values(rng)] for _ in range(rng.randrange(1, 3))]
+    return "txn", [
+        [rng.choice(["read", "write"]), rng.choice("xy"), rng.choice([0, 0, 1])]
+        for _ in range(rng.randrange(1, 3))
+    ]
 
 
 def _set(rng: Random, number: int) -> Asked:
@@ -96,7 +99,7 @@ def _elements(rng: Random) -> Any:
 KINDS: dict[str, Kind] = {
     "register": Kind(models.Register(0), _register, _state, _values),
     "cas-register": Kind(models.CasRegister(0), _cas, _state, _values),
-    "multi-register": Kind(models.MultiRegister(), _multi, _state, _values),
+    "multi-register": Kind(models.MultiRegister(default=0), _multi, _state, _values),
     "set": Kind(models.Set(), _set, _state, _some),
     "counter": Kind(models.Counting(), _counter, _state, _values),
     "fifo-queue": Kind(models.FifoQueue(), _queue, _head, _elements),
@@ -107,6 +110,58 @@ KINDS: dict[str, Kind] = {
     "reentrant-mutex": Kind(models.OwnedMutex(depth=2), _lock, _state, _values),
     "log": Kind(models.Log(), _log, _state, _some),
 }
+
+
+def _unique(puts: str, takes: str, share: float = 0.5) -> Callable[[Random, int], Asked]:
+    def ask(rng: Random, number: int) -> Asked:
+        return (takes, None) if rng.random() < share else (puts, number + 1)
+
+    return ask
+
+
+def _listed(state: Any, asked: Asked) -> object:
+    return sorted(state) if isinstance(state, frozenset) else list(state)
+
+
+def _value(state: object, asked: Asked) -> object:
+    return state
+
+
+def _unique_cas(rng: Random, number: int) -> Asked:
+    old = rng.randrange(number + 1)
+    return rng.choice([("read", None), ("write", number + 1), ("cas", [old, number + 1])])
+
+
+def _store(rng: Random, number: int) -> Asked:
+    return rng.choice([("get", None), ("put", str(number))])
+
+
+UNIQUE: dict[str, Kind] = {
+    "cas-register": Kind(models.CasRegister(0), _unique_cas, _value, lambda r: r.randrange(6)),
+    "kv": Kind(models.KeyValue(), _store, _value, lambda rng: str(rng.randrange(4))),
+    "register": Kind(
+        models.Register(0), _unique("write", "read"), _value, lambda r: r.randrange(6)
+    ),
+    "queue": Kind(
+        models.FifoQueue(),
+        _unique("enqueue", "dequeue"),
+        _head,
+        lambda rng: rng.choice([1, 2, 3, 4, models.EMPTY]),
+    ),
+    "log": Kind(
+        models.Log(),
+        _unique("append", "read"),
+        _listed,
+        lambda rng: [1, 2, 3, 4][: rng.randrange(4)],
+    ),
+    "set": Kind(
+        models.Set(),
+        _unique("add", "read"),
+        _listed,
+        lambda rng: sorted(rng.sample([1, 2, 3, 4], rng.randrange(4))),
+    ),
+}
+"""Kinds of which each value is written once, so that a monitor decides."""
 
 
 def draw(kind: Kind, rng: Random, count: int) -> list[Operation]:

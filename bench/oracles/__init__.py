@@ -1,0 +1,1 @@
+"""Judges that try every order of small histories, with which the checkers are compared."""
