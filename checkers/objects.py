@@ -4,7 +4,7 @@ This is the function for a history in memory, and what ``faultline check --model
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,7 @@ from checkers import aggregates
 from checkers.linearizability import explanation, judging, models, operations
 from checkers.linearizability.judging import Budget, Judgement
 from checkers.linearizability.models import Model
+from checkers.linearizability.sessions import Together
 from model.op import Op
 
 Valid = bool | Literal["unknown"]
@@ -88,12 +89,36 @@ def check(
     or consistency, and :class:`~model.history.BadHistory` for an operation that the model does not
     have.
     """
+    return judged(
+        history, model, initial=initial, keyed=keyed, consistency=consistency, budget=budget
+    ).verdict
+
+
+class Judged(NamedTuple):
+    """A verdict, and how it was reached; ``None`` where no order was looked for."""
+
+    verdict: ObjectVerdict
+    consistency: str
+    model: Model | None = None
+    judgement: Judgement | None = None
+
+
+def judged(
+    history: Sequence[Op],
+    model: str | Model,
+    *,
+    initial: Any = UNSET,
+    keyed: bool = False,
+    consistency: str = LINEAR,
+    budget: Budget | None = None,
+) -> Judged:
+    """Judge a history, as :func:`check` does, and return what was found besides the verdict."""
     if consistency not in CONSISTENCY:
         raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
     if isinstance(model, str) and model in aggregates.RULES:
         if consistency != LINEAR:
             raise ValueError(f"the model {model} has no consistency to choose")
-        return _counted(model, history)
+        return Judged(_counted(model, history), "counted")
     name = model if isinstance(model, str) else type(model).__name__
     if isinstance(model, str):
         if model not in LINEARIZABLE:
@@ -102,23 +127,25 @@ def check(
     asked = operations.of_events(history)
     whole = models.Keyed(model) if keyed else model
     if consistency == LINEAR:
-        judged = judging.judge(asked, whole, budget)
+        judgement = judging.judge(asked, whole, budget)
     else:
-        judged = judging.judge_sessions(asked, whole, consistency, budget)
-    return _linearized(name, ANOMALIES[consistency], asked, judged)
+        whole = Together(whole)
+        judgement = judging.judge_sessions(asked, whole, consistency, budget)
+    verdict = _linearized(name, ANOMALIES[consistency], asked, judgement)
+    return Judged(verdict, consistency, whole, judgement)
 
 
 def _linearized(
-    name: str, anomaly: str, asked: Sequence[operations.Operation], judged: Judgement
+    name: str, anomaly: str, asked: Sequence[operations.Operation], judgement: Judgement
 ) -> ObjectVerdict:
-    illegal = judged.illegal
+    illegal = judgement.illegal
     return ObjectVerdict(
-        valid=judged.valid,
+        valid=judgement.valid,
         model=name,
         operations=len(asked),
         anomalies={anomaly: len(illegal)} if illegal else {},
         why=tuple(line for part in illegal[:SHOWN] for line in explanation.sentences(part)),
-        unknown_because=judged.unknown_because,
+        unknown_because=judgement.unknown_because,
     )
 
 

@@ -36,7 +36,7 @@ def _of_sessions(consistency: str) -> Callable[[Random], Compared]:
         wanted = session_kinds.is_explained(
             session_kinds.KIND.model, operations, session_kinds.PROMISES[consistency](operations)
         )
-        found = judging.judge_sessions(operations, models.KeyValue(), consistency)
+        found = judging.judge_sessions(operations, session_kinds.KIND.model, consistency)
         return wanted, found.valid
 
     return compare

@@ -112,10 +112,11 @@ def judge_sessions(
 ) -> Judgement:
     """Return whether operations keep a promise about sessions, one of :data:`SESSIONS`.
 
-    All keys are judged together.
+    All keys are judged together, so that the model must not have parts: see
+    :class:`~checkers.linearizability.sessions.Together`.
     """
     limit = Budget() if budget is None else budget
-    search = SESSIONS[consistency](sessions.Together(model), operations)
+    search = SESSIONS[consistency](model, operations)
     used_up = _search({None: search}, limit)
     part = Part(None, operations, search.outcome, search.steps)
     valid: bool | Literal["unknown"] = "unknown" if used_up else not part.is_illegal

@@ -29,6 +29,8 @@ class Request:
     keyed: bool = False
     consistency: str = objects.LINEAR
     budget: Budget = field(default_factory=Budget)
+    page: Path | None = None
+    """Where the page about a single history is written."""
 
 
 class FileVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +56,8 @@ def judge_all(
     except ValueError as error:
         raise Refused(f"--consistency {request.consistency}: {error}") from None
     paths = [path for each in given for path in _files(each)]
+    if request.page is not None and len(paths) != 1:
+        raise Refused(f"--page is about one history, and these are {len(paths)}")
     verdicts = []
     for path in paths:
         try:
@@ -90,7 +94,7 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
     initial = request.initial
     if initial is objects.UNSET and history.initial is not None:
         initial = history.initial
-    verdict = objects.check(
+    judged = objects.judged(
         history.events,
         request.model,
         initial=initial,
@@ -99,7 +103,12 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
         budget=request.budget,
     )
     notes = () if history.torn is None else (history.torn,)
-    return msgspec.structs.replace(verdict, notes=(*verdict.notes, *notes))
+    verdict = msgspec.structs.replace(judged.verdict, notes=(*judged.verdict.notes, *notes))
+    if request.page is not None:
+        from harness.app.objects_page import page  # a template engine, which few need
+
+        page.render(request.page, str(path), judged._replace(verdict=verdict))
+    return verdict
 
 
 def lines(each: FileVerdict) -> Iterator[str]:

@@ -15,6 +15,7 @@ _OF_OBJECTS = (
     "--keyed",
     "--steps",
     "--memory",
+    "--page",
     "--json",
     "--inline",
 )
@@ -44,6 +45,8 @@ _OF_OBJECTS = (
 @click.option("--steps", type=options.COUNT, help="with --model: how long to search (50,000,000)")
 @click.option("--memory", type=options.COUNT, metavar="MB",
               help="with --model: memory for the search (2,048)")  # fmt: skip
+@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="with --model: write a page that shows what no order explains")  # fmt: skip
 @options.spark_engine
 @options.strict
 @options.json_output
@@ -123,6 +126,7 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
             asked["steps"] or budget.steps,
             budget.bytes if asked["memory"] is None else asked["memory"] << 20,
         ),
+        asked["page"],
     )
 
     def show(found: check_objects.FileVerdict) -> None:
@@ -135,4 +139,6 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
         print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
     elif len(verdicts) > 1:
         click.echo(check_objects.summary(verdicts))
+    if asked["page"] is not None and not as_json:
+        click.echo(f"page: {asked['page']}")
     return exit_status(Verdict(valid=merge(each.verdict.valid for each in verdicts)))

@@ -25,6 +25,10 @@ def test_a_file(tmp_path: Path, call: Call) -> None:
     status, out, err = call("check", str(path), "--model", "register")
     assert (status, err) == (1, "")
     assert "it read 0, and the register held 1" in out
+    page = tmp_path / "page.html"
+    status, out, _ = call("check", str(path), "--model", "register", "--page", str(page))
+    assert (status, out.splitlines()[-1]) == (1, f"page: {page}")
+    assert "it read 0, and the register held 1" in page.read_text()
 
 
 def test_folders_and_patterns(tmp_path: Path, call: Call) -> None:
@@ -85,6 +89,7 @@ def test_wrong_requests(tmp_path: Path, call: Call) -> None:
         ((str(path), "--model", "set", "--consistency", "zookeeper"), "has no consistency to"),
         ((str(tmp_path / "no"), "--model", "register"), "cannot be read: No such file"),
         ((f"{tmp_path}/*.json", "--model", "register"), "matches no file"),
+        ((str(path), str(path), "--model", "register", "--page", "x"), "--page is about one"),
     ):
         status, _, err = call("check", *arguments)
         assert (status, err.count("\n"), message in err) == (64, 1, True), (arguments, err)

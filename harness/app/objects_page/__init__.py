@@ -1,0 +1,1 @@
+"""The page about histories of other data types: why no order explains their results."""
