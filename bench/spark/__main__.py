@@ -52,8 +52,9 @@ SPARK_S = {(10**7, ".jsonl"): 240.0, (10**7, ".parquet"): 60.0, (10**8, ".parque
 TRANSACTIONS_S = 240.0
 """Seconds that Spark may take for ten million transactions."""
 HOT = 0.9
-HOT_RATIO = 1.5
-"""How much longer a history may take that has this share in one partition."""
+HOT_RATIO, HOT_MIN = 1.5, 10**7
+"""How much longer a history may take that has this share in one partition, and from how many
+operations on: with fewer, most of the time is that of starting jobs."""
 
 
 class Case(NamedTuple):
@@ -144,7 +145,7 @@ def bars(case: Case, found: Measured, even_s: float | None) -> Iterator[Bar]:
         limit = TRANSACTIONS_S
     if limit is not None and not spec.hot:
         yield Bar(f"{case.name}: time", "s", judged.seconds, limit, at_most=True)
-    if spec.hot and even_s is not None:
+    if spec.hot and spec.operations >= HOT_MIN and even_s is not None:
         ratio = judged.seconds / even_s
         yield Bar(f"{case.name}: ratio to even", "", ratio, HOT_RATIO, at_most=True)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Progress = Callable[[float], None]
 """A callback that receives how much is done, from 0 to 1."""
 
-LARGE_BYTES: Mapping[str, int] = {".parquet": 16 << 20, ".jsonl": 64 << 20}
+LARGE_BYTES: Mapping[str, int] = {".parquet": 8 << 20, ".jsonl": 64 << 20}
 """The sizes from which on executors read files, by the ending of their names. For a smaller file,
 further jobs of Spark take longer than to read it here."""
 

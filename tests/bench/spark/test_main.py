@@ -110,3 +110,5 @@ def test_a_hot_partition_is_compared_with_even_ones() -> None:
     case = CASE._replace(spec=dataclasses.replace(CASE.spec, hot=0.9))
     assert missed(case, changed(GOOD, seconds=70.0), 50.0) == []
     assert missed(case, changed(GOOD, seconds=80.0), 50.0) == ["ratio to even"]
+    small = case._replace(spec=dataclasses.replace(case.spec, operations=10**6))
+    assert missed(small, changed(GOOD, seconds=80.0, operations=10**6), 50.0) == []
