@@ -13,6 +13,7 @@ from checkers.linearizability import explanation, judging, models, operations
 from checkers.linearizability.judging import Budget, Judgement
 from checkers.linearizability.models import Model
 from checkers.linearizability.sessions import Together
+from model.history import BadHistory
 from model.op import Op
 
 Valid = bool | Literal["unknown"]
@@ -150,7 +151,12 @@ def _linearized(
 
 
 def _counted(name: str, history: Sequence[Op]) -> ObjectVerdict:
-    found = aggregates.RULES[name](history)
+    try:
+        found = aggregates.RULES[name](history)
+    except models.MISFITS as error:
+        if isinstance(error, BadHistory):
+            raise
+        raise BadHistory(f"a value does not fit the model {name}: {error}") from error
     return ObjectVerdict(
         valid=found.valid,
         model=name,

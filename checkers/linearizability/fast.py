@@ -125,19 +125,18 @@ def _of_log(model: Model, operations: Sequence[Operation]) -> Decision | None:
     if model.initial or any(each.f not in ("append", "read") for each in operations):
         return None
     appends, reads = _split(operations, "append")
-    order = max((operations[row].value for row in reads), key=len, default=())
-    position = {frozen(element): place for place, element in enumerate(order)}
+    values: dict[int, Any] = {row: frozen(operations[row].value) for row in reads}
+    order = max(values.values(), key=len, default=())
+    position = {element: place for place, element in enumerate(order)}
     if len(position) < len(order):
         return None
-    for row in reads:
-        value = operations[row].value
-        if value != order[: len(value)]:
-            return None  # the search says why
+    if any(value != order[: len(value)] for value in values.values()):
+        return None  # the search says why
     written = [frozen(operations[row].value) for row in appends]
     return _by_levels(
         operations,
         (appends, [2 * position.get(value, len(order)) + 1 for value in written], written),
-        (reads, [2 * len(operations[row].value) for row in reads], position),
+        (reads, [2 * len(values[row]) for row in reads], position),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from checkers.linearizability.operations import Operation
 from model.history import BadHistory
+from model.text import brief
 
 State = Any
 """A hashable value."""
@@ -50,6 +51,24 @@ class Model:
         """Return a key, and the operation on that key alone. The operations of each key are judged
         alone, because a history of several objects is linearizable if that of each is."""
         return None, operation
+
+
+MISFITS = (TypeError, ValueError, LookupError, AttributeError)
+"""What a step may raise for a value of another shape than the model's."""
+
+
+def stepped(model: Model, state: State, operation: Operation) -> State | Inconsistent:
+    """Return what the step of a model returns. Raises :class:`~model.history.BadHistory` for an
+    operation, or a value, that the model does not have."""
+    try:
+        return model.step(state, operation)
+    except BadHistory:
+        raise
+    except MISFITS as error:
+        value = brief(str(operation.value))
+        raise BadHistory(
+            f"event {operation.event}: {operation.f} {value} does not fit the model: {error}"
+        ) from error
 
 
 def unknown(operation: Operation, *known: str) -> BadHistory:
@@ -192,7 +211,7 @@ class Set(Model):
             raise unknown(operation, "add", "remove", "read")
         if operation.is_pending or value is None:
             return state
-        elements = Counter(operation.value)
+        elements = Counter(_listed(value))
         twice = [element for element, count in elements.items() if count > 1]
         if twice:
             return Inconsistent(f"it read {twice[0]} twice")
@@ -203,6 +222,12 @@ class Set(Model):
             if wrong:
                 return Inconsistent(f"it read the set {what} {_some(wrong)}")
         return state
+
+
+def _listed(value: Hashable) -> tuple[Hashable, ...]:
+    if not isinstance(value, tuple):
+        raise TypeError("it is not a list")
+    return value
 
 
 def _some(elements: Any) -> str:
@@ -216,16 +241,18 @@ class Counting(Model):
     """``add`` of a number (also negative), ``increment``, ``decrement``, and ``read``."""
 
     initial: State = 0
+    signs: ClassVar[Mapping[str, int]] = {
+        "add": 1, "increment": 1, "inc": 1, "decrement": -1, "dec": -1, "read": 0,
+    }  # fmt: skip
 
     def step(self, state: State, operation: Operation) -> State | Inconsistent:
-        assert isinstance(state, int)
-        value = operation.value
-        if operation.f in ("add", "increment", "inc"):
-            return state + (1 if value is None else value)
-        if operation.f in ("decrement", "dec"):
-            return state - (1 if value is None else value)
-        if operation.f != "read":
+        value, sign = operation.value, self.signs.get(operation.f)
+        if sign is None:
             raise unknown(operation, "add", "increment", "decrement", "read")
+        if value is not None and type(value) is not int:
+            raise TypeError("it is not a whole number")
+        if sign:
+            return state + sign * (1 if value is None else value)
         if operation.is_pending or value is None or value == state:
             return state
         return Inconsistent(f"it read {value}, and the counter was {state}")
@@ -407,6 +434,6 @@ class Log(Model):
             return (*state, value)
         if operation.f != "read":
             raise unknown(operation, "append", "read")
-        if operation.is_pending or value is None or value == state:
+        if operation.is_pending or value is None or _listed(value) == state:
             return state
         return Inconsistent(f"it read {len(operation.value)} elements of {len(state)}, or others")

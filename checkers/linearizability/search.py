@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from checkers.linearizability.models import Inconsistent, Model, State
+from checkers.linearizability.models import Inconsistent, Model, State, stepped
 from checkers.linearizability.operations import Operation
 
 _ILLEGAL = -1
@@ -236,8 +236,7 @@ class Steps:
         return Refusal(self._states[state], why)
 
     def _step(self, state: int, operation: int) -> State | Inconsistent:
-        asked = self._operations[operation]
-        return self._model.step(self._states[state], asked)
+        return stepped(self._model, self._states[state], self._operations[operation])
 
 
 def _kind(model: Model, operation: Operation) -> Hashable:

@@ -7,6 +7,7 @@ import pytest
 from checkers import aggregates, objects
 from checkers.linearizability.models import Inconsistent, Model, State
 from checkers.linearizability.operations import Operation
+from model.history import BadHistory
 from model.op import Op
 from tests.checkers.test_aggregates import done, events
 
@@ -77,6 +78,28 @@ def test_an_unknown_model_is_refused() -> None:
     """The names are listed."""
     with pytest.raises(ValueError, match="there is no model x: it must be one of register, cas-"):
         objects.check([], "x")
+
+
+ODD: list[Any] = [None, True, 1, -1, 2.5, "x", [], [1], [1, 2], [[1, 2], [3]], {}, {"a": [1]}, [{}]]
+NAMES_OF_OPERATIONS = ["read", "write", "cas", "txn", "get", "put", "append", "add", "remove", "increment", "decrement", "enqueue", "dequeue", "push", "pop", "acquire", "release", "generate", "transfer", "drain"]
+
+
+@pytest.mark.parametrize("name", objects.NAMES)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_values_of_any_shape(name: str, keyed: bool) -> None:
+    """Any value is judged, or refused with one sentence."""
+    refused = []
+    for f in NAMES_OF_OPERATIONS:
+        for value in ODD:
+            said = done(f, ["k", value] if keyed else value)
+            try:
+                found = objects.check(events(*said, *said), name, keyed=keyed)
+            except BadHistory as error:
+                refused.append(str(error))
+            else:
+                assert found.valid in (True, False, "unknown")
+    assert refused
+    assert [text for text in refused if "\n" in text] == []
 
 
 class Toggle(Model):
