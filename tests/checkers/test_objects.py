@@ -81,7 +81,28 @@ def test_an_unknown_model_is_refused() -> None:
 
 
 ODD: list[Any] = [None, True, 1, -1, 2.5, "x", [], [1], [1, 2], [[1, 2], [3]], {}, {"a": [1]}, [{}]]
-NAMES_OF_OPERATIONS = ["read", "write", "cas", "txn", "get", "put", "append", "add", "remove", "increment", "decrement", "enqueue", "dequeue", "push", "pop", "acquire", "release", "generate", "transfer", "drain"]
+NAMES_OF_OPERATIONS = [
+    "read",
+    "write",
+    "cas",
+    "txn",
+    "get",
+    "put",
+    "append",
+    "add",
+    "remove",
+    "increment",
+    "decrement",
+    "enqueue",
+    "dequeue",
+    "push",
+    "pop",
+    "acquire",
+    "release",
+    "generate",
+    "transfer",
+    "drain",
+]
 
 
 @pytest.mark.parametrize("name", objects.NAMES)
