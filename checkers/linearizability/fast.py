@@ -17,6 +17,7 @@ from checkers.linearizability.models import (
     KeyValue,
     Log,
     Model,
+    OwnedMutex,
     Register,
     Set,
     Stack,
@@ -164,6 +165,30 @@ def _of_set(model: Model, operations: Sequence[Operation]) -> Decision | None:
     )
 
 
+def _of_mutex(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    """Decide about a lock that each process acquires and releases in turn, without tokens."""
+    assert isinstance(model, OwnedMutex)
+    held: dict[Hashable, int] = {}
+    spans: list[tuple[int, int]] = []
+    for row, each in enumerate(operations):
+        acquired = held.pop(each.process, None)
+        if each.is_pending or each.f not in ("acquire", "release"):
+            return None
+        if (each.f == "acquire") != (acquired is None) or isinstance(each.value, int):
+            return None
+        if acquired is None:
+            held[each.process] = row
+        else:
+            spans.append((acquired, row))
+    if model.depth != 1 or model.initial[0] is not None:
+        return None
+    begins = [*(acquired for acquired, _ in spans), *held.values()]
+    releases = [*(operations[row].call for _, row in spans), *(NEVER for _ in held)]
+    acquires = _column([operations[row].end for row in begins])
+    found = monitors.holders(acquires, _column(releases))
+    return Decision(_renumbered(found, begins))
+
+
 def _split(operations: Sequence[Operation], f: str) -> tuple[list[int], list[int]]:
     """Return the rows of an update, and of the reads that have a result."""
     updates = [row for row, each in enumerate(operations) if each.f == f]
@@ -203,6 +228,7 @@ _MONITORS: dict[type[Model], Monitor] = {
     KeyValue: _of_register,
     FifoQueue: _of_queue,
     Log: _of_log,
+    OwnedMutex: _of_mutex,
     Set: _of_set,
 }
 assert Stack not in _MONITORS, "a stack is a queue only in the names of its operations"

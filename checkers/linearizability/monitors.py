@@ -201,16 +201,15 @@ def levels(low: I64, high: I64, call: I64, end: I64) -> Conflict | None:
     return Conflict((row, later), "the later one saw less than the earlier one")
 
 
-def holders(owner: I64, call: I64, end: I64) -> Conflict | None:
-    """Check a lock: ``call`` and ``end`` are the end of each acquisition and the call of its
-    release, between which it was certainly held. Two such intervals must not overlap."""
-    rows = np.flatnonzero(call < end)
-    order = rows[np.argsort(call[rows], kind="stable")]
-    overlaps = call[order[1:]] < end[order[:-1]]
+def holders(begin: I64, end: I64) -> Conflict | None:
+    """Check a lock, given the end of each acquisition and the call of its release: between them it
+    was certainly held. Two such intervals must not overlap."""
+    rows = np.flatnonzero(begin < end)
+    order = rows[np.argsort(begin[rows], kind="stable")]
+    overlaps = begin[order[1:]] < end[order[:-1]]
     if not overlaps.any():
         return None
     at = int(overlaps.argmax())
-    one, other = int(order[at]), int(order[at + 1])
     return Conflict(
-        (one, other), f"processes {owner[one]} and {owner[other]} held the lock at the same time"
+        (int(order[at]), int(order[at + 1])), "two processes held the lock at the same time"
     )

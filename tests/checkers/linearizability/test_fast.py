@@ -1,6 +1,7 @@
 """Monitors decide as the search does, where values are unique."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,13 @@ from checkers.linearizability import fast, models
 from checkers.linearizability.models import Model
 from checkers.linearizability.operations import NEVER, Operation
 
+LOCK = {"owned-mutex": kinds.KINDS["owned-mutex"]}
 
-@pytest.mark.parametrize("name", UNIQUE)
+
+@pytest.mark.parametrize("name", [*UNIQUE, *LOCK])
 def test_monitors_agree_with_trying_every_order(name: str) -> None:
     """Where a monitor decides, it decides as a judge that tries every order."""
-    kind, found = UNIQUE[name], {True: 0, False: 0}
+    kind, found = (UNIQUE | LOCK)[name], {True: 0, False: 0}
     for seed in range(1500):
         rng = Random(f"{name} {seed}")
         operations = kinds.draw(kind, rng, rng.randrange(1, 8))
@@ -59,12 +62,13 @@ def test_what_is_not_unique_is_left_to_the_search() -> None:
             {0, 1, 2, 3},
         ),
         (models.FifoQueue(), [("enqueue", 1, 0, 1), ("dequeue", models.EMPTY, 2, 3)], {1}),
+        (models.OwnedMutex(), [("acquire", None, 0, 1, 1), ("acquire", None, 2, 3, 2)], {0, 1}),
         (models.Log(), [("append", 1, 0, 1), ("read", [], 2, 3), ("read", [1], 4, 5)], {0, 1}),
         (models.Set(), [("add", 1, 0, 1), ("read", [], 2, 3), ("read", [1], 4, 5)], {0, 1}),
     ],
 )
 def test_a_conflict_names_its_operations(
-    model: Model, operations: list[tuple[str, object, int, int]], rows: set[int]
+    model: Model, operations: list[tuple[Any, ...]], rows: set[int]
 ) -> None:
     """The operations that no order explains are named."""
     decision = fast.decide(model, [Operation(*each) for each in operations])
