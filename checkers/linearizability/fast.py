@@ -166,7 +166,7 @@ def _of_set(model: Model, operations: Sequence[Operation]) -> Decision | None:
 
 
 def _of_mutex(model: Model, operations: Sequence[Operation]) -> Decision | None:
-    """Decide about a lock that each process acquires and releases in turn, without tokens."""
+    """Decide about a lock that each process acquires and then releases, without tokens."""
     assert isinstance(model, OwnedMutex)
     held: dict[Hashable, int] = {}
     spans: list[tuple[int, int]] = []
