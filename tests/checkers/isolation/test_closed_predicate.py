@@ -1,0 +1,111 @@
+"""Predicate reads over a closed universe of keys, with near misses."""
+
+from typing import Any
+
+import pytest
+
+from checkers.isolation import Options, judge
+from checkers.isolation.closed_predicate import matches
+from checkers.isolation.reading import NotUnderstood
+from model.op import Op
+
+INIT = {"x": 0, "y": 0}
+
+
+def history(*values: Any, kinds: str = "") -> list[Op]:
+    """Return completions: of ``init`` for a dictionary, otherwise of transactions."""
+    types = {"f": "fail", "i": "info"}
+    return [
+        Op(
+            index=n,
+            time_ns=n,
+            process=n,
+            type=types.get(kinds[n : n + 1], "ok"),  # type: ignore[arg-type]
+            f="init" if isinstance(value, dict) else "txn",
+            value=value,
+        )
+        for n, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "anomalies"),
+    [
+        # Each one's predicate misses what the other one inserted.
+        (
+            [[["insert", "x", 1], ["rp", "true", {}]], [["insert", "y", 2], ["rp", "true", {}]]],
+            ["G2"],
+        ),
+        ([[["insert", "x", 1]], [["insert", "y", 2], ["rp", "true", {}]]], []),
+        # A predicate sees one write of a transaction, but not the other one.
+        ([INIT, [["w", "x", 1], ["w", "y", 1]], [["rp", ["=", 1], {"x": 1}]]], ["G-single"]),
+        ([INIT, [["w", "x", 1], ["w", "y", 1]], [["rp", ["=", 1], {"x": 1, "y": 1}]]], []),
+        ([INIT, [["w", "x", 1], ["w", "y", 1]], [["rp", ["=", 1], {}]]], []),
+        # A key that is missing was deleted, if it existed from the start.
+        (
+            [INIT, [["delete", "x"], ["r", "y", 1]], [["w", "y", 1], ["rp", "true", {"y": 1}]]],
+            ["G1c"],
+        ),
+        ([INIT, [["delete", "x"]], [["w", "y", 1], ["rp", "true", {"y": 1}]]], []),
+        # All versions match, but the key is missing.
+        ([INIT, [["rp", ["mod", 2, 0], {"x": 0}]]], ["predicate-read-miss"]),
+        ([INIT, [["w", "y", 3]], [["rp", ["mod", 2, 0], {"x": 0}]]], []),
+        # Reads of single keys are not by a predicate.
+        ([INIT, [["w", "x", 1], ["w", "y", 1]], [["r", "x", 1], ["r", "y", 0]]], ["G-single-item"]),
+        ([INIT, [["w", "x", 1], ["w", "y", 1]], [["r", "x", 1], ["r", "y", 1]]], []),
+        # A read of nothing shows that the key was not inserted yet, or was deleted.
+        (
+            [[["insert", "x", 1], ["insert", "y", 1]], [["r", "x", 1], ["r", "y", None]]],
+            ["G-single-item"],
+        ),
+        (
+            [INIT, [["delete", "x"], ["w", "y", 1]], [["r", "x", None], ["r", "y", 0]]],
+            ["G-single-item"],
+        ),
+    ],
+)
+def test_anomalies(values: list[Any], anomalies: list[str]) -> None:
+    """What a result contains and what it lacks are both evidence."""
+    found = judge(history(*values), "closed-predicate", Options(("serializable",)))
+    assert sorted({*found.anomaly_types} - {"empty-transaction-graph"}) == anomalies
+
+
+def test_doubtful_and_failed_writes() -> None:
+    """A write in doubt may explain why a key is missing; a failed one does not."""
+    values = (INIT, [["delete", "x"]], [["rp", "true", {"y": 0}]])
+    for kinds, anomalies in (("oio", []), ("ofo", ["predicate-read-miss"])):
+        found = judge(history(*values, kinds=kinds), "closed-predicate", Options(("serializable",)))
+        assert [*found.anomaly_types] == anomalies
+
+
+def test_argument() -> None:
+    """The edges are by predicates, and a deletion is called so."""
+    events = history(INIT, [["delete", "x"], ["w", "y", 1]], [["rp", "true", {"y": 0}]])
+    (found,) = judge(events, "closed-predicate").anomalies["G-single"]
+    assert [step.kind for step in found.steps] == ["wrp", "rwp"]
+    assert found.why == (
+        "T1 precedes T2, because the result of a predicate in T2 depends on T1's deletion of x."
+        " However, T2 precedes T1, because the result of a predicate in T2 would be another one"
+        " after T1's write of 1 to y: a contradiction."
+    )
+
+
+def test_what_is_not_understood() -> None:
+    """Unknown predicates, micro-operations and repeated values are refused."""
+    for value, why in (
+        ([["rp", ["<", 1], {}], ["w", "x", 1]], "the predicate ['<', 1] is not known"),
+        ([["append", "x", 1]], "event 0 has the unexpected micro-operation ['append', 'x', 1]"),
+    ):
+        found = judge(history(value), "closed-predicate")
+        assert (found.valid, found.unknown_because) == ("unknown", (why,))
+    twice = judge(history([["w", "x", 1]], [["w", "x", 1]]), "closed-predicate")
+    assert twice.unknown_because == ("1 is written to x more than once",)
+
+
+def test_predicates() -> None:
+    """The three predicates match as their names say."""
+    assert matches("true", None) is True
+    assert [matches(["=", 3], value) for value in (3, 4)] == [True, False]
+    assert [matches(["mod", 2, 1], value) for value in (3, 4)] == [True, False]
+    with pytest.raises(NotUnderstood, match="is not known"):
+        matches(["like", "a%"], "a")
