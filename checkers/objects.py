@@ -1,22 +1,20 @@
-"""Judges the history of any data type by its model: linearizability, and Jepsen's small checkers.
+"""Judges the history of any data type: linearizability, isolation, and Jepsen's small checkers.
 
 This is the function for a history in memory, and what ``faultline check --model`` calls.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
-
-from checkers import aggregates
+from checkers import aggregates, isolation, transaction_models
 from checkers.linearizability import explanation, judging, models, operations
 from checkers.linearizability.judging import Budget, Judgement
 from checkers.linearizability.models import Model
 from checkers.linearizability.sessions import Together
+from checkers.object_verdict import SHOWN, ObjectVerdict
 from model.history import BadHistory
 from model.op import Op
 
-Valid = bool | Literal["unknown"]
 UNSET = object()
 """The initial value is that of the model."""
 
@@ -47,29 +45,8 @@ ANOMALIES = {LINEAR: "nonlinearizable", "sequential": "nonsequential", "zookeepe
 CONSISTENCY = (LINEAR, *judging.SESSIONS)
 """What the order of operations must keep to: see :mod:`checkers.linearizability.sessions`."""
 
-NAMES = (*LINEARIZABLE, *aggregates.RULES)
+NAMES = (*LINEARIZABLE, *transaction_models.NAMES, *aggregates.RULES)
 """The models that :func:`check` knows."""
-
-
-class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The verdict about a history of any data type."""
-
-    valid: Valid
-    model: str
-    operations: int
-    """How many operations of clients were judged."""
-    anomalies: dict[str, int] = {}
-    """By anomaly, how many were found."""
-    why: tuple[str, ...] = ()
-    """Sentences that explain the first anomalies."""
-    figures: dict[str, Any] = {}
-    """Counts and lists of Jepsen's checkers."""
-    unknown_because: str | None = None
-    notes: tuple[str, ...] = ()
-
-
-SHOWN = 5
-"""How many anomalies of a kind are explained."""
 
 
 def check(
@@ -78,30 +55,51 @@ def check(
     *,
     initial: Any = UNSET,
     keyed: bool = False,
-    consistency: str = LINEAR,
+    consistency: str | Sequence[str] = (),
+    anomalies: Sequence[str] = (),
+    assume: Sequence[str] = (),
     budget: Budget | None = None,
 ) -> ObjectVerdict:
     """Judge a history.
 
-    ``model`` is one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
-    ``initial`` is the value of registers before the first write, by default 0. With ``keyed``,
-    values are pairs of a key and the value, and the history of each key is judged alone.
-    ``consistency`` is one of :data:`CONSISTENCY`. Raises :class:`ValueError` for an unknown model
-    or consistency, and :class:`~model.history.BadHistory` for an operation that the model does not
-    have.
+    Args:
+        history: its events. Only their order counts, and no clock.
+        model: one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
+        initial: the value of registers before the first write, by default 0. For sessions of
+            transactions, a value besides null that was there before them.
+        keyed: values are pairs of a key and the value, and each key is judged alone.
+        consistency: one of :data:`CONSISTENCY`; for transactions, names of consistency models.
+        anomalies: for transactions, further anomalies that are illegal.
+        assume: for transactions on registers, some of :data:`~checkers.transaction_models.ASSUMPTIONS`.
+        budget: for how long to search.
+
+    Raises:
+        ValueError: a name does not exist, or an option does not belong to the model.
+        BadHistory: the model does not have an operation.
     """
     return judged(
-        history, model, initial=initial, keyed=keyed, consistency=consistency, budget=budget
+        history,
+        model,
+        initial=initial,
+        keyed=keyed,
+        consistency=consistency,
+        anomalies=anomalies,
+        assume=assume,
+        budget=budget,
     ).verdict
 
 
 class Judged(NamedTuple):
-    """A verdict, and how it was reached; ``None`` where no order was looked for."""
+    """A verdict, and how it was reached."""
 
     verdict: ObjectVerdict
     consistency: str
+    """What was asked for, in one text."""
     model: Model | None = None
     judgement: Judgement | None = None
+    """The two where an order of operations was searched."""
+    result: isolation.Result | None = None
+    """What was found in transactions."""
 
 
 def judged(
@@ -110,14 +108,30 @@ def judged(
     *,
     initial: Any = UNSET,
     keyed: bool = False,
-    consistency: str = LINEAR,
+    consistency: str | Sequence[str] = (),
+    anomalies: Sequence[str] = (),
+    assume: Sequence[str] = (),
     budget: Budget | None = None,
 ) -> Judged:
     """Judge a history, as :func:`check` does, and return what was found besides the verdict."""
-    if consistency not in CONSISTENCY:
-        raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
+    asked = (consistency,) if isinstance(consistency, str) else tuple(consistency)
+    if isinstance(model, str) and model in transaction_models.NAMES:
+        if keyed:
+            raise ValueError(f"the model {model} has its keys in its micro-operations")
+        transactions = transaction_models.Asked(
+            model,
+            asked,
+            tuple(anomalies),
+            tuple(assume),
+            None if budget is None else budget.steps,
+            None if initial is UNSET else initial,
+        )
+        verdict, result = transaction_models.judge(history, transactions)
+        return Judged(verdict, transactions.said(), result=result)
+    if anomalies or assume:
+        raise ValueError("only models of transactions take anomalies and assumptions")
     if isinstance(model, str) and model in aggregates.RULES:
-        if consistency != LINEAR:
+        if asked:
             raise ValueError(f"the model {model} has no consistency to choose")
         return Judged(_counted(model, history), "counted")
     name = model if isinstance(model, str) else type(model).__name__
@@ -125,15 +139,18 @@ def judged(
         if model not in LINEARIZABLE:
             raise ValueError(f"there is no model {model}: it must be one of {', '.join(NAMES)}")
         model = LINEARIZABLE[model](_REGISTER_INITIAL if initial is UNSET else initial)
-    asked = operations.of_events(history)
+    order = ", ".join(asked) or LINEAR
+    if order not in CONSISTENCY:
+        raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
+    operated = operations.of_events(history)
     whole = models.Keyed(model) if keyed else model
-    if consistency == LINEAR:
-        judgement = judging.judge(asked, whole, budget)
+    if order == LINEAR:
+        judgement = judging.judge(operated, whole, budget)
     else:
         whole = Together(whole)
-        judgement = judging.judge_sessions(asked, whole, consistency, budget)
-    verdict = _linearized(name, ANOMALIES[consistency], asked, judgement)
-    return Judged(verdict, consistency, whole, judgement)
+        judgement = judging.judge_sessions(operated, whole, order, budget)
+    verdict = _linearized(name, ANOMALIES[order], operated, judgement)
+    return Judged(verdict, order, whole, judgement)
 
 
 def _linearized(

@@ -19,6 +19,9 @@ from model.op import NEMESIS, Op
 NIL = "nil"
 """The value that an etcd log shows for a register that was never written."""
 
+TRANSACTION = "txn"
+"""The name of an event that has none, if its value is a list of micro-operations."""
+
 _LINE = re.compile(
     r"^INFO\s+\S+\s+-\s+(?P<process>\S+)\s+:(?P<type>\w+)\s+:(?P<f>\S+)\s+(?P<value>.*)$"
 )
@@ -116,6 +119,8 @@ def _event(form: Any, row: int, place: str) -> Op:
     if not isinstance(form, dict) or form.get("type") not in pieces.TYPES:
         raise BadHistory(f"{place}: {str(form)[:80]!r} is not an operation with a type")
     f, process, index = form.get("f"), form.get("process", 0), form.get("index", row)
+    if f is None and isinstance(form.get("value"), list):
+        f = TRANSACTION
     if not isinstance(f, str):
         raise BadHistory(f"{place}: an operation has no name in f")
     if type(index) is not int:

@@ -22,6 +22,7 @@ from checkers.isolation.reading import (
     Done,
     NotUnderstood,
     columns,
+    hashable,
     text_of,
     transactions,
 )
@@ -102,20 +103,24 @@ class _Universe:
     def _parse(self, number: int, done: Done) -> None:
         value = done.op.value
         if isinstance(value, dict):
-            self._writes[number] = [(str(key), each) for key, each in value.items()]
+            self._writes[number] = [(str(key), hashable(each)) for key, each in value.items()]
             return
+        if not isinstance(value, list | tuple | None):
+            raise NotUnderstood(
+                f"the value of event {done.op.index} is no list of micro-operations"
+            )
         for each in value or ():
             match each:
                 case ["w" | "insert", key, written]:
-                    self._writes[number].append((str(key), written))
+                    self._writes[number].append((str(key), hashable(written)))
                 case ["delete", key, *_]:
                     self._writes[number].append((str(key), DEAD))
                 case ["r", key, read]:
                     if done.outcome == OK or read is not None:
-                        self._items[number].append((str(key), read))
-                case ["rp", predicate, read]:
+                        self._items[number].append((str(key), hashable(read)))
+                case ["rp", predicate, dict() | None as read]:
                     if read is not None:
-                        found = {str(key): seen for key, seen in read.items()}
+                        found = {str(key): hashable(seen) for key, seen in read.items()}
                         self._predicates[number].append((predicate, found))
                 case _:
                     raise NotUnderstood(

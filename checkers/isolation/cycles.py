@@ -5,7 +5,8 @@ one exists, in the smallest components first and for the most severe class first
 steps. If the budget is spent, the anomaly ``<model>-cycle-exists`` reports what is certain.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from checkers.isolation import lattice
 from checkers.isolation.components import Inner
-from checkers.isolation.edges import KINDS, PROCESS, REALTIME, Edges
-from checkers.isolation.findings import SHOWN_MAX, Findings, Found, Step
+from checkers.isolation.describing import Describer
+from checkers.isolation.edges import KINDS, PROCESS, REALTIME, RW, RWP, WR, WRP, WW, WWP, Edges
+from checkers.isolation.findings import SHOWN_MAX, Findings, Found, Step, step_lines
 from checkers.isolation.specs import PREDICATES, Rule, Spec, classify, specs
-from checkers.isolation.transactions import Absent, History
+from checkers.isolation.transactions import READ, WRITE, Absent, History
 from checkers.isolation.walks import Budget, Component
 from checkers.kernels.rows import Bools
 
@@ -25,6 +27,16 @@ STARTS = 8
 PART = 4
 """The search for a cycle with exactly one anti-dependency may spend one part in so many of what is
 left: from most edges there may be none."""
+
+_ENDS = {
+    WW: (WRITE, WRITE),
+    WR: (WRITE, READ),
+    RW: (READ, WRITE),
+    WWP: (WRITE, WRITE),
+    WRP: (WRITE, READ),
+    RWP: (READ, WRITE),
+}
+"""The kinds of the micro-operations at both ends of an edge."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class _Search:
         self, history: History, inner: Inner, prohibited: frozenset[str], budget: Budget
     ) -> None:
         self._history, self._inner = history, inner
+        self._describer = Describer(history)
         self._prohibited, self._budget = prohibited, budget
         orders = {*np.unique(inner.edges.kind).tolist()} & {PROCESS, REALTIME}
         self._specs = specs(orders)
@@ -160,32 +173,38 @@ class _Search:
         sources = [targets[-1], *targets[:-1]]
         first = sources.index(min(sources))
         turn = [*range(first, len(steps)), *range(first)]
-        names = self._history.names
         argued = [
-            Step(
-                int(txns.event[sources[at]]),
-                int(txns.event[targets[at]]),
-                KINDS[steps[at][0]],
-                *(
-                    (None, None, None)
-                    if steps[at][0] in (PROCESS, REALTIME)
-                    else (
-                        names.key(int(edges.key[row := steps[at][1]])),
-                        names.element(int(edges.value[row])),
-                        names.element(int(edges.next[row])),
-                    )
-                ),
-            )
-            for at in turn
+            self._step(f"T{n}", f"T{n % len(turn) + 1}", sources[at], targets[at], *steps[at])
+            for n, at in enumerate(turn, 1)
         ]
         members = [sources[at] for at in turn]
         return Found(
             name,
             tuple(txns.event[members].tolist()),
             tuple(map(self._history.describe, members)),
-            argument(argued),
+            " ".join(step_lines([step.why for step in argued])),
             tuple(argued),
+            micro_ops=tuple(map(self._describer.micro_ops, members)),
         )
+
+    def _step(self, a: str, b: str, source: int, target: int, kind: int, row: int) -> Step:
+        """Return the step from one transaction to another one, given the row of its edge."""
+        events = self._history.txns.event
+        step = Step(int(events[source]), int(events[target]), KINDS[kind])
+        if kind not in (PROCESS, REALTIME):
+            names, edges, describer = self._history.names, self._inner.edges, self._describer
+            key, value, following = (int(c[row]) for c in (edges.key, edges.value, edges.next))
+            source_kind, target_kind = _ENDS[kind]
+            shown = value if kind in (WR, WRP) else following
+            step = dataclasses.replace(
+                step,
+                key=names.key(key),
+                value=names.element(value),
+                next_value=names.element(following),
+                source_at=describer.place(source, source_kind, key, value),
+                target_at=describer.place(target, target_kind, key, shown),
+            )
+        return dataclasses.replace(step, why=_reason(a, b, step, self._history.verb))
 
     def _without_witness(self, found: Findings) -> None:
         """Add what is certain although no witness was found."""
@@ -221,13 +240,11 @@ def _spread(anchors: Sequence[int]) -> Sequence[int]:
     return [anchor for begin in range(step) for anchor in anchors[begin::step]]
 
 
-def _write(txn: str, value: Any, key: Any) -> str:
+def _write(verb: str, txn: str, value: Any, key: Any) -> str:
     """Name a write of a transaction."""
-    return (
-        f"{txn}'s deletion of {key}"
-        if value is Absent.DEAD
-        else f"{txn}'s write of {value} to {key}"
-    )
+    if value is Absent.DEAD:
+        return f"{txn}'s deletion of {key}"
+    return f"{txn}'s {verb} of {value} to {key}"
 
 
 def _version(value: Any, key: Any) -> str:
@@ -237,40 +254,22 @@ def _version(value: Any, key: Any) -> str:
     return f"the initial version of {key}" if value is None else f"version {value} of {key}"
 
 
-_REASONS: Mapping[str, Callable[[str, str, Step], str]] = {
-    "ww": lambda a, b, step: (
-        f"{_write(b, step.next_value, step.key)} follows {_write(a, step.value, step.key)}"
-    ),
-    "wr": lambda a, b, step: f"{b} read {_write(a, step.value, step.key)}",
-    "rw": lambda a, b, step: (
-        f"{a} read {_version(step.value, step.key)} and did not see"
-        f" {_write(b, step.next_value, step.key)}"
-    ),
-    "wwp": lambda a, b, step: (
-        f"{_write(b, step.next_value, step.key)} follows {_write(a, step.value, step.key)}"
-    ),
-    "wrp": lambda a, b, step: (
-        f"the result of a predicate in {b} depends on {_write(a, step.value, step.key)}"
-    ),
-    "rwp": lambda a, b, step: (
-        f"the result of a predicate in {a} would be another one after"
-        f" {_write(b, step.next_value, step.key)}"
-    ),
-    "process": lambda a, b, step: f"the process of {a} executed {b} after it",
-    "realtime": lambda a, b, step: f"{a} completed before {b} was invoked",
-}
-
-
-def argument(steps: Sequence[Step]) -> str:
-    """Return the argument that the steps of a cycle contradict each other.
-
-    The transactions are T1, T2, …, in the order of the steps.
-    """
-    count = len(steps)
-    parts = []
-    for at, step in enumerate(steps):
-        first, then = f"T{at + 1}", f"T{(at + 1) % count + 1}"
-        reason = _REASONS[step.kind](first, then, step)
-        parts.append(f"{first} precedes {then}, because {reason}")
-    *before, last = parts
-    return f"{'. '.join(before)}. However, {last}: a contradiction."
+def _reason(a: str, b: str, step: Step, verb: str) -> str:
+    """Return why a transaction precedes another one."""
+    before = _write(verb, a, step.value, step.key)
+    after = _write(verb, b, step.next_value, step.key)
+    match step.kind:
+        case "ww" | "wwp":
+            return f"{after} follows {before}"
+        case "wr":
+            return f"{b} read {before}"
+        case "rw":
+            return f"{a} read {_version(step.value, step.key)} and did not see {after}"
+        case "wrp":
+            return f"the result of a predicate in {b} depends on {before}"
+        case "rwp":
+            return f"the result of a predicate in {a} would be another one after {after}"
+        case "process":
+            return f"the process of {a} executed {b} after it"
+        case _:
+            return f"{a} completed before {b} was invoked"

@@ -23,6 +23,43 @@ class Step:
     """The version that was written or read first; ``None`` for the initial version."""
     next_value: Any = None
     """The version that follows it, in ww and rw."""
+    why: str = ""
+    """Why the earlier one precedes the later one; names them T1, T2, … of the argument."""
+    source_at: int | None = None
+    """Which micro-operation of the earlier transaction shows it, if it is one."""
+    target_at: int | None = None
+    """Which micro-operation of the later transaction shows it, if it is one."""
+
+
+@dataclass(frozen=True)
+class ReadVersion:
+    """A list that transactions read, in a table."""
+
+    event: int
+    """The event that ended the first of these transactions."""
+    transactions: int
+    """How many transactions read it."""
+    length: int
+    elements: tuple[Any, ...]
+    """Its elements in the columns of the table."""
+    repeats: bool = False
+    """Whether the reads list an element more than once. Each is in the table once."""
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """The versions of a list that were read, in the order of their first reads."""
+
+    key: Any
+    first: int
+    """The position in the list of the first column."""
+    longest: tuple[Any, ...]
+    """The elements of the longest version in the columns."""
+    length: int
+    """The length of the longest version."""
+    rows: tuple[ReadVersion, ...]
+    left_out: int = 0
+    """How many versions have no row."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +78,32 @@ class Found:
     key: Any = None
     values: tuple[Any, ...] = ()
     """The elements or versions that the argument is about."""
+    micro_ops: tuple[tuple[str, ...], ...] = ()
+    """The micro-operations of each transaction, as texts."""
+    reads: ReadTable | None = None
+    """What was read of the key, if its versions contradict each other."""
 
     def text(self) -> str:
         """Return the whole explanation: the transactions and the argument."""
         named = zip(self.events, self.descriptions, strict=True)
         parts = [f"T{n} = {what} (event {event})" for n, (event, what) in enumerate(named, 1)]
         return f"Let {', '.join(parts)}. {self.why}" if parts else self.why
+
+    def argument(self) -> list[str]:
+        """Return the argument as lines: one for each step of a cycle."""
+        if not self.steps:
+            return [self.why]
+        return step_lines([step.why for step in self.steps])
+
+
+def step_lines(reasons: Sequence[str]) -> list[str]:
+    """Return a line for each step of a cycle over T1, T2, …; the last one is the contradiction."""
+    count = len(reasons)
+    lines = [
+        f"T{at} precedes T{at % count + 1}, because {reason}"
+        for at, reason in enumerate(reasons, 1)
+    ]
+    return [*(f"{line}." for line in lines[:-1]), f"However, {lines[-1]}: a contradiction."]
 
 
 @dataclass
@@ -96,14 +153,16 @@ class Result:
     """The first findings of each reported anomaly."""
     counts: Mapping[str, int]
     """How many findings there are of each reported anomaly."""
-    allowed: tuple[str, ...]
-    """Anomalies that were found, and that the options do not prohibit."""
+    allowed: Mapping[str, int]
+    """How many findings there are of each anomaly that the options do not prohibit."""
     ruled_out: tuple[str, ...]
     """The weakest consistency models that the found anomalies rule out, allowed ones included."""
     also_ruled_out: tuple[str, ...]
     """All other models that they rule out."""
     unknown_because: tuple[str, ...]
     """Why the history, or a part of the search, could not be judged."""
+    transactions: int
+    """How many transactions were judged."""
 
 
 def listed(parts: Iterable[str]) -> str:

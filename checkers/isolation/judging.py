@@ -76,15 +76,18 @@ def _result(
         anomaly_types=types if len(edges.source) else (*types, lattice.EMPTY_GRAPH),
         anomalies={name: tuple(found.shown[name]) for name in types},
         counts={name: found.counts[name] for name in types},
-        allowed=lattice.in_order({*found.counts} - prohibited),
+        allowed={
+            name: found.counts[name] for name in lattice.in_order({*found.counts} - prohibited)
+        },
         ruled_out=ruled_out.weakest,
         also_ruled_out=ruled_out.also,
         unknown_because=tuple(unknown),
+        transactions=len(examined.history.txns.event),
     )
 
 
 def _unknown(reasons: tuple[str, ...]) -> Result:
-    return Result("unknown", (), {}, {}, (), (), (), reasons)
+    return Result("unknown", (), {}, {}, {}, (), (), reasons, 0)
 
 
 def _list_append(events: Sequence[Op], options: Options) -> Examined:

@@ -1,12 +1,12 @@
 """Anomalies of lists that need no cycle: what single reads, transactions and keys show."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from checkers.isolation import lattice
-from checkers.isolation.describing import Describer, lost_updates
-from checkers.isolation.findings import SHOWN_MAX, Findings, Found
+from checkers.isolation.describing import TABLES_MAX, Describer, lost_updates, read_tables
+from checkers.isolation.findings import SHOWN_MAX, Findings, Found, ReadTable
 from checkers.isolation.groups import Groups, by_key, last_writes
 from checkers.isolation.internal import contradictions, future_reads, replayed
 from checkers.isolation.list_append import Orders, read_list
@@ -160,6 +160,9 @@ class _Anomalies:
     def duplicates(self) -> None:
         """A read lists an element more than once."""
 
+        rows = self._history.repeating.tolist()
+        tables = self._tables(rows)
+
         def found(row: int) -> Found:
             return self._names.found(
                 "duplicate-elements",
@@ -167,9 +170,10 @@ class _Anomalies:
                 f"T1 read {self._names.key(row)} as a list that contains an element more than"
                 f" once. With each element once the list is {self._list(row)}.",
                 row,
+                reads=tables.get(int(self._ops.key[row])),
             )
 
-        self.found.add_rows("duplicate-elements", self._history.repeating.tolist(), found)
+        self.found.add_rows("duplicate-elements", rows, found)
 
     def incompatible_orders(self) -> None:
         """Two reads of a key, neither of which is a prefix of the other."""
@@ -183,6 +187,8 @@ class _Anomalies:
         full = reads[ops.length[reads] == length[ops.key[reads]]][::-1]
         owner = np.full(len(length), -1)
         owner[ops.key[full]] = full
+        contradicting = np.sort(rows[order[is_new]]).tolist()
+        tables = self._tables(contradicting)
 
         def found(row: int) -> Found:
             other = int(owner[ops.key[row]])
@@ -194,9 +200,15 @@ class _Anomalies:
                 " single order.",
                 row,
                 [read_list(self._history, row), read_list(self._history, other)],
+                tables.get(int(ops.key[row])),
             )
 
-        self.found.add_rows("incompatible-order", np.sort(rows[order[is_new]]).tolist(), found)
+        self.found.add_rows("incompatible-order", contradicting, found)
+
+    def _tables(self, rows: Sequence[int]) -> Mapping[int, ReadTable]:
+        """Return the tables of the first keys that these micro-operations use."""
+        keys = dict.fromkeys(self._ops.key[[*rows[:SHOWN_MAX]]].tolist()) if rows else {}
+        return read_tables(self._history, list(keys)[:TABLES_MAX]) if keys else {}
 
     def _containing(
         self, anomaly: str, flagged: Bools, others: Bools, why: Callable[[int, object], str]

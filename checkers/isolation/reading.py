@@ -88,7 +88,7 @@ class Codes:
         try:
             return self._code.setdefault(name, len(self._code))
         except TypeError:  # a list, which is not hashable
-            return self._code.setdefault(_hashable(name), len(self._code))
+            return self._code.setdefault(hashable(name), len(self._code))
 
     def names(self) -> list[Any]:
         """Return the names by their numbers.
@@ -102,9 +102,11 @@ class Codes:
         return list(self._code)
 
 
-def _hashable(name: Any) -> Hashable:
-    """Return a list as a tuple."""
-    return tuple(map(_hashable, name)) if isinstance(name, list) else name
+def hashable(name: Any) -> Hashable:
+    """Return a list as a tuple. Raises :class:`NotUnderstood` for a map."""
+    if isinstance(name, dict):
+        raise NotUnderstood("a map stands where a key or an element is expected")
+    return tuple(map(hashable, name)) if isinstance(name, list) else name
 
 
 class _Integers:

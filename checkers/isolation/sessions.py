@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from checkers.isolation.reading import micro_ops, text_of, transactions
+from checkers.isolation.reading import Done, hashable, micro_ops, text_of, transactions
 from checkers.kernels.rows import FAIL, OK
 from model.op import Op
 
@@ -76,7 +76,7 @@ def sessions_of(events: Sequence[Op], initial: Any = None) -> Sessions:
         (key, value)
         for each in done
         if each.outcome == OK
-        for name, key, value in micro_ops(each, "w")
+        for name, key, value in _micro_ops(each)
         if name == "r"
     }
     txns = [Transaction(-1, -1, -1, "the initial state")]
@@ -84,7 +84,7 @@ def sessions_of(events: Sequence[Op], initial: Any = None) -> Sessions:
     sessions: dict[int, list[int]] = {}
     committed = []
     for each in done:
-        found = micro_ops(each, "w")
+        found = _micro_ops(each)
         last = {key: value for name, key, value in found if name == "w"}
         number = None
         if each.outcome == OK or (each.outcome != FAIL and not read.isdisjoint(last.items())):
@@ -106,6 +106,10 @@ def sessions_of(events: Sequence[Op], initial: Any = None) -> Sessions:
     txns[INITIAL].writes.update(key for txn in txns for key in txn.writes)
     txns[INITIAL].writes.update(key for txn in txns for key, _ in txn.reads)
     return Sessions(txns, list(sessions.values()))
+
+
+def _micro_ops(done: Done) -> Sequence[tuple[str, Any, Any]]:
+    return [(name, hashable(key), hashable(value)) for name, key, value in micro_ops(done, "w")]
 
 
 def _read(

@@ -127,6 +127,8 @@ class History:
     names: Names
     describe: Callable[[int], str]
     """Return the micro-operations of a transaction as text."""
+    verb = "write"
+    """What a transaction does to a key to change it."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class ListHistory(History):
     """What they read, with each element once."""
     repeating: I64
     """The reads that list an element more than once, by their rows, ascending."""
+    verb = "append"
 
     @property
     def is_prefix(self) -> Bools:

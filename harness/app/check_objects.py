@@ -3,7 +3,7 @@
 import glob
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,15 @@ import msgspec
 
 from checkers import objects, recorded
 from checkers.linearizability.judging import Budget
-from checkers.objects import ObjectVerdict
+from checkers.object_verdict import ObjectVerdict, Valid
+from checkers.objects import Judged
 from harness.app.refused import Refused
 from model.history import BadHistory
+from model.op import Op
 
 SUFFIXES = (".edn", ".json", ".jsonl", ".log", ".txt")
 """The files of a folder that are judged."""
-_NAMES: dict[objects.Valid, str] = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
+_NAMES: dict[Valid, str] = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,26 @@ class Request:
     model: str
     initial: Any = objects.UNSET
     keyed: bool = False
-    consistency: str = objects.LINEAR
-    budget: Budget = field(default_factory=Budget)
+    consistency: tuple[str, ...] = ()
+    anomalies: tuple[str, ...] = ()
+    assume: tuple[str, ...] = ()
+    budget: Budget | None = None
+    """How long to search; the models know how long if nothing is said."""
     page: Path | None = None
     """Where the page about a single history is written."""
+
+    def judged(self, history: Sequence[Op], initial: Any = objects.UNSET) -> Judged:
+        """Judge a history, with an initial value of its own unless one was asked for."""
+        return objects.judged(
+            history,
+            self.model,
+            initial=initial if self.initial is objects.UNSET else self.initial,
+            keyed=self.keyed,
+            consistency=self.consistency,
+            anomalies=self.anomalies,
+            assume=self.assume,
+            budget=self.budget,
+        )
 
 
 class FileVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,9 +70,9 @@ def judge_all(
     if request.model not in objects.NAMES:
         raise Refused(f"--model {request.model}: it must be one of {', '.join(objects.NAMES)}")
     try:
-        objects.check([], request.model, consistency=request.consistency)
+        request.judged([])
     except ValueError as error:
-        raise Refused(f"--consistency {request.consistency}: {error}") from None
+        raise Refused(str(error)) from None
     paths = [path for each in given for path in _files(each)]
     if request.page is not None and len(paths) != 1:
         raise Refused(f"--page is about one history, and these are {len(paths)}")
@@ -91,16 +109,8 @@ def _files(given: str) -> Iterator[Path]:
 
 def _judged(path: Path, request: Request) -> ObjectVerdict:
     history = recorded.read(path)
-    initial = request.initial
-    if initial is objects.UNSET and history.initial is not None:
-        initial = history.initial
-    judged = objects.judged(
-        history.events,
-        request.model,
-        initial=initial,
-        keyed=request.keyed,
-        consistency=request.consistency,
-        budget=request.budget,
+    judged = request.judged(
+        history.events, objects.UNSET if history.initial is None else history.initial
     )
     notes = () if history.torn is None else (history.torn,)
     verdict = msgspec.structs.replace(judged.verdict, notes=(*judged.verdict.notes, *notes))
@@ -114,11 +124,19 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
 def lines(each: FileVerdict) -> Iterator[str]:
     """Yield the lines that show a verdict."""
     verdict = each.verdict
-    found = ", ".join(f"{name}: {count}" for name, count in verdict.anomalies.items())
+    found = ", ".join(f"{name}: {count:,}" for name, count in verdict.anomalies.items())
     what = f"{verdict.model}, {verdict.operations:,} operations"
     yield f"{_NAMES[verdict.valid]:<8} {each.path} ({what})" + (f": {found}" if found else "")
     reasons = () if verdict.unknown_because is None else (verdict.unknown_because,)
-    yield from (f"  {line}" for line in (*reasons, *verdict.why, *verdict.notes))
+    lines = [*reasons, *verdict.why]
+    if verdict.ruled_out:
+        also = verdict.also_ruled_out
+        stronger = f", and {len(also)} stronger model{'s' * (len(also) > 1)}" if also else ""
+        lines.append(f"this rules out {', '.join(verdict.ruled_out)}{stronger}")
+    if verdict.allowed:
+        allowed = ", ".join(f"{name}: {count:,}" for name, count in verdict.allowed.items())
+        lines.append(f"found, and allowed: {allowed}")
+    yield from (f"  {line}" for line in (*lines, *verdict.notes))
 
 
 def summary(verdicts: Sequence[FileVerdict]) -> str:

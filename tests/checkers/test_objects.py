@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from checkers import aggregates, objects
+from checkers import aggregates, objects, transaction_models
 from checkers.linearizability.models import Inconsistent, Model, State
 from checkers.linearizability.operations import Operation
 from model.history import BadHistory
@@ -71,7 +71,8 @@ def test_the_initial_value_counts() -> None:
 def test_every_model_judges_an_empty_history(name: str) -> None:
     """Each name belongs to a model, and nothing is wrong with a history without operations."""
     assert objects.check([], name).valid in (True, "unknown")
-    assert (name in aggregates.RULES) != (name in objects.LINEARIZABLE)
+    kinds = (aggregates.RULES, objects.LINEARIZABLE, transaction_models.NAMES)
+    assert sum(name in kind for kind in kinds) == 1
 
 
 def test_an_unknown_model_is_refused() -> None:
@@ -105,7 +106,7 @@ NAMES_OF_OPERATIONS = [
 ]
 
 
-@pytest.mark.parametrize("name", objects.NAMES)
+@pytest.mark.parametrize("name", [*objects.LINEARIZABLE, *aggregates.RULES])
 @pytest.mark.parametrize("keyed", [False, True])
 def test_values_of_any_shape(name: str, keyed: bool) -> None:
     """Any value is judged, or refused with one sentence."""
@@ -121,6 +122,17 @@ def test_values_of_any_shape(name: str, keyed: bool) -> None:
                 assert found.valid in (True, False, "unknown")
     assert refused
     assert [text for text in refused if "\n" in text] == []
+
+
+@pytest.mark.parametrize("name", transaction_models.NAMES)
+def test_transactions_of_any_shape(name: str) -> None:
+    """Any value is judged, or is unknown with one sentence."""
+    unknown = []
+    for value in (*ODD, *([["r", "x", each]] for each in ODD), *([["w", each, 1]] for each in ODD)):
+        found = objects.check(events(*done("txn", value)), name)
+        unknown.append(found.unknown_because or "")
+    assert any(unknown)
+    assert [text for text in unknown if "\n" in text] == []
 
 
 class Toggle(Model):

@@ -9,6 +9,7 @@ import pytest
 from checkers import objects, recorded
 from checkers.linearizability import models
 from checkers.linearizability.operations import Operation
+from checkers.object_verdict import ObjectVerdict
 from model.op import Op
 from tests.conftest import GROUND_TRUTH
 
@@ -28,7 +29,7 @@ def _cases(suite: str) -> list[dict[str, Any]]:
     return json.loads((GROUND_TRUTH / "cases" / f"{suite}.json").read_text())["cases"]  # type: ignore[no-any-return]
 
 
-def _judged(path: Path, model: str) -> objects.ObjectVerdict:
+def _judged(path: Path, model: str) -> ObjectVerdict:
     history = recorded.read(path)
     initial = objects.UNSET if history.initial is None else history.initial
     return objects.check(history.events, model, initial=initial)

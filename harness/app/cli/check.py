@@ -12,6 +12,8 @@ _OF_OBJECTS = (
     "--model",
     "--initial",
     "--consistency",
+    "--anomaly",
+    "--assume",
     "--keyed",
     "--steps",
     "--memory",
@@ -29,6 +31,7 @@ _OF_OBJECTS = (
         "faultline check jepsen/store/latest/history.edn --inline",
         "faultline check 's3a://bucket/nightly/*/history.jsonl.gz'",
         "faultline check etcd/history.edn --model cas-register",
+        "faultline check dgraph/history.edn --model list-append --consistency serializable",
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="DIR|FILE|URI…")
@@ -39,8 +42,13 @@ _OF_OBJECTS = (
               help="judgements of read-only folders go to DIR/judgements (results)")  # fmt: skip
 @click.option("--model", metavar="NAME", help="judge another data type than Kafka's logs")
 @click.option("--initial", metavar="JSON", help="with --model: what registers hold at first (0)")
-@click.option("--consistency", metavar="NAME",
-              help="with --model: linearizable (default), sequential or zookeeper")  # fmt: skip
+@click.option("--consistency", multiple=True, metavar="NAME",
+              help="with --model: linearizable, sequential, zookeeper; for transactions"
+              " strict-serializable, snapshot-isolation, …")  # fmt: skip
+@click.option("--anomaly", "anomalies", multiple=True, metavar="NAME",
+              help="with --model: another illegal anomaly of transactions")  # fmt: skip
+@click.option("--assume", multiple=True, metavar="NAME",
+              help="with --model rw-register: wfr-keys, linearizable-keys, …")  # fmt: skip
 @click.option("--keyed", is_flag=True, help="with --model: values are pairs of a key and a value")
 @click.option("--steps", type=options.COUNT, help="with --model: how long to search (50,000,000)")
 @click.option("--memory", type=options.COUNT, metavar="MB",
@@ -77,7 +85,7 @@ def check(
             raise click.UsageError(f"{misplaced[0]} has no effect with --model.")
         return _check_objects(paths, objects, as_json)
     if misplaced := [f"--{name}" for name, value in objects.items() if value]:
-        raise click.UsageError(f"{misplaced[0]} needs --model.")
+        raise click.UsageError(f"{misplaced[0].replace('anomalies', 'anomaly')} needs --model.")
     from checkers.expectations import STRICT
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import check_many, plan_resolution, uris
@@ -106,11 +114,9 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
     import msgspec
 
     from checkers import objects
-    from checkers.linearizability.judging import Budget
     from checkers.verdict import Verdict, exit_status, merge
     from harness.app import check_objects
 
-    budget = Budget()
     initial: Any = objects.UNSET
     if asked["initial"] is not None:
         try:
@@ -121,11 +127,10 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
         asked["model"],
         initial,
         asked["keyed"],
-        asked["consistency"] or objects.LINEAR,
-        Budget(
-            asked["steps"] or budget.steps,
-            budget.bytes if asked["memory"] is None else asked["memory"] << 20,
-        ),
+        asked["consistency"],
+        asked["anomalies"],
+        asked["assume"],
+        _budget(asked["steps"], asked["memory"]),
         asked["page"],
     )
 
@@ -142,3 +147,13 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
     if asked["page"] is not None and not as_json:
         click.echo(f"page: {asked['page']}")
     return exit_status(Verdict(valid=merge(each.verdict.valid for each in verdicts)))
+
+
+def _budget(steps: int | None, memory: int | None) -> Any:
+    """Return how long to search; ``None`` unless the user says so."""
+    from checkers.linearizability.judging import Budget
+
+    if steps is None and memory is None:
+        return None
+    default = Budget()
+    return Budget(steps or default.steps, default.bytes if memory is None else memory << 20)

@@ -76,6 +76,33 @@ def test_options_of_models(tmp_path: Path, call: Call) -> None:
     assert call(*little[:-4])[0] == 0
 
 
+def test_transactions(tmp_path: Path, call: Call) -> None:
+    """A consistency decides what is illegal; the output says which models are ruled out. Events of
+    transactions need no name."""
+    path = tmp_path / "history.edn"
+    path.write_text(
+        """{:process 0, :type :invoke, :value [[:r x nil] [:append y 1]]}
+        {:process 1, :type :invoke, :value [[:r y nil] [:append x 1]]}
+        {:process 0, :type :ok, :value [[:r x nil] [:append y 1]]}
+        {:process 1, :type :ok, :value [[:r y nil] [:append x 1]]}
+        {:process 2, :type :ok, :value [[:r x [1]] [:r y [1]]]}"""
+    )
+    asked = ("check", str(path), "--model", "list-append")
+    status, out, err = call(*asked)
+    assert (status, err) == (1, "")
+    first, why, ruled_out = out.splitlines()
+    assert first == f"INVALID  {path} (list-append, 3 operations): G2-item: 1"
+    assert why.startswith("  G2-item: Let T1 = r x nil, append y 1 (event 2), T2 = ")
+    assert ruled_out == "  this rules out repeatable-read, and 3 stronger models"
+    status, out, _ = call(*asked, "--consistency", "snapshot-isolation")
+    assert (status, out.splitlines()[-1]) == (0, "  found, and allowed: G2-item: 1")
+    several = ("--consistency", "snapshot-isolation", "--anomaly", "G2-item")
+    assert call(*asked, *several)[0] == 1
+    registers = ("check", str(path), "--model", "rw-register", "--assume", "wfr-keys")
+    status, out, _ = call(*registers)
+    assert (status, "unexpected micro-operation" in out) == (2, True)
+
+
 def test_wrong_requests(tmp_path: Path, call: Call) -> None:
     """One sentence says what is wrong."""
     path = tmp_path / "history.edn"
@@ -83,6 +110,8 @@ def test_wrong_requests(tmp_path: Path, call: Call) -> None:
     for arguments, message in (
         ((str(path), "--model", "x"), "--model x: it must be one of register, "),
         ((str(path), "--keyed"), "--keyed needs --model"),
+        ((str(path), "--anomaly", "G0"), "--anomaly needs --model"),
+        ((str(path), "--model", "list-append", "--anomaly", "x"), "'x' is not an anomaly"),
         ((str(path), "--model", "set"), "event 0: write is not an operation of this model"),
         ((str(path), "--model", "register", "--initial", "{"), "--initial { is not JSON"),
         ((str(path), "--model", "register", "--strict"), "--strict has no effect with --model"),
