@@ -70,7 +70,8 @@ def check(
         keyed: values are pairs of a key and the value, and each key is judged alone.
         consistency: one of :data:`CONSISTENCY`; for transactions, names of consistency models.
         anomalies: for transactions, further anomalies that are illegal.
-        assume: for transactions on registers, some of :data:`~checkers.transaction_models.ASSUMPTIONS`.
+        assume: for transactions on registers, some of
+            :data:`~checkers.transaction_models.ASSUMPTIONS`.
         budget: for how long to search.
 
     Raises:
