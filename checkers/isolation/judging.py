@@ -11,6 +11,7 @@ from checkers.isolation import (
     list_append,
     reading,
     rw_register,
+    set_append,
 )
 from checkers.isolation.edges import Edges, joined, process_order, realtime_order
 from checkers.isolation.examined import Examined
@@ -19,7 +20,7 @@ from checkers.isolation.options import Options
 from checkers.isolation.reading import NotUnderstood
 from model.op import Op
 
-Model = Literal["list-append", "rw-register", "closed-predicate"]
+Model = Literal["list-append", "set-append", "rw-register", "closed-predicate"]
 
 _EMPTY = "no transaction depends on another one, so the history shows nothing about cycles"
 
@@ -29,10 +30,11 @@ def judge(
 ) -> Result:
     """Judge the isolation of the transactions of a history.
 
-    The value of an event is a list of micro-operations: ``["append", key, element]``, ``["w", key,
-    value]``, ``["r", key, result]``, and for closed predicates also ``["delete", key]`` and
-    ``["rp", predicate, {key: value}]``. Completions may be without invocations; then there is no
-    realtime order. A history that cannot be understood is ``unknown``, and the result says why.
+    The value of an event is a list of micro-operations: ``["append", key, element]`` to a list,
+    ``["add", key, element]`` to a set, ``["w", key, value]``, ``["r", key, result]``, and for
+    closed predicates also ``["delete", key]`` and ``["rp", predicate, {key: value}]``. Completions
+    may be without invocations; then there is no realtime order. A history that cannot be understood
+    is ``unknown``, and the result says why.
 
     Source: Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental
     Observations", VLDB 2020.
@@ -112,6 +114,7 @@ def _list_append(events: Sequence[Op], options: Options) -> Examined:
 
 _MODELS: Mapping[str, Callable[[Sequence[Op], Options], Examined]] = {
     "list-append": _list_append,
+    "set-append": set_append.examine,
     "rw-register": rw_register.examine,
     "closed-predicate": closed_predicate.examine,
 }
