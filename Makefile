@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark historic verdicts twins oracles hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine adversarial historic verdicts twins oracles hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -47,6 +47,12 @@ bench-lake: ## a lake of 500 simulated runs: SQL, and a planted slow-down that t
 
 bench-spark: ## histories of up to ten million operations, inline and on Spark (ARGS="--sizes 1e8 --kinds idempotent")
 	$(WITH) python -m bench.spark $(ARGS)
+
+bench-porcupine: ## linearizability next to Porcupine, on the same histories; needs Go (ARGS="--rounds 1")
+	$(WITH) python -m bench.porcupine $(ARGS)
+
+adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
+	$(WITH) python -m bench.adversarial $(ARGS)
 
 historic: ## historic bugs on the releases that had them; takes hours (RUNS=n seeds of each)
 	$(WITH) python -m bench.historic --runs $(or $(RUNS),5)

@@ -1,15 +1,16 @@
 """Decides by a monitor where one applies: see :mod:`checkers.linearizability.monitors`.
 
-A monitor applies where every value is written once, and where no operation was left unfinished of
-which it is unknown what it took. Otherwise the history is left to the search.
+A monitor applies where every value is written once. Otherwise the history is left to the search.
+Where that takes long, :func:`refute` may find results that no order explains.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from checkers.linearizability import chains, monitors
+from checkers.linearizability import chains, monitors, refutations
 from checkers.linearizability.models import (
     EMPTY,
     CasRegister,
@@ -23,7 +24,7 @@ from checkers.linearizability.models import (
     Stack,
     frozen,
 )
-from checkers.linearizability.monitors import I64, Conflict, NotUnique
+from checkers.linearizability.monitors import BEFORE, I64, Conflict, NotUnique
 from checkers.linearizability.operations import NEVER, Operation
 
 
@@ -43,6 +44,15 @@ def decide(model: Model, operations: Sequence[Operation]) -> Decision | None:
         return monitor(model, operations)
     except NotUnique:
         return None
+
+
+def refute(model: Model, operations: Sequence[Operation]) -> Conflict | None:
+    """Return operations whose results no order explains; ``None`` if none were found, which does
+    not say that the operations are linearizable."""
+    found = refutations.refute(model, operations)
+    if found is None and type(model) is FifoQueue:
+        found = _refuted_queue(model, operations)
+    return found
 
 
 def _column(numbers: list[int]) -> I64:
@@ -103,13 +113,51 @@ def _renumbered(found: Conflict | None, rows: Sequence[int]) -> Conflict | None:
 
 
 def _of_queue(model: Model, operations: Sequence[Operation]) -> Decision | None:
+    """Decide about a queue. A dequeue whose result is unknown took any element, or nothing: where
+    none of them had an effect, or where they may have taken all that was left."""
     assert isinstance(model, FifoQueue)
     puts = [row for row, each in enumerate(operations) if each.f in model.puts]
     takes = [row for row, each in enumerate(operations) if each.f in model.takes]
     if model.initial or len(puts) + len(takes) < len(operations):
         return None
-    if any(operations[row].is_pending or operations[row].value is None for row in takes):
+    known = [
+        row for row in takes if not operations[row].is_pending and operations[row].value is not None
+    ]
+    if any(not operations[row].is_pending for row in set(takes).difference(known)):
         return None
+    found = _by_elements(operations, puts, known)
+    if found is None or len(known) == len(takes):
+        return Decision(found)
+    taken = {frozen(operations[row].value) for row in known}
+    puts = [row for row in puts if frozen(operations[row].value) in taken]
+    found = _by_elements(operations, puts, known)
+    return None if found is None else Decision(found)
+
+
+def _refuted_queue(model: Model, operations: Sequence[Operation]) -> Conflict | None:
+    """Find a conflict between elements of a queue that were enqueued once, and that were dequeued.
+
+    What a queue does with some of its elements is what a queue does that has no others.
+    """
+    assert isinstance(model, FifoQueue)
+    if model.initial:
+        return None
+    count = Counter(frozen(each.value) for each in operations if each.f in model.puts)
+    puts, takes = list[int](), list[int]()
+    for row, each in enumerate(operations):
+        if count.get(frozen(each.value)) == 1:
+            if each.f in model.puts:
+                puts.append(row)
+            elif not each.is_pending:
+                takes.append(row)
+    taken = {frozen(operations[row].value) for row in takes}
+    puts = [row for row in puts if frozen(operations[row].value) in taken]
+    return _by_elements(operations, puts, takes)
+
+
+def _by_elements(
+    operations: Sequence[Operation], puts: list[int], takes: list[int]
+) -> Conflict | None:
     codes = _Codes()
     empty = [row for row in takes if operations[row].value == EMPTY]
     full = [row for row in takes if operations[row].value != EMPTY]
@@ -119,7 +167,7 @@ def _of_queue(model: Model, operations: Sequence[Operation]) -> Decision | None:
         return (_column([codes.of(each.value) for each in mine]), *_places(mine))
 
     found = monitors.queue(columns(puts), columns(full), columns(empty)[1:])
-    return Decision(_renumbered(found, [*puts, *full, *empty]))
+    return _renumbered(found, [*puts, *full, *empty])
 
 
 def _of_log(model: Model, operations: Sequence[Operation]) -> Decision | None:
@@ -166,14 +214,19 @@ def _of_set(model: Model, operations: Sequence[Operation]) -> Decision | None:
 
 
 def _of_mutex(model: Model, operations: Sequence[Operation]) -> Decision | None:
-    """Decide about a lock that each process acquires and then releases, without tokens."""
+    """Decide about a lock that each process acquires and then releases, one operation after the
+    other, without tokens."""
     assert isinstance(model, OwnedMutex)
     held: dict[Hashable, int] = {}
+    ended: dict[Hashable, int] = {}
     spans: list[tuple[int, int]] = []
     for row, each in enumerate(operations):
         acquired = held.pop(each.process, None)
         if each.is_pending or each.f not in ("acquire", "release"):
             return None
+        if each.call <= ended.get(each.process, BEFORE):
+            return None
+        ended[each.process] = each.end
         if (each.f == "acquire") != (acquired is None) or isinstance(each.value, int):
             return None
         if acquired is None:

@@ -1,9 +1,10 @@
 """Judges a history by a model: linearizable, not linearizable, or unknown within the budget.
 
 The operations of each key are judged alone: by a monitor if one applies, and otherwise by a search.
-All searches share the budget: each key is searched for a number of steps that doubles with each
-turn, the keys with few operations first, so that one hard key does not keep another one from being
-found illegal.
+Where that does not end at once, a result may be found that no order explains, whatever else
+happened. All searches share the budget: each key is searched for a number of steps that doubles
+with each turn, the keys with few operations first, so that one hard key does not keep another one
+from being found illegal.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,8 +18,8 @@ from checkers.linearizability.operations import Operation, parts
 from checkers.linearizability.search import Illegal, Linearized, Search
 
 SLICE = 20_000
-"""Number of steps of the first turn."""
-EXPLANATION_STEPS = 200_000
+"""Number of steps of the first turn, and between two looks at the memory."""
+EXPLANATION_STEPS = 50_000
 """Number of steps of a search where a monitor has decided already."""
 
 
@@ -88,7 +89,17 @@ def judge(operations: Sequence[Operation], model: Model, budget: Budget | None =
     is_hard = {key: decision is None or decision.conflict for key, decision in decided.items()}
     searches = {key: Search(inner, mine) for key, mine in by_key.items() if is_hard[key]}
     conflicts = {key: d.conflict for key, d in decided.items() if d is not None and d.conflict}
-    used_up = _search(searches, limit if not conflicts else limit.for_explanations)
+
+    def refute() -> bool:
+        for key, search in searches.items():
+            if search.outcome is None and decided[key] is None:
+                conflict = fast.refute(inner, by_key[key])
+                if conflict is not None:
+                    conflicts[key] = conflict
+        return bool(conflicts)
+
+    budgeted = limit if not conflicts else limit.for_explanations
+    used_up = _search(searches, budgeted, refute if not conflicts else None)
     found = []
     for key, mine in by_key.items():
         search, decision = searches.get(key), decided[key]
@@ -98,7 +109,7 @@ def judge(operations: Sequence[Operation], model: Model, budget: Budget | None =
                 mine,
                 None if search is None else search.outcome,
                 0 if search is None else search.steps,
-                decision is not None,
+                decision is not None or key in conflicts,
                 conflicts.get(key),
             )
         )
@@ -153,23 +164,46 @@ SESSIONS: dict[str, Callable[[Model, Sequence[Operation]], Searching]] = {
 """The promises about sessions by name."""
 
 
-def _search(searches: Mapping[Hashable, Searching], budget: Budget) -> str | None:
-    """Search until one key is illegal or all are decided; return which budget was used up."""
+def _search(
+    searches: Mapping[Hashable, Searching],
+    budget: Budget,
+    refute: Callable[[], bool] | None = None,
+) -> str | None:
+    """Search until one key is illegal or all are decided; return which budget was used up.
+
+    After the first turn, ``refute`` says whether it is certain that one of the others is illegal.
+    """
     waiting = sorted(searches.values(), key=lambda search: search.size)
-    left, turn = budget.steps, SLICE
-    while waiting:
+    left, turn, held = budget.steps, SLICE, sum(search.bytes for search in waiting)
+    used_up = None
+    while waiting and used_up is None:
         undecided = []
         for search in waiting:
-            before = search.steps
-            outcome = search.run(min(turn, left))
-            left -= search.steps - before
-            if isinstance(outcome, Illegal):
+            before, begun = search.bytes, search.steps
+            if not _take_turn(search, min(turn, left), budget.bytes - held + before):
+                used_up = f"the search used up its memory of {budget.bytes >> 20:,} MiB"
+            if isinstance(search.outcome, Illegal):
                 return None
-            if outcome is None:
+            held += search.bytes - before
+            left -= search.steps - begun
+            if search.outcome is None:
                 undecided.append(search)
             if left <= 0 and undecided:
-                return f"the search used up its budget of {budget.steps:,} steps"
-            if sum(each.bytes for each in searches.values()) > budget.bytes:
-                return f"the search used up its memory of {budget.bytes >> 20:,} MiB"
+                used_up = used_up or f"the search used up its budget of {budget.steps:,} steps"
+            if used_up is not None:
+                break
+        if turn == SLICE and refute is not None and (undecided or used_up) and refute():
+            return None
         waiting, turn = undecided, turn * 2
-    return None
+    return used_up
+
+
+def _take_turn(search: Searching, steps: int, size: int) -> bool:
+    """Search for so many steps; return whether the search has not more than this size by then."""
+    end = search.steps + steps
+    while search.steps < end:
+        if search.run(min(SLICE, end - search.steps)) is not None:
+            return True
+        if search.bytes > size:
+            return False
+    return True

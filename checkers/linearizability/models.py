@@ -86,8 +86,14 @@ def _pair(operation: Operation) -> tuple[Any, Any]:
     return value[0], value[1]
 
 
+_ATOMS = frozenset((int, str, bool, float, type(None)))
+"""Types whose values stay as they are."""
+
+
 def frozen(value: Any) -> Hashable:
     """Return a value as a hashable one: lists become tuples, and maps become sorted tuples."""
+    if type(value) in _ATOMS:
+        return value  # type: ignore[no-any-return]
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
     if isinstance(value, Mapping):

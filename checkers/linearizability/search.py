@@ -5,32 +5,31 @@ taken effect, perhaps after others that were invoked already. A configuration is
 completion, which of the pending operations took effect, and the state. One that was met before is
 not entered again. (Wing and Gong 1993; Lowe, *Testing for linearizability*, 2017.)
 
-Three rules leave out orders that cannot be the only explanation. An operation that never changes
-any state takes effect as soon as it is legal. Of pending operations that do the same, the one that
-ends first takes effect first. An operation that was never completed takes no effect where it would
-not change the state.
+Four rules leave out orders that cannot be the only explanation. An operation that never changes any
+state takes effect as soon as it is legal. Of pending operations that do the same, the one that ends
+first takes effect first. An operation that was never completed takes no effect where it would not
+change the state, and it is tried last: a configuration is not entered if one was met that differs
+only in that fewer of these operations took effect.
 """
 
-from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
-from checkers.linearizability.models import Inconsistent, Model, State, stepped
+from checkers.linearizability.models import Model
 from checkers.linearizability.operations import Operation
+from checkers.linearizability.pending import Pending
+from checkers.linearizability.steps import Refusal, Steps
 
-_ILLEGAL = -1
 SHOWN = 10
 """How many of the states are kept in which an operation is illegal."""
 ENTRY_BYTES = 260
 """Memory for a configuration that was met, measured for small integers in a set."""
-
-
-class Refusal(NamedTuple):
-    """Why an operation cannot take effect in a state."""
-
-    state: State
-    why: str
+_MET_BYTES = 130
+"""Memory for a configuration that was met, measured, where a set has only those of one place."""
+_WAITING_BYTES = 230
+"""Memory for a configuration that is still to be entered."""
+_STATE_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,9 @@ class Illegal:
 Outcome = Linearized | Illegal
 
 
-class _Frame:
-    """A configuration on the path of the search, and what is still to be tried from it."""
-
-    __slots__ = ("at", "choices", "mask", "taken")
-
-    def __init__(
-        self, at: int, mask: int, taken: list[int], choices: Iterator[tuple[int, int, int]]
-    ) -> None:
-        self.at, self.mask, self.taken, self.choices = at, mask, taken, choices
+Node = tuple[Any, int, int]
+"""An update on the path of the search: the one before it, the completion at which it took effect,
+and its bit; a negative one is that of an operation that was never completed."""
 
 
 class Search:
@@ -77,18 +70,19 @@ class Search:
     ) -> None:
         """``before`` has for each operation another one that must take effect before it, or -1."""
         self._operations = operations
-        self._before = before
-        self._only_reads = [model.only_reads(each) for each in operations]
-        self._is_pending = [each.is_pending for each in operations]
         self._steps = Steps(model, operations)
-        self._pending = _Pending(operations)
-        self._met: set[tuple[int, int, int]] = set()
-        self._path: list[_Frame] = []
+        self._pending = Pending(model, operations, self._steps, before)
         self._best = _Best()
+        self._met = 0
         self.steps = 0
         """How many configurations were entered."""
         self.outcome: Outcome | None = None
-        self._enter(0, 0, self._steps.initial, [])
+        self._stack: list[tuple[int, int, int, int, Node | None]] = [
+            (0, 0, 0, self._steps.initial, None)
+        ]
+        """The configurations that are still to be entered: the next completion, the pending
+        operations that took effect, those that are never completed and took effect, the state, and
+        how it was reached. The last one is entered first."""
 
     @property
     def size(self) -> int:
@@ -97,83 +91,118 @@ class Search:
 
     @property
     def bytes(self) -> int:
-        """About how much memory the configurations take that were met."""
-        return len(self._met) * ENTRY_BYTES
+        """About how much memory the search takes."""
+        kept = self._met * _MET_BYTES + len(self._stack) * _WAITING_BYTES
+        return kept + self._pending.bytes + self._steps.bytes
 
     def run(self, steps: int) -> Outcome | None:
         """Search for so many steps, and return the outcome, if there is one by then."""
-        end, path = self.steps + steps, self._path
-        while self.outcome is None and self.steps < end:
-            if not path:
-                self.outcome = self._illegal()
-                break
-            frame = path[-1]
-            choice = next(frame.choices, None)
-            if choice is None:
-                path.pop()
-                continue
-            operation, bit, state = choice
-            self._enter(frame.at, frame.mask | bit, state, [operation])
+        if self.outcome is None:
+            self._run(self.steps + steps)
+            if self.outcome is not None:
+                self._forget()
         return self.outcome
 
-    def _enter(self, at: int, mask: int, state: int, taken: list[int]) -> None:
-        """Enter a configuration: pass completions, let what changes nothing take effect."""
-        self.steps += 1
-        pending, next_of, kinds = self._pending, self._steps.next, self._steps.kinds
-        only_reads, is_pending = self._only_reads, self._is_pending
-        while True:
-            while at < pending.count and mask & pending.bits[at]:
+    def _forget(self) -> None:
+        """Free the memory after the outcome is known."""
+        self._met = 0
+        self._stack.clear()
+        self._pending.forget()
+        self._steps.forget()
+
+    def _run(self, end: int) -> None:
+        pending, best, stack = self._pending, self._best, self._stack
+        choices, bits, count, last = pending.choices, pending.bits, pending.count, best.at
+        step, entries = self.steps, self._met
+        while stack and step < end:
+            at, mask, used, state, node = stack.pop()
+            if state < 0:
+                state = self._steps.asked(state)
+                if state < 0:
+                    continue
+            step += 1
+            here = choices[at] or pending.at(at)
+            reads = here.known_reads.get(state)
+            mask |= here.reads(pending, state, mask) if reads is None else reads
+            while mask & bits[at]:
+                mask ^= bits[at]
+                at += 1
+                here = choices[at] or pending.at(at)
+                reads = here.known_reads.get(state)
+                mask |= here.reads(pending, state, mask) if reads is None else reads
+            if at == count:
+                self.outcome = Linearized(self._order(node))
+                break
+            key = mask << _STATE_BITS | state
+            met = here.met.get(key)
+            if met is None:
+                here.met[key] = used
+            elif met == used or _is_covered(here.met, key, met, used):
+                continue
+            entries += 1
+            if at >= last:
+                last = at
+                best.see(at, state, node)
+            crashed, updates = here.known_updates.get(state) or here.updates(pending, state, mask)
+            for group, after in crashed:
+                free = group & ~used
+                if free:
+                    bit = free & -free
+                    stack.append((at, mask, used | bit, after, (node, at, -bit)))
+            for group, members, after in updates:
+                free = group & ~mask
+                if free:
+                    bit = free if members is None else next(m for m in members if m & free)
+                    stack.append((at, mask | bit, used, after, (node, at, bit)))
+        else:
+            if not stack:
+                self.outcome = self._illegal()
+        self.steps, self._met = step, entries
+
+    def _order(self, node: Node | None) -> tuple[int, ...]:
+        """Return the operations that took effect, in their order, after the last of some updates
+        and the reads that it makes legal."""
+        path = []
+        while node is not None:
+            path.append(node)
+            node = node[0]
+        pending, order = self._pending, list[int]()
+        at, mask, state = 0, 0, self._steps.initial
+        for _, place, bit in (*reversed(path), (None, -1, 0)):
+            while True:
+                here = pending.at(at)
+                reads = here.reads(pending, state, mask) & ~mask
+                order += pending.rows(here, reads)
+                mask |= reads
+                if not mask & pending.bits[at]:
+                    break
                 mask ^= pending.bits[at]
                 at += 1
-            if at == pending.count:
-                self._path.append(_Frame(at, mask, taken, iter(())))
-                order = tuple(each for frame in self._path for each in frame.taken)
-                self.outcome = Linearized(order)
-                return
-            choices, before = [], mask
-            for operation, bit in pending.at(at):
-                if not mask & bit and self._may_begin(operation, at, mask):
-                    after = next_of(state, kinds[operation])
-                    if after == _ILLEGAL:
-                        continue
-                    if only_reads[operation]:
-                        mask |= bit
-                        taken.append(operation)
-                    elif after != state or not is_pending[operation]:
-                        choices.append((operation, bit, after))
-            if mask == before:
-                break
-        if (at, mask, state) in self._met:
-            return
-        self._met.add((at, mask, state))
-        if self._before is None:  # the second rule needs real time alone
-            choices = _distinct(choices, kinds)
-        frame = _Frame(at, mask, taken, iter(choices))
-        self._path.append(frame)
-        if at >= self._best.at:
-            self._best.see(at, state, self._path)
-
-    def _may_begin(self, operation: int, at: int, mask: int) -> bool:
-        """Return whether the operation that must come before another one took effect."""
-        if self._before is None or self._before[operation] < 0:
-            return True
-        return self._pending.is_done(self._before[operation], at, mask)
+            if bit:
+                assert place == at, "an update takes effect where it did in the search"
+                row = pending.crashed_row(-bit) if bit < 0 else pending.rows(here, bit)[0]
+                order.append(row)
+                mask |= max(bit, 0)
+                state = self._steps.next(state, self._steps.kinds[row])
+        return tuple(order)
 
     def _illegal(self) -> Illegal:
         best = self._best
         blocked = self._pending.blocked(best.at)
         refusals = tuple(self._steps.refusal(state, blocked) for state in best.states[:SHOWN])
-        return Illegal(blocked, best.prefix, refusals, len(best.states) - len(refusals))
+        prefix = self._order(best.node)
+        return Illegal(blocked, prefix, refusals, len(best.states) - len(refusals))
 
 
-def _distinct(
-    choices: list[tuple[int, int, int]], kinds: Sequence[int]
-) -> list[tuple[int, int, int]]:
-    """Return the first choice of each kind."""
-    if len(choices) < 2:
-        return choices
-    seen: set[int] = set()
-    return [c for c in choices if not (kinds[c[0]] in seen or seen.add(kinds[c[0]]))]  # type: ignore[func-returns-value]
+def _is_covered(met: dict[int, Any], key: int, known: Any, used: int) -> bool:
+    """Return whether a configuration was met in which fewer of the operations that are never
+    completed took effect, and no other ones; note this one if not."""
+    others = known if isinstance(known, tuple) else (known,)
+    for other in others:
+        if not other & ~used:
+            return True
+    met[key] = (*(other for other in others if used & ~other), used)
+    return False
 
 
 class _Best:
@@ -181,131 +210,15 @@ class _Best:
 
     def __init__(self) -> None:
         self.at = -1
-        self.prefix: tuple[int, ...] = ()
+        self.node: Node | None = None
         self._states: dict[int, None] = {}
 
     @property
     def states(self) -> list[int]:
         return list(self._states)
 
-    def see(self, at: int, state: int, path: Sequence[_Frame]) -> None:
+    def see(self, at: int, state: int, node: Node | None) -> None:
         """Note a configuration that got at least as far as the best one."""
         if at > self.at:
-            self.at, self._states = at, {}
-            self.prefix = tuple(each for frame in path for each in frame.taken)
+            self.at, self._states, self.node = at, {}, node
         self._states[state] = None
-
-
-class Steps:
-    """What each kind of operation does in each state, asked of the model once."""
-
-    def __init__(self, model: Model, operations: Sequence[Operation]) -> None:
-        self._model, self._operations = model, operations
-        number: dict[Hashable, int] = {}
-        self.kinds = [
-            number.setdefault(_kind(model, operation), len(number)) for operation in operations
-        ]
-        """A number for each operation, the same for those that do the same."""
-        self._of_kind = {kind: operation for operation, kind in enumerate(self.kinds)}
-        self._states: list[State] = []
-        self._numbers: dict[State, int] = {}
-        self._next: list[dict[int, int]] = []
-        self.initial = self._number(model.initial)
-
-    def _number(self, state: State) -> int:
-        number = self._numbers.get(state)
-        if number is None:
-            number = self._numbers[state] = len(self._states)
-            self._states.append(state)
-            self._next.append({})
-        return number
-
-    def next(self, state: int, kind: int) -> int:
-        """Return the state after an operation of a kind; -1 if it is illegal."""
-        known = self._next[state].get(kind)
-        if known is None:
-            after = self._step(state, self._of_kind[kind])
-            known = _ILLEGAL if isinstance(after, Inconsistent) else self._number(after)
-            self._next[state][kind] = known
-        return known
-
-    def refusal(self, state: int, operation: int) -> Refusal:
-        """Return a state, and why an operation is illegal in it; "" if it is legal."""
-        after = self._step(state, operation)
-        why = after.why if isinstance(after, Inconsistent) else ""
-        return Refusal(self._states[state], why)
-
-    def _step(self, state: int, operation: int) -> State | Inconsistent:
-        return stepped(self._model, self._states[state], self._operations[operation])
-
-
-def _kind(model: Model, operation: Operation) -> Hashable:
-    """Return what makes an operation the same as another one."""
-    process = operation.process if model.has_owners else None
-    return (operation.f, repr(operation.value), operation.is_pending, process)
-
-
-class _Pending:
-    """Which operations are invoked and not completed at each completion.
-
-    Each has a bit from its invocation to its completion, which another one gets afterwards.
-    """
-
-    def __init__(self, operations: Sequence[Operation]) -> None:
-        ends = sorted((each.end, n) for n, each in enumerate(operations) if not each.is_pending)
-        self._blocked = [operation for _, operation in ends]
-        self.count = len(ends)
-        """Number of completions."""
-        self.bits = [0] * self.count
-        """For each completion, the bit of its operation."""
-        place = [end for end, _ in ends]
-        self._begin: list[list[int]] = []
-        self._operation: list[list[int]] = []
-        """For each bit, the operations that have it, and from which completion on."""
-        free: list[int] = []
-        passed = 0
-        bit_of: dict[int, int] = {}
-        for number, each in sorted(enumerate(operations), key=lambda pair: pair[1].call):
-            first = bisect_right(place, each.call - 1)
-            while passed < first:
-                done = self._blocked[passed]
-                self.bits[passed] = 1 << bit_of[done]
-                free.append(bit_of[done])
-                passed += 1
-            bit = free.pop() if free else len(self._begin)
-            if bit == len(self._begin):
-                self._begin.append([])
-                self._operation.append([])
-            bit_of[number] = bit
-            self._begin[bit].append(first)
-            self._operation[bit].append(number)
-        for at in range(passed, self.count):
-            self.bits[at] = 1 << bit_of[self._blocked[at]]
-        self._rank = [self.count] * len(operations)
-        """For each operation, its completion; the number of all completions if it has none."""
-        for at, operation in enumerate(self._blocked):
-            self._rank[operation] = at
-        self._known: dict[int, list[tuple[int, int]]] = {}
-        self._bit = [1 << bit_of[number] for number in range(len(operations))]
-
-    def is_done(self, operation: int, at: int, mask: int) -> bool:
-        """Return whether an operation took effect, by a configuration."""
-        return self._rank[operation] < at or bool(mask & self._bit[operation])
-
-    def blocked(self, at: int) -> int:
-        """Return the operation that a completion completes."""
-        return self._blocked[at]
-
-    def at(self, at: int) -> list[tuple[int, int]]:
-        """Return the pending operations at a completion with their bits, those that end first
-        first."""
-        found = self._known.get(at)
-        if found is None:
-            found = self._known[at] = sorted(self._among(at), key=lambda pair: self._rank[pair[0]])
-        return found
-
-    def _among(self, at: int) -> Iterator[tuple[int, int]]:
-        for bit, (begins, operations) in enumerate(zip(self._begin, self._operation, strict=True)):
-            row = bisect_right(begins, at) - 1
-            if row >= 0 and self._rank[operations[row]] >= at:
-                yield operations[row], 1 << bit

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from checkers.linearizability.models import Inconsistent, Model, State
 from checkers.linearizability.operations import NEVER, Operation
-from checkers.linearizability.search import ENTRY_BYTES, Illegal, Linearized, Search, Steps
+from checkers.linearizability.search import ENTRY_BYTES, Illegal, Linearized, Search
+from checkers.linearizability.steps import Steps
 
 
 @dataclass(frozen=True)

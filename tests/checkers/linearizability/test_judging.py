@@ -51,12 +51,13 @@ def test_a_budget_that_is_used_up_leaves_it_unknown() -> None:
     operations = [
         *(Operation("write", n, n, NEVER, n) for n in range(40)),
         *(Operation("cas", [n, (7 * n + 3) % 40], 50, NEVER, 100 + n) for n in range(40)),
-        Operation("read", -1, 200, 201, 200),
+        Operation("cas", [50, 51], 60, NEVER, 199),
+        Operation("read", 51, 200, 201, 200),
     ]
     judged = judging.judge(operations, models.CasRegister(), judging.Budget(steps=3000))
     assert judged.valid == "unknown"
     assert judged.unknown_because == "the search used up its budget of 3,000 steps"
-    little = judging.Budget(steps=100_000, bytes=1 << 20)
+    little = judging.Budget(steps=1_000_000, bytes=1 << 20)
     judged = judging.judge(operations, models.CasRegister(), little)
     assert judged.valid == "unknown"
     assert judged.unknown_because == "the search used up its memory of 1 MiB"
@@ -67,7 +68,8 @@ def test_a_hard_key_does_not_hide_an_illegal_one() -> None:
     hard = [
         *(Operation("write", ["hard", n], n, NEVER, n) for n in range(40)),
         *(Operation("cas", ["hard", [n, (7 * n + 3) % 40]], 50, NEVER, 100 + n) for n in range(40)),
-        Operation("read", ["hard", -1], 200, 201, 200),
+        Operation("cas", ["hard", [50, 51]], 60, NEVER, 199),
+        Operation("read", ["hard", 51], 200, 201, 200),
     ]
     easy = [
         *(Operation("write", ["easy", 1], 2 * n, 2 * n + 1, 300) for n in range(100, 250)),

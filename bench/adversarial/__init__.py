@@ -1,0 +1,1 @@
+"""Histories that are hard to judge: few values, many clients, and writes that crashed."""

@@ -1,0 +1,1 @@
+"""Porcupine and our checker judge the same histories."""
