@@ -2,9 +2,11 @@
 
 import asyncio
 import warnings
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas through a deprecated interface
@@ -19,10 +21,25 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 PARTITIONS = 3
 PREFERRED = 0
+OPEN: list[Any] = []
+"""The clients of the test that runs."""
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def closed(brokers: Any) -> AsyncIterator[None]:
+    """Close the clients of a test that failed, whose threads would disturb the following tests."""
+    yield
+    while OPEN:
+        await asyncio.to_thread(OPEN.pop().close)
+
+
+def kept(client: Any) -> Any:
+    OPEN.append(client)
+    return client
 
 
 def admin_of(brokers: Any) -> Any:
-    return kafka.KafkaAdminClient(bootstrap_servers=brokers.bootstrap)
+    return kept(kafka.KafkaAdminClient(bootstrap_servers=brokers.bootstrap))
 
 
 def make(brokers: Any, topic: str, partitions: int = PARTITIONS, **config: str) -> None:
@@ -37,7 +54,7 @@ def make(brokers: Any, topic: str, partitions: int = PARTITIONS, **config: str) 
 
 def fill(brokers: Any, topic: str, numbers: range) -> None:
     """Produce the numbers as records to all partitions, with timestamps based on the number."""
-    producer = kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap, acks="all")
+    producer = kept(kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap, acks="all"))
     for number in numbers:
         producer.send(
             topic, b"%d" % number, partition=number % PARTITIONS, timestamp_ms=1_000_000 + number
@@ -47,16 +64,23 @@ def fill(brokers: Any, topic: str, numbers: range) -> None:
 
 
 def consumer_of(brokers: Any, *topics: str, group: str | None = None, **settings: Any) -> Any:
-    return kafka.KafkaConsumer(
-        *topics,
-        bootstrap_servers=brokers.bootstrap,
-        group_id=group,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        session_timeout_ms=6000,
-        heartbeat_interval_ms=200,
-        **settings,
+    """Return a consumer that knows the partitions of its topics: kafka-python assigns none of them
+    for good if it leads a group before it does."""
+    consumer = kept(
+        kafka.KafkaConsumer(
+            *topics,
+            bootstrap_servers=brokers.bootstrap,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=200,
+            **settings,
+        )
     )
+    for topic in topics:
+        assert consumer.partitions_for_topic(topic)
+    return consumer
 
 
 def read(consumers: list[Any], count: int) -> list[bytes]:
@@ -132,7 +156,9 @@ async def test_transactions(brokers: Any) -> None:
 
     def work() -> None:
         make(brokers, "target")
-        producer = kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap, transactional_id="kpy")
+        producer = kept(
+            kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap, transactional_id="kpy")
+        )
         producer.init_transactions()
         for number in range(12):
             producer.begin_transaction()
@@ -267,7 +293,7 @@ async def test_a_compacted_topic_is_read(brokers: Any) -> None:
 
     def write() -> None:
         make(brokers, "latest", 1, **COMPACTED)
-        producer = kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap)
+        producer = kept(kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap))
         for number in range(120):
             producer.send("latest", b"%d" % number * 20, b"k%d" % (number % 5), partition=0)
             producer.flush(10)
