@@ -216,11 +216,12 @@ def report(judged: Report, log: Log, left_out: Partition) -> Report:
         np.concatenate((sends.outcome, sent.outcome)),
     )
     whole = Log(log.key, every, log.polls, log.resets, faults=log.faults)
+    outage, recoveries = availability.measured(whole)
     return judged._replace(
         acked=judged.acked + left_out.acked,
         read=judged.read + left_out.acked,
-        outage=availability.longest_outage(whole),
-        recoveries=availability.recoveries(whole),
+        outage=outage,
+        recoveries=recoveries,
         consumption=_consumption(log, left_out),
     )
 

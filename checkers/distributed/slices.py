@@ -105,9 +105,12 @@ class Slicer:
         events = columns.event[columns.is_op(micro_ops.SEND)]
         count = np.bincount(events, minlength=len(columns.index))
         is_partial = (count[operations.first] > count[operations.last])[of]
-        gone = columns.op_value[sends[left_out & ~asked]]
-        reported = np.isin(columns.op_value[sends], gone)
-        return np.where(asked, ~is_partial | reported | (not kept.unplaced), left_out)
+        left_out |= asked
+        if kept.unplaced:
+            gone = columns.op_value[sends[left_out & ~asked]]
+            asked &= is_partial
+            left_out[asked] = np.isin(columns.op_value[sends[asked]], gone)
+        return left_out
 
     def _members(self, operations: int) -> Bools:
         """Return which operations (columns) belong to which slice (rows).

@@ -31,11 +31,26 @@ class Recovery:
     """``None``: it never did."""
 
 
+def measured(log: Log) -> tuple[Outage | None, list[Recovery]]:
+    """Return what :func:`longest_outage` and :func:`recoveries` do."""
+    demand = _Demand(log)
+    return _longest_outage(log, demand), _recoveries(log, demand)
+
+
 def longest_outage(log: Log) -> Outage | None:
     """Return the longest time in which writes were pending and none was acknowledged."""
+    return _longest_outage(log, _Demand(log))
+
+
+def recoveries(log: Log) -> list[Recovery]:
+    """Return for each healed fault the time from the heal, or from the first write that was pending
+    after it, to the next acknowledgement. A fault without a later write is left out."""
+    return _recoveries(log, _Demand(log))
+
+
+def _longest_outage(log: Log, demand: "_Demand") -> Outage | None:
     if not len(log.sends.op):
         return None
-    demand = _Demand(log)
     begins, ends = np.empty((2, len(demand.acked) + 1), dtype=np.int64)
     begins[0], begins[1:] = log.sends.start_ns.min(), demand.acked
     ends[:-1], ends[-1] = demand.acked, log.sends.end_ns.max()
@@ -46,13 +61,10 @@ def longest_outage(log: Log) -> Outage | None:
     return Outage(log.key, int(begins[at_]), int(ends[at_]))
 
 
-def recoveries(log: Log) -> list[Recovery]:
-    """Return for each healed fault the time from the heal, or from the first write that was pending
-    after it, to the next acknowledgement. A fault without a later write is left out."""
+def _recoveries(log: Log, demand: "_Demand") -> list[Recovery]:
     healed = [interval for interval in log.faults if interval.to_ns is not None]
     if not healed:
         return []
-    demand = _Demand(log)
     times_ns = np.array([interval.to_ns for interval in healed], dtype=np.int64)
     is_followed = demand.after(times_ns)
     since = demand.since(times_ns[is_followed])

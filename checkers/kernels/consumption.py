@@ -88,7 +88,7 @@ def of_times(
     """
     if not len(acked_ns):
         return Consumption(lag, None, counts)
-    acked_ns, seen_ns = np.sort(acked_ns), np.sort(seen_ns)
+    acked_ns, seen_ns = (np.sort(each, kind="stable") for each in (acked_ns, seen_ns))
     # most records are unseen just after one was acknowledged
     unseen = np.arange(1, len(acked_ns) + 1) - seen_ns.searchsorted(acked_ns, side="right")
     most = int(unseen.argmax())

@@ -91,13 +91,14 @@ def judge(log: Log) -> Report:
         standing = folding.fold_keys([*standing, *stale])
     stuck = run("availability", partial(availability.stuck, log)) or []
     skips = of_records("order", order.send_skips) or []
+    outage, recoveries = availability.measured(log)
     return Report(
         found=[*standing, *skips, *stuck, *_of_groups(log, runner)],
         checker_runs=runner.checker_runs,
         acked=len(log.acked.op),
         read=len(log.first_reads[0]) if is_plain else int(log.known.read.sum()),
-        outage=availability.longest_outage(log),
-        recoveries=availability.recoveries(log),
+        outage=outage,
+        recoveries=recoveries,
         consumption=consumption.consumption(log),
     )
 
