@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checkers.isolation.edges import RW, RWP, WR, WRP, WW, Edges, edges, joined
+from checkers.isolation.edges import RW, RWP, WR, WRP, WW, Edges, edges, joined, whole
 from checkers.isolation.examined import Examined
 from checkers.isolation.findings import Findings, Found
 from checkers.isolation.options import Options
@@ -240,7 +240,7 @@ class _Universe:
             for version in versions:
                 if version.writer is not None and version.is_certain:
                     happened[version.writer] = True
-        return Examined(history, _edges(rows), happened, found)
+        return Examined(history, [whole(_edges(rows))], happened, found)
 
     def _of_read(self, read: _Read) -> Iterator[tuple[int, int, int, int | None, int | None]]:
         """Yield the edges of a read: kind, source, target, and two versions."""

@@ -6,15 +6,17 @@ component of that graph with more than one vertex shows such a closed walk, whic
 isolation (Cerone and Gotsman, "Analysing Snapshot Isolation", 2018).
 """
 
+from typing import Any
+
 import numpy as np
 
-from checkers.isolation.edges import Edges
+from checkers.isolation.edges import Edges, Parts, joined
 from checkers.isolation.specs import ANTI, Spec
 from checkers.kernels.arrays import I64
 from checkers.kernels.rows import Bools
 
 
-def labels(source: I64, target: I64, count: int) -> I64:
+def labels(source: Any, target: Any, count: int) -> I64:
     """Return for each of ``count`` vertices a number of its strongly connected component."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
@@ -29,12 +31,18 @@ def labels(source: I64, target: I64, count: int) -> I64:
 class Inner:
     """The part of a graph that is on cycles: the edges whose ends are in one component."""
 
-    def __init__(self, edges: Edges, count: int) -> None:
+    def __init__(self, parts: Parts, count: int) -> None:
         """Keep the inner part of a graph with ``count`` vertices."""
-        kept, component = edges, np.zeros(0, np.int64)
-        if len(edges.source):
-            component = labels(edges.source, edges.target, count)
-            kept = edges.where(component[edges.source] == component[edges.target])
+        component, found = np.zeros(0, np.int64), list[Edges]()
+        if any(len(part.source) for part in parts):
+            source, target = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+            component = labels(source, target, count)
+            del source, target
+            found = [
+                part.chosen(np.flatnonzero(component[part.source] == component[part.target]))
+                for part in parts
+            ]
+        kept = joined(found)
         self.vertices, place = np.unique(
             np.concatenate((kept.source, kept.target)), return_inverse=True
         )

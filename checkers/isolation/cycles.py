@@ -15,7 +15,7 @@ import numpy as np
 from checkers.isolation import lattice
 from checkers.isolation.components import Inner
 from checkers.isolation.describing import Describer
-from checkers.isolation.edges import KINDS, PROCESS, REALTIME, RW, RWP, WR, WRP, WW, WWP, Edges
+from checkers.isolation.edges import KINDS, PROCESS, REALTIME, RW, RWP, WR, WRP, WW, WWP, Parts
 from checkers.isolation.findings import SHOWN_MAX, Findings, Found, Step, step_lines
 from checkers.isolation.specs import PREDICATES, Rule, Spec, classify, specs
 from checkers.isolation.transactions import READ, WRITE, Absent, History
@@ -50,7 +50,7 @@ class Cycles:
     """Classes of which a closed walk exists, and whose search ended at its budget."""
 
 
-def search(history: History, edges: Edges, prohibited: frozenset[str], budget: int) -> Cycles:
+def search(history: History, edges: Parts, prohibited: frozenset[str], budget: int) -> Cycles:
     """Return the cycles of a graph.
 
     Args:
@@ -59,8 +59,7 @@ def search(history: History, edges: Edges, prohibited: frozenset[str], budget: i
         budget: the number of edges that the search for witnesses may follow.
     """
     count = len(history.txns.event)
-    if len(edges.source):
-        count = max(count, int(edges.source.max()) + 1, int(edges.target.max()) + 1)
+    count = max(count, *(int(end.max(initial=-1)) + 1 for part in edges for end in part[:2]), 0)
     inner = Inner(edges, count)
     if not inner.count:
         return Cycles(Findings())

@@ -1,12 +1,12 @@
 """Edges of the dependency graph: which transaction must precede which, and why."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checkers.isolation.transactions import NONE, UNKNOWN, Transactions
-from checkers.kernels.arrays import I64
+from checkers.kernels.arrays import I32, I64
 from checkers.kernels.rows import I8, OK, Bools, Rows
 
 WW, WR, RW, WWP, WRP, RWP, PROCESS, REALTIME = range(8)
@@ -66,15 +66,56 @@ def joined(parts: Iterable[Edges]) -> Edges:
     return Edges(*map(np.concatenate, columns))
 
 
-def process_order(txns: Transactions) -> Edges:
+class Part(NamedTuple):
+    """Edges of which only the ends are in memory: all else is asked for of those on cycles."""
+
+    source: I32
+    target: I32
+    chosen: Callable[[I64], Edges]
+    """Returns some of the edges, given their rows."""
+
+
+Parts = Sequence[Part]
+"""All edges of a graph."""
+
+
+def part(source: I64, target: I64, kind: int, *columns: Any) -> Part:
+    """Return edges of one kind; ``columns`` are functions that return for some of the edges, by
+    their rows, what :func:`edges` has for all: key, value and next version."""
+    ends = source.astype(np.int32), target.astype(np.int32)
+
+    def chosen(rows: I64) -> Edges:
+        source, target = (end[rows].astype(np.int64) for end in ends)
+        return edges(source, target, kind, *(column(rows) for column in columns))
+
+    return Part(*ends, chosen)
+
+
+def whole(found: Edges) -> Part:
+    """Return edges that are in memory as a part."""
+    ends = found.source.astype(np.int32), found.target.astype(np.int32)
+    return Part(*ends, lambda rows: found.where(rows))
+
+
+def every(parts: Parts) -> Edges:
+    """Return all edges of a graph in memory."""
+    return joined(part.chosen(np.arange(len(part.source))) for part in parts)
+
+
+def picked(column: I64, rows: I64) -> Callable[[I64], I64]:
+    """Return a function that returns the values of a column at some of these rows."""
+    return lambda chosen: column[rows[chosen]]
+
+
+def process_order(txns: Transactions) -> Parts:
     """Return an edge between each two consecutive ok transactions of a process."""
     ok = np.flatnonzero(txns.outcome == OK)
     ok = ok[np.argsort(txns.process[ok], kind="stable")]
     same = txns.process[ok[1:]] == txns.process[ok[:-1]]
-    return edges(ok[:-1][same], ok[1:][same], PROCESS)
+    return [part(ok[:-1][same], ok[1:][same], PROCESS)]
 
 
-def realtime_order(txns: Transactions, happened: Bools) -> Edges:
+def realtime_order(txns: Transactions, happened: Bools) -> Parts:
     """Return the edges over moments between transactions that happened.
 
     The order is that of events in the history, not of clocks. A transaction whose invocation is
@@ -87,11 +128,9 @@ def realtime_order(txns: Transactions, happened: Bools) -> Edges:
     before = np.searchsorted(txns.completed[ok], txns.invoked[invoked]) - 1
     after_some = before >= 0
     if not after_some.any():
-        return NO_EDGES
-    return joined(
-        (
-            edges(ok, moment, REALTIME),
-            edges(moment[:-1], moment[1:], REALTIME),
-            edges(moment[before[after_some]], invoked[after_some], REALTIME),
-        )
-    )
+        return []
+    return [
+        part(ok, moment, REALTIME),
+        part(moment[:-1], moment[1:], REALTIME),
+        part(moment[before[after_some]], invoked[after_some], REALTIME),
+    ]

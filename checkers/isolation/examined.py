@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from checkers.isolation.edges import Edges
+from checkers.isolation.edges import Parts
 from checkers.isolation.findings import Findings
 from checkers.isolation.transactions import History
 from checkers.kernels.rows import Bools
@@ -13,7 +13,7 @@ class Examined:
     """Dependencies between transactions, and anomalies that need no cycle."""
 
     history: History
-    edges: Edges
+    edges: Parts
     happened: Bools
     """Whether each transaction certainly happened."""
     found: Findings

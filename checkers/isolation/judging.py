@@ -13,11 +13,12 @@ from checkers.isolation import (
     rw_register,
     set_append,
 )
-from checkers.isolation.edges import Edges, joined, process_order, realtime_order
+from checkers.isolation.edges import Part, Parts, process_order, realtime_order
 from checkers.isolation.examined import Examined
 from checkers.isolation.findings import Findings, Result
 from checkers.isolation.options import Options
 from checkers.isolation.reading import NotUnderstood
+from checkers.isolation.transactions import ListHistory
 from model.op import Op
 
 Model = Literal["list-append", "set-append", "rw-register", "closed-predicate"]
@@ -44,7 +45,20 @@ def judge(
         examined = _MODELS[model](events, options)
     except NotUnderstood as error:
         return _unknown((str(error),))
-    edges = joined((examined.edges, *_orders(examined, options)))
+    return _judged(examined, options)
+
+
+def judge_lists(history: ListHistory, options: Options | None = None) -> Result:
+    """Judge transactions on lists that are in columns already, as :func:`judge` does."""
+    options = options or Options()
+    try:
+        return _judged(_examined(history, options), options)
+    except NotUnderstood as error:
+        return _unknown((str(error),))
+
+
+def _judged(examined: Examined, options: Options) -> Result:
+    edges = [*examined.edges, *_orders(examined, options)]
     searched = cycles.search(examined.history, edges, options.prohibited, options.budget)
     found = Findings()
     found.merge(examined.found)
@@ -52,30 +66,31 @@ def judge(
     return _result(examined, edges, searched, found, options)
 
 
-def _orders(examined: Examined, options: Options) -> Sequence[Edges]:
+def _orders(examined: Examined, options: Options) -> list[Part]:
     txns = examined.history.txns
-    tables: Mapping[str, Callable[[], Edges]] = {
+    tables: Mapping[str, Callable[[], Parts]] = {
         "process": lambda: process_order(txns),
         "realtime": lambda: realtime_order(txns, examined.happened),
     }
-    return [tables[name]() for name in sorted(options.orders)]
+    return [part for name in sorted(options.orders) for part in tables[name]()]
 
 
 def _result(
-    examined: Examined, edges: Edges, searched: cycles.Cycles, found: Findings, options: Options
+    examined: Examined, edges: Parts, searched: cycles.Cycles, found: Findings, options: Options
 ) -> Result:
     prohibited = options.prohibited
+    is_empty = not any(len(part.source) for part in edges)
     bad = {name for name in found.counts if name in prohibited and name not in searched.hidden}
     ruled_out = lattice.boundary(found.counts)
     unknown = list(examined.unknown_because)
-    if not len(edges.source):
+    if is_empty:
         unknown.append(_EMPTY)
     if unfinished := sorted(searched.unfinished & prohibited):
         unknown.append(f"the search for {', '.join(unfinished)} ended at its budget")
     types = lattice.in_order(bad)
     return Result(
         valid=False if bad else "unknown" if unknown else True,
-        anomaly_types=types if len(edges.source) else (*types, lattice.EMPTY_GRAPH),
+        anomaly_types=(*types, lattice.EMPTY_GRAPH) if is_empty else types,
         anomalies={name: tuple(found.shown[name]) for name in types},
         counts={name: found.counts[name] for name in types},
         allowed={
@@ -93,7 +108,10 @@ def _unknown(reasons: tuple[str, ...]) -> Result:
 
 
 def _list_append(events: Sequence[Op], options: Options) -> Examined:
-    history = reading.lists(events)
+    return _examined(reading.lists(events), options)
+
+
+def _examined(history: ListHistory, options: Options) -> Examined:
     twice = list_append.appended_twice(history)
     if len(twice):
         key = history.names.key(int(history.ops.key[twice[0]]))

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from checkers.isolation.edges import NO_EDGES, RW, WR, WW, Edges, edges, joined
+from checkers.isolation.edges import RW, WR, WW, Part, Parts, part, picked
 from checkers.isolation.transactions import READ, UNKNOWN, WRITE, ListHistory, Pairs
 from checkers.kernels.arrays import I64
 from checkers.kernels.rows import FAIL, INFO, OK, Bools
@@ -82,13 +82,16 @@ def _taken(column: I64, rows: I64) -> I64:
     return np.where(rows < 0, -1, column[rows]) if len(column) else np.full(len(rows), -1)
 
 
-def dependencies(history: ListHistory, known: Orders) -> tuple[Edges, bool]:
+def dependencies(history: ListHistory, known: Orders) -> tuple[Parts, bool]:
     """Return the edges ww, wr and rw, and whether these are all."""
     versions = _Versions(history, known)
     unread, is_complete = versions.unread()
-    return joined(
-        (versions.writes(), versions.reads(), versions.other_reads(), unread)
-    ), is_complete
+    return [
+        versions.writes(),
+        *versions.reads(),
+        *versions.other_reads(),
+        *unread,
+    ], is_complete
 
 
 class _Versions:
@@ -102,24 +105,25 @@ class _Versions:
         self._key, self._txn = known.key[self._at], known.txn[self._at]
         self._element = history.longest.element[self._at]
 
-    def writes(self) -> Edges:
+    def writes(self) -> Part:
         """Return the edges ww between consecutive versions."""
         key, txn, element = self._key, self._txn, self._element
         same = np.flatnonzero((key[1:] == key[:-1]) & (txn[1:] != txn[:-1]))
-        return edges(txn[same], txn[same + 1], WW, key[same], element[same], element[same + 1])
+        columns = picked(key, same), picked(element, same), picked(element, same + 1)
+        return part(txn[same], txn[same + 1], WW, *columns)
 
-    def reads(self) -> Edges:
+    def reads(self) -> Parts:
         """Return the edges wr and rw of reads of prefixes of the longest one."""
         rows = self._happened(np.flatnonzero(self._history.is_prefix))
         key = self._ops.key[rows]
         return self._around(rows, self._history.longest.begin[key] + self._ops.length[rows])
 
-    def other_reads(self) -> Edges:
+    def other_reads(self) -> Parts:
         """Return the edges wr and rw of reads that contradict the longest one, by their last
         elements."""
         rows = self._happened(self._history.other_rows)
         if not len(rows):
-            return NO_EDGES
+            return []
         ops, longest = self._ops, self._history.longest
         at = Pairs(self._known.key, longest.element).rows(ops.key[rows], ops.element[rows])
         placed = at >= 0
@@ -130,38 +134,36 @@ class _Versions:
         reader = ops.txn[rows[unplaced]]
         kept = (writer != reader) & self._known.happened[writer]
         last = rows[unplaced[kept]]
-        return joined(
-            (
-                self._around(rows[placed], at[placed] + 1),
-                edges(writer[kept], reader[kept], WR, ops.key[last], ops.element[last]),
-            )
-        )
+        return [
+            *self._around(rows[placed], at[placed] + 1),
+            part(writer[kept], reader[kept], WR, picked(ops.key, last), picked(ops.element, last)),
+        ]
 
-    def unread(self) -> tuple[Edges, bool]:
+    def unread(self) -> tuple[Parts, bool]:
         """Return the edges to elements that no read shows, and whether these are all."""
         ops, known = self._ops, self._known
         is_unread = (ops.kind == WRITE) & (known.place < 0)
         is_unread[known.other_row[known.other_row >= 0]] = False
         appends = self._happened(np.flatnonzero(is_unread))
         if not len(appends):
-            return NO_EDGES, True
+            return [], True
         key, end = ops.key[appends], self._history.longest.begin[ops.key[appends] + 1]
         last = np.searchsorted(self._at, end) - 1
         has = (last >= 0) & (self._key[last] == key) if len(self._at) else np.zeros(len(key), bool)
+        has[has] = self._txn[last[has]] != ops.txn[appends[has]]
         last, follows = last[has], appends[has]
-        writes = edges(
+        writes = part(
             self._txn[last],
             ops.txn[follows],
             WW,
-            ops.key[follows],
-            self._element[last],
-            ops.element[follows],
+            picked(ops.key, follows),
+            picked(self._element, last),
+            picked(ops.element, follows),
         )
         product, is_complete = self._last_readers(appends)
-        found = joined((writes, product))
-        return found.where(found.source != found.target), is_complete
+        return [writes, product], is_complete
 
-    def _last_readers(self, appends: I64) -> tuple[Edges, bool]:
+    def _last_readers(self, appends: I64) -> tuple[Part, bool]:
         """Return the edges rw from the readers of each key's last version to these appends."""
         ops = self._ops
         rows = self._happened(np.flatnonzero(self._history.is_prefix))
@@ -176,13 +178,15 @@ class _Versions:
         reader = np.repeat(rows, count)
         within = np.arange(len(reader)) - np.repeat(np.cumsum(count) - count, count)
         append = appends[np.repeat(begin, count) + within]
-        following = edges(
+        other = ops.txn[reader] != ops.txn[append]
+        reader, append = reader[other], append[other]
+        following = part(
             ops.txn[reader],
             ops.txn[append],
             RW,
-            ops.key[append],
-            ops.element[reader],
-            ops.element[append],
+            picked(ops.key, append),
+            picked(ops.element, reader),
+            picked(ops.element, append),
         )
         return following, is_complete
 
@@ -190,11 +194,11 @@ class _Versions:
         """Return the number of versions up to the end of each of these keys."""
         return np.searchsorted(self._at, self._history.longest.begin[key + 1])
 
-    def _around(self, rows: I64, at: I64) -> Edges:
+    def _around(self, rows: I64, at: I64) -> Parts:
         """Return the edges of reads that end before these places of the longest reads."""
         if not len(self._at):
-            return NO_EDGES
-        txn, key = self._ops.txn[rows], self._ops.key[rows]
+            return []
+        ops, txn, key = self._ops, self._ops.txn[rows], self._ops.key[rows]
         following = np.searchsorted(self._at, at)
         before = following - 1
         has_next = following < len(self._at)
@@ -202,19 +206,24 @@ class _Versions:
         has_next &= (self._key[following] == key) & (self._txn[following] != txn)
         has_last = (before >= 0) & (self._key[before] == key) & (self._txn[before] != txn)
         last, following = before[has_last], following[has_next]
-        return joined(
-            (
-                edges(self._txn[last], txn[has_last], WR, key[has_last], self._element[last]),
-                edges(
-                    txn[has_next],
-                    self._txn[following],
-                    RW,
-                    key[has_next],
-                    self._ops.element[rows[has_next]],
-                    self._element[following],
-                ),
-            )
-        )
+        to_last, to_next = rows[has_last], rows[has_next]
+        return [
+            part(
+                self._txn[last],
+                txn[has_last],
+                WR,
+                picked(ops.key, to_last),
+                picked(self._element, last),
+            ),
+            part(
+                txn[has_next],
+                self._txn[following],
+                RW,
+                picked(ops.key, to_next),
+                picked(ops.element, to_next),
+                picked(self._element, following),
+            ),
+        ]
 
     def _happened(self, rows: I64) -> I64:
         """Return those of these rows whose transactions happened."""

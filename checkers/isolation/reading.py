@@ -18,6 +18,7 @@ from checkers.isolation.transactions import (
     Names,
     Transactions,
     begins_of,
+    contradicting,
     list_marks,
     prefix_marks,
 )
@@ -344,11 +345,11 @@ def _settled(
         [_once(each) if again else each for each, again in zip(encoded, repeats, strict=True)]
     )
     marks = prefix_marks(longest)
-    others = _contradicting(reads, ops.key, length, mark, longest, marks)
+    others = contradicting(reads, ops.key, length, mark, longest, marks)
     for row in others.tolist():
         if row not in once:
             reduce(row)
-    others = _contradicting(others, ops.key, length, mark, longest, marks)
+    others = contradicting(others, ops.key, length, mark, longest, marks)
     is_prefix = np.setdiff1d(reads, others, assume_unique=True)
     element[is_prefix] = longest.element[longest.begin[ops.key[is_prefix]] + length[is_prefix] - 1]
     element[others] = [once[row][-1] for row in others.tolist()]
@@ -363,15 +364,6 @@ def _settled(
         _joined([once[row] for row in others.tolist()]),
         np.array(sorted(repeating), np.int64),
     )
-
-
-def _contradicting(rows: I64, key: I64, length: I64, mark: U64, longest: Lists, marks: U64) -> I64:
-    """Return those of these reads that are no prefix of the longest one."""
-    key, length, mark = key[rows], length[rows], mark[rows]
-    is_short = length <= longest.length[key]
-    at = longest.begin[key] + key + np.where(is_short, length, 0)
-    found: I64 = rows[~is_short | (marks[at] != mark)]
-    return found
 
 
 def _once(elements: I64) -> I64:

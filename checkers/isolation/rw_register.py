@@ -10,7 +10,7 @@ import numpy as np
 
 from checkers.isolation import lattice, reading
 from checkers.isolation.describing import Describer, lost_updates
-from checkers.isolation.edges import NO_EDGES, RW, WR, WW, Edges, edges, joined
+from checkers.isolation.edges import NO_EDGES, RW, WR, WW, Edges, edges, joined, whole
 from checkers.isolation.examined import Examined
 from checkers.isolation.findings import Findings, Found, listed
 from checkers.isolation.groups import Groups, by_key, last_writes
@@ -95,7 +95,7 @@ class _Registers:
             range(len(order.cyclic)),
             lambda at: self._cyclic(versions, writer, order.cyclic[at]),
         )
-        return Examined(self._history, found, self.happened, anomalies, unknown)
+        return Examined(self._history, [whole(found)], self.happened, anomalies, unknown)
 
     def _anomalies(self, options: Options) -> Findings:
         found, ops = Findings(), self._ops

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checkers.isolation import lattice
-from checkers.isolation.edges import RW, WR, edges, joined
+from checkers.isolation.edges import RW, WR, edges, whole
 from checkers.isolation.examined import Examined
 from checkers.isolation.findings import Findings, Found
 from checkers.isolation.list_append import PRODUCT_MAX
@@ -148,7 +148,7 @@ class _Sets:
             lambda txn: text_of(done[txn].op.value),
         )
         unknown = () if is_complete else (_TOO_MANY,)
-        return Examined(history, joined(parts), self._happened, found, unknown)
+        return Examined(history, [*map(whole, parts)], self._happened, found, unknown)
 
     def _micro_ops(self) -> MicroOps:
         table = np.array(self._rows, np.int64).reshape(-1, 5).T

@@ -196,6 +196,15 @@ def prefix_marks(lists: Lists) -> U64:
     return total[rows] - np.repeat(total[lists.begin[:-1]], lists.length + 1)
 
 
+def contradicting(rows: I64, key: I64, length: I64, mark: U64, longest: Lists, marks: U64) -> I64:
+    """Return those of these reads that are no prefix of the longest one."""
+    key, length, mark = key[rows], length[rows], mark[rows]
+    is_short = length <= longest.length[key]
+    at = longest.begin[key] + key + np.where(is_short, length, 0)
+    found: I64 = rows[~is_short | (marks[at] != mark)]
+    return found
+
+
 class Pairs:
     """Finds the row of a pair of a key and an element."""
 

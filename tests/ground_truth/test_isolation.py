@@ -15,6 +15,7 @@ import pytest
 from checkers import edn
 from checkers.isolation import Found, Options, Result, judge, lattice, reading
 from checkers.isolation.components import Inner
+from checkers.isolation.edges import every
 from checkers.isolation.groups import last_writes
 from checkers.isolation.levels import LEVELS, judge_level
 from checkers.isolation.list_anomalies import anomalies
@@ -220,7 +221,7 @@ def edges_of(events: Sequence[Op], kinds: Sequence[int] = range(3)) -> dict[str,
     found, _ = dependencies(history, orders(history))
     event = history.txns.event.tolist()
     table: dict[str, set[int]] = {}
-    for source, target, kind in zip(*(c.tolist() for c in found[:3]), strict=True):
+    for source, target, kind in zip(*(c.tolist() for c in every(found)[:3]), strict=True):
         if kind in kinds:
             table.setdefault(str(event[source]), set()).add(event[target])
             table.setdefault(str(event[target]), set())

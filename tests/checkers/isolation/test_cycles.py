@@ -18,8 +18,11 @@ from checkers.isolation.edges import (
     WW,
     WWP,
     Edges,
+    Parts,
+    every,
     process_order,
     realtime_order,
+    whole,
 )
 from checkers.isolation.specs import classify, specs
 from checkers.isolation.transactions import History, MicroOps, Names, Transactions
@@ -40,10 +43,10 @@ def history_of(count: int) -> History:
     )
 
 
-def edges_of(rows: Sequence[Row]) -> Edges:
+def edges_of(rows: Sequence[Row]) -> Parts:
     source, target, kind = np.array(rows, np.int64).reshape(-1, 3).T
     zero = np.zeros(len(source), np.int64)
-    return Edges(source, target, kind.astype(np.int8), zero, zero, zero)
+    return [whole(Edges(source, target, kind.astype(np.int8), zero, zero, zero))]
 
 
 def simple_cycles(rows: Sequence[Row], count: int) -> Iterator[list[int]]:
@@ -142,7 +145,7 @@ def test_realtime_over_moments() -> None:
         key=lambda span: span[1],
     )
     some = txns(*((n, *span) for n, span in enumerate(spans)))
-    edges = realtime_order(some, np.ones(20, np.bool_))
+    edges = every(realtime_order(some, np.ones(20, np.bool_)))
     assert len(edges.source) <= 3 * 20
     reached = np.eye(40, dtype=bool)
     for source, target in (
@@ -157,5 +160,5 @@ def test_realtime_over_moments() -> None:
 
 def test_order_of_processes() -> None:
     """Consecutive transactions of each process are ordered."""
-    edges = process_order(txns((1, 0, 1), (2, 2, 3), (1, 4, 5), (1, 6, 7)))
+    edges = every(process_order(txns((1, 0, 1), (2, 2, 3), (1, 4, 5), (1, 6, 7))))
     assert [*zip(edges.source.tolist(), edges.target.tolist(), strict=True)] == [(0, 2), (2, 3)]
