@@ -18,7 +18,7 @@ from checkers.isolation.examined import Examined
 from checkers.isolation.findings import Findings, Result
 from checkers.isolation.options import Options
 from checkers.isolation.reading import NotUnderstood
-from checkers.isolation.transactions import ListHistory
+from checkers.isolation.transactions import UNKNOWN, ListHistory
 from model.op import Op
 
 Model = Literal["list-append", "set-append", "rw-register", "closed-predicate"]
@@ -34,8 +34,8 @@ def judge(
     The value of an event is a list of micro-operations: ``["append", key, element]`` to a list,
     ``["add", key, element]`` to a set, ``["w", key, value]``, ``["r", key, result]``, and for
     closed predicates also ``["delete", key]`` and ``["rp", predicate, {key: value}]``. Completions
-    may be without invocations; then there is no realtime order. A history that cannot be understood
-    is ``unknown``, and the result says why.
+    may be without invocations; then only the order of each process is known. A history that cannot
+    be understood is ``unknown``, and the result says why.
 
     Source: Kingsbury and Alvaro, "Elle: Inferring Isolation Anomalies from Experimental
     Observations", VLDB 2020.
@@ -72,7 +72,10 @@ def _orders(examined: Examined, options: Options) -> list[Part]:
         "process": lambda: process_order(txns),
         "realtime": lambda: realtime_order(txns, examined.happened),
     }
-    return [part for name in sorted(options.orders) for part in tables[name]()]
+    names = options.orders
+    if "realtime" in names and (txns.invoked[examined.happened] == UNKNOWN).any():
+        names |= {"process"}  # realtime order contains it only where invocations are known
+    return [part for name in sorted(names) for part in tables[name]()]
 
 
 def _result(

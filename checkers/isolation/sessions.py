@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from checkers.isolation.reading import Done, hashable, micro_ops, text_of, transactions
+from checkers.isolation.reading import (
+    Done,
+    NotUnderstood,
+    hashable,
+    micro_ops,
+    text_of,
+    transactions,
+)
 from checkers.kernels.rows import FAIL, OK
 from model.op import Op
 
@@ -69,7 +76,8 @@ def sessions_of(events: Sequence[Op], initial: Any = None) -> Sessions:
     Raises:
         Violation: a transaction reads what no committed transaction wrote as its last value, or
             what contradicts its own writes. No level allows that.
-        NotUnderstood: the history has other micro-operations.
+        NotUnderstood: the history has other micro-operations, or two transactions write the same
+            value to a key, so that a read does not say which of them it saw.
     """
     done = list(transactions(events))
     read = {
@@ -99,6 +107,8 @@ def sessions_of(events: Sequence[Op], initial: Any = None) -> Sessions:
             committed.append((number, found if each.outcome == OK else ()))
         for name, key, value in found:
             if name == "w":
+                if (key, value) in writes and writes[key, value].event != each.op.index:
+                    raise NotUnderstood(f"{value} is written to {key} by more than one transaction")
                 write = _Write(number, each.op.index, last[key] == value, each.outcome == FAIL)
                 writes[key, value] = write
     for number, found in committed:

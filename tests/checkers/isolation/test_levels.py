@@ -69,6 +69,17 @@ def test_initial_value() -> None:
     )
 
 
+def test_values_that_are_written_twice() -> None:
+    """A read of a value that two transactions wrote does not say which of them it saw."""
+    found = judge_level(history("1 x:1", "2 x:1", "3 x=1", registers=True), "serializable")
+    assert (found.valid, found.why) == (
+        "unknown",
+        "1 is written to x by more than one transaction",
+    )
+    twice_in_one = history("1 x:1 x:1", "3 x=1", registers=True)
+    assert judge_level(twice_in_one, "serializable").valid is True
+
+
 def test_argument() -> None:
     """A violation names the transactions and gives a reason for each step."""
     found = judge_level(history(*CAUSAL, registers=True), "causal")

@@ -156,3 +156,12 @@ def test_budget() -> None:
     single = judge(history("x=1 y=", "x+1 y+1"), options=Options(("consistent-view",), budget=0))
     assert single.valid == "unknown"
     assert single.unknown_because == ("the search for G-single-item ended at its budget",)
+
+
+def test_the_order_of_a_process_without_invocations() -> None:
+    """Strict serializability asks for the order of each process, even if no invocation is known,
+    so that there is no order in realtime."""
+    events = history("1 x+1", "2 x=1", "2 x=", "3 x=1")
+    found = judge(events)
+    assert (found.valid, found.anomaly_types) == (False, ("G-single-item-process",))
+    assert judge(history("1 x+1", "2 x=1", "3 x=")).valid is True
