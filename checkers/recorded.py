@@ -1,8 +1,8 @@
 """Reads histories of any system: events whose values have any shape.
 
 The format follows from the content: EDN as Jepsen, Elle and Knossos write it, JSON (one list, or
-one object in each line), the log lines of Jepsen's etcd test, or the maps of Porcupine's tests,
-which name a key apart from the value.
+one object in each line), the log lines of Jepsen's etcd test, the maps of Porcupine's tests, which
+name a key apart from the value, the sessions of :mod:`checkers.session_texts`, or LiMo's text.
 """
 
 import re
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from checkers import edn, pieces
+from checkers import edn, limo_text, pieces, session_texts
 from model.history import BadHistory
 from model.op import NEMESIS, Op
 
 NIL = "nil"
 """The value that an etcd log shows for a register that was never written."""
 
-TRANSACTION = "txn"
+TRANSACTION = session_texts.TRANSACTION
 """The name of an event that has none, if its value is a list of micro-operations."""
 
 _LINE = re.compile(
@@ -58,6 +58,10 @@ def parse(text: str, source: object) -> Recorded:
         found = Recorded(_events(((1, form) for form in _json(text, source, 1)), source))
     elif _is_json(begin[:2]):
         found = Recorded(_events(_of_lines(text, source), source))
+    elif read_sessions := session_texts.reader(text):
+        found = Recorded(read_sessions(text, source))
+    elif limo_text.is_limo(text):
+        found = Recorded(limo_text.read(text, source))
     else:
         found = _of_edn(text, source)
     if not found.events:

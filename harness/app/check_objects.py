@@ -17,7 +17,7 @@ from harness.app.refused import Refused
 from model.history import BadHistory
 from model.op import Op
 
-SUFFIXES = (".edn", ".json", ".jsonl", ".log", ".txt")
+SUFFIXES = (".edn", ".hist", ".json", ".jsonl", ".log", ".txt")
 """The files of a folder that are judged."""
 _NAMES: dict[Valid, str] = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
 

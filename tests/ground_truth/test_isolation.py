@@ -5,14 +5,13 @@ report instead. ``HELPERS`` are functions of Elle's own that have no counterpart
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from checkers import edn
+from checkers import edn, recorded
 from checkers.isolation import Found, Options, Result, judge, lattice, reading
 from checkers.isolation.components import Inner
 from checkers.isolation.edges import every
@@ -456,16 +455,8 @@ def verdicts_of(repository: str) -> dict[str, dict[str, Any]]:
 )
 def test_awdit(name: str, level: str, expected: bool) -> None:
     """The histories of AWDIT have the published verdicts."""
-    text = (GROUND_TRUTH / "lassemoldrup+AWDIT" / name).read_text()
-    sessions = [
-        [
-            {"events": [[kind, key, int(value)] for kind, key, value in map(str.split, lines)]}
-            for txn in session.split("-----")
-            if (lines := txn.strip().splitlines())
-        ]
-        for session in text.split("=====")
-    ]
-    assert judge_level(of_sessions(sessions), level).valid == expected
+    events = recorded.read(GROUND_TRUTH / "lassemoldrup+AWDIT" / name).events
+    assert judge_level(events, level).valid == expected
 
 
 @pytest.mark.parametrize(
@@ -479,10 +470,5 @@ def test_awdit(name: str, level: str, expected: bool) -> None:
 )
 def test_isovista(name: str, level: str, expected: bool) -> None:
     """The bug that IsoVista found in Dgraph is found here too."""
-    text = (GROUND_TRUTH / "hengxin+IsoVista" / name).read_text()
-    sessions: dict[str, dict[str, list[Any]]] = {}
-    for kind, key, value, session, txn in re.findall(r"([rw])\((\d+),(\d+),(\d+),(\d+)\)", text):
-        txns = sessions.setdefault(session, {})
-        txns.setdefault(txn, []).append([kind, int(key), int(value)])
-    events = of_sessions([[{"events": e} for e in txns.values()] for txns in sessions.values()])
-    assert judge_level(events, level, initial=0).valid == expected
+    events = recorded.read(GROUND_TRUTH / "hengxin+IsoVista" / name).events
+    assert judge_level(events, level).valid == expected
