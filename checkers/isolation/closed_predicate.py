@@ -62,6 +62,16 @@ class _Read(NamedTuple):
     is_predicate: bool
 
 
+class _PredicateRead(NamedTuple):
+    """What a transaction read of the keys that it had not written itself before."""
+
+    predicate: Any
+    found: dict[str, Any]
+    own: frozenset[str]
+    """The keys that it had written before. Their results are no evidence about other transactions,
+    and need not be its own writes: Elle does not ask for that either."""
+
+
 def matches(predicate: Any, value: Any) -> bool:
     """Return whether a value matches: ``true``, ``["=", value]`` or ``["mod", divisor, rest]``.
 
@@ -90,7 +100,9 @@ class _Universe:
         self._done = done
         self._writes: list[list[tuple[str, Any]]] = [[] for _ in done]
         self._items: list[list[tuple[str, Any]]] = [[] for _ in done]
-        self._predicates: list[list[tuple[Any, dict[str, Any]]]] = [[] for _ in done]
+        self._predicates: list[list[_PredicateRead]] = [[] for _ in done]
+        self._contradictions: list[tuple[int, str, str]] = []
+        """Transactions that did not read what they had written, with the key and the reason."""
         for number, each in enumerate(done):
             self._parse(number, each)
         self._versions: dict[str, list[_Version]] = {}
@@ -109,23 +121,37 @@ class _Universe:
             raise NotUnderstood(
                 f"the value of event {done.op.index} is no list of micro-operations"
             )
+        mine: dict[str, Any] = {}
         for each in value or ():
             match each:
                 case ["w" | "insert", key, written]:
+                    mine[str(key)] = hashable(written)
                     self._writes[number].append((str(key), hashable(written)))
                 case ["delete", key, *_]:
+                    mine[str(key)] = DEAD
                     self._writes[number].append((str(key), DEAD))
                 case ["r", key, read]:
                     if done.outcome == OK or read is not None:
-                        self._items[number].append((str(key), hashable(read)))
+                        self._read_item(number, str(key), hashable(read), mine)
                 case ["rp", predicate, dict() | None as read]:
                     if read is not None:
                         found = {str(key): hashable(seen) for key, seen in read.items()}
-                        self._predicates[number].append((predicate, found))
+                        for own in mine:
+                            found.pop(own, None)
+                        self._predicates[number].append(
+                            _PredicateRead(predicate, found, frozenset(mine))
+                        )
                 case _:
                     raise NotUnderstood(
                         f"event {done.op.index} has the unexpected micro-operation {each}"
                     )
+
+    def _read_item(self, txn: int, key: str, value: Any, mine: dict[str, Any]) -> None:
+        if key not in mine:
+            self._items[txn].append((key, value))
+        elif value != (expected := None if mine[key] is DEAD else mine[key]):
+            why = f"T1 read {key} as {value}, but T1 itself had left it as {expected}."
+            self._contradictions.append((txn, key, why))
 
     def _add_versions(self) -> None:
         """Collect the versions of all keys."""
@@ -156,8 +182,8 @@ class _Universe:
         return isinstance(self._done[txn].op.value, dict)
 
     def _named(self, txn: int) -> Iterator[tuple[str, Any]]:
-        for _, found in self._predicates[txn]:
-            yield from found.items()
+        for read in self._predicates[txn]:
+            yield from read.found.items()
 
     def _shown(self, txn: int) -> Iterator[tuple[str, Any]]:
         """Yield the keys and values that a transaction read."""
@@ -190,8 +216,10 @@ class _Universe:
                 absent = (UNBORN, DEAD)
                 seen = self._those(key, absent if value is None else (value,))
                 yield _Read(txn, key, seen, frozenset(range(len(self._versions[key]))), False)
-            for predicate, found in self._predicates[txn]:
+            for predicate, found, own in self._predicates[txn]:
                 for key, versions in self._versions.items():
+                    if key in own:
+                        continue
                     everything = frozenset(range(len(versions)))
                     if key in found:
                         if seen := self._those(key, (found[key],)):
@@ -219,6 +247,9 @@ class _Universe:
                 code[key, number] = len(elements)
                 elements.append(version.value)
         found = Findings()
+        for txn, key, why in self._contradictions:
+            if self._done[txn].outcome == OK:
+                found.add(self._found("internal", txn, key, why))
         for read in self._reads():
             if not read.seen and read.is_predicate and read.followed_by:
                 found.add(self._missed(read))
@@ -271,14 +302,15 @@ class _Universe:
                     yield source, target, before, after
 
     def _missed(self, read: _Read) -> Found:
-        return Found(
-            "predicate-read-miss",
-            (self._done[read.txn].op.index,),
-            (text_of(self._done[read.txn].op.value),),
-            f"A predicate read of T1 does not return {read.key}, but all versions of"
-            f" {read.key} match the predicate.",
-            key=read.key,
+        why = (
+            f"A predicate read of T1 does not return {read.key}, but all versions of {read.key}"
+            " match the predicate."
         )
+        return self._found("predicate-read-miss", read.txn, read.key, why)
+
+    def _found(self, anomaly: str, txn: int, key: str, why: str) -> Found:
+        op = self._done[txn].op
+        return Found(anomaly, (op.index,), (text_of(op.value),), why, key=key)
 
 
 _NOTHING = np.zeros(0, np.int64)

@@ -62,6 +62,19 @@ def history(*values: Any, kinds: str = "") -> list[Op]:
             [INIT, [["delete", "x"], ["w", "y", 1]], [["r", "x", None], ["r", "y", 0]]],
             ["G-single-item"],
         ),
+        # A result that depends on an own write is no evidence about other transactions.
+        ([[["insert", "x", 1]], [["w", "x", 2], ["rp", ["mod", 2, 1], {}], ["w", "x", 3]]], []),
+        (
+            [
+                [["insert", "x", 1]],
+                [["r", "x", 1], ["w", "x", 2], ["rp", "true", {"x": 2}], ["w", "x", 3]],
+            ],
+            [],
+        ),
+        # A transaction sees its own writes of single keys, up to the last one before the read.
+        ([INIT, [["w", "x", 1], ["r", "x", 0]]], ["internal"]),
+        ([INIT, [["w", "x", 1], ["r", "x", 1], ["w", "x", 2], ["r", "x", 2]]], []),
+        ([INIT, [["delete", "x"], ["r", "x", None]]], []),
     ],
 )
 def test_anomalies(values: list[Any], anomalies: list[str]) -> None:
