@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from bench.oracles import kinds, session_kinds
+from bench.oracles import isolation_kinds, kinds, session_kinds
 from checkers.linearizability import judging, models
 
 Compared = tuple[bool, Any]
-"""What trying every order says, and what the checker says."""
+"""Whether the history is valid, by trying every order or by its construction, and what the checker
+says."""
 
 
 def _of_object(kind: kinds.Kind) -> Callable[[Random], Compared]:
@@ -50,6 +51,7 @@ def comparisons() -> Iterator[tuple[str, Callable[[Random], Compared]]]:
         yield f"{name}, unique values", _of_object(kind)
     for consistency in session_kinds.PROMISES:
         yield consistency, _of_sessions(consistency)
+    yield from isolation_kinds.comparisons()
 
 
 def main() -> int:
@@ -59,9 +61,12 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=50_000, help="histories of each kind (50,000)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="only kinds whose names have this text")
     asked = parser.parse_args()
     wrong = 0
     for name, compare in comparisons():
+        if asked.only not in name:
+            continue
         found: Counter[bool] = Counter()
         for number in range(asked.count):
             wanted, valid = compare(Random(f"{name} {asked.seed} {number}"))
