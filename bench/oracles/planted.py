@@ -41,8 +41,7 @@ class Anomaly:
         return next((v for v in ("process", "realtime") if self.name.endswith(v)), "")
 
 
-_ELEMENTS = (LIST, SET, REGISTER)
-_ALL = (*_ELEMENTS, PREDICATE)
+_ALL = (LIST, SET, REGISTER, PREDICATE)
 _LISTS = (LIST,)
 _P = (PREDICATE,)
 
@@ -62,8 +61,9 @@ def _ordered(
 
 ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly("G0", _LISTS, ("x+1 y+1", "x+2 y+2", "x=1,2", "y=2,1")),
-    Anomaly("G1a", _ELEMENTS, ("! x+1", "x=1")),
+    Anomaly("G1a", _ALL, ("! x+1", "x=1")),
     Anomaly("G1b", (LIST, REGISTER), ("x+1 y+3 x+2", "x=1")),
+    Anomaly("G1b", _P, ("x+1 x:2 y+3", "*=x1,y3")),
     Anomaly("G1c", _ALL, ("x+1 y=2", "y+2 x=1")),
     Anomaly("G-single-item", _ALL, ("x+1 y+2", "x=1 y=")),
     Anomaly("G-single-item", _LISTS, ("x+1 y+2", "x+3 y=", "x=1,3")),
@@ -76,10 +76,11 @@ ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly("internal", _ALL, ("y+1 x+2 x=", "y=1")),
     Anomaly("internal", (LIST, REGISTER), ("x= x=1", "x+1")),
     Anomaly("G-single-item", (SET,), ("x= x=1", "x+1")),
-    Anomaly("future-read", (LIST, SET, REGISTER), ("x=1 x+1 y+2", "y=2")),
+    Anomaly("future-read", _ALL, ("x=1 x+1 y+2", "y=2")),
     Anomaly("duplicate-elements", _LISTS, ("x+1", "x=1,1")),
     Anomaly("cyclic-versions", (REGISTER,), ("x=1 x+2", "x=2 x+1")),
     Anomaly("predicate-read-miss", _P, ("init x1 y2", "x:3", "*=y2"), "1) 2( 3( 3) 2)"),
+    Anomaly("G1a", _P, ("! x+1", "*=x1")),
     Anomaly("G1c", _P, ("x+1 *=x1,y2", "y+2 *=x1,y2")),
     Anomaly("G-single", _P, ("x+1 y+2", "*=x1")),
     Anomaly("G-nonadjacent", _P, ("x+1", "y+2", "*=x1", "*=y2")),

@@ -108,6 +108,8 @@ class _Universe:
         self._versions: dict[str, list[_Version]] = {}
         """The versions of each key; the first one is the first in their order."""
         self._number: dict[tuple[str, Any], int] = {}
+        self._no_versions: dict[tuple[str, Any], int] = {}
+        """What transactions wrote that failed, or that wrote the key again: the writers."""
         self._add_versions()
         self._later = {key: self._order(key) for key in self._versions}
         """For each key the versions that follow each of its versions."""
@@ -166,6 +168,7 @@ class _Universe:
         read = {pair for txn in done if self._done[txn].outcome == OK for pair in self._shown(txn)}
         for txn in sorted(done, key=lambda each: not self._is_init(each)):
             outcome = self._done[txn].outcome
+            self._no_versions.update((pair, txn) for pair in self._writes[txn])
             if outcome != FAIL:
                 final = dict(self._writes[txn])
                 is_certain = outcome == OK or not read.isdisjoint(final.items())
@@ -250,6 +253,10 @@ class _Universe:
         for txn, key, why in self._contradictions:
             if self._done[txn].outcome == OK:
                 found.add(self._found("internal", txn, key, why))
+        for txn, done in enumerate(self._done):
+            if done.outcome == OK:
+                for key, value in dict.fromkeys(self._shown(txn)):
+                    self._examine_value(found, txn, key, value)
         for read in self._reads():
             if not read.seen and read.is_predicate and read.followed_by:
                 found.add(self._missed(read))
@@ -301,6 +308,24 @@ class _Universe:
                 if source is not None and target is not None and source != target and certain:
                     yield source, target, before, after
 
+    def _examine_value(self, found: Findings, txn: int, key: str, value: Any) -> None:
+        """Report a value that was aborted, intermediate, or written only later."""
+        number = self._number.get((key, value))
+        writer = self._no_versions.get((key, value))
+        if number is not None:
+            writer = self._versions[key][number].writer
+        if writer is None or (number is not None and writer != txn):
+            return
+        read = f"T1 read {key} as {value}, but"
+        if writer == txn:
+            found.add(self._found("future-read", txn, key, f"{read} T1 wrote that later."))
+        elif self._done[writer].outcome == FAIL:
+            why = f"{read} T2, which wrote that, failed: T1 read an aborted write."
+            found.add(self._found("G1a", txn, key, why, writer))
+        else:
+            why = f"{read} T2 wrote {key} again after that: T1 read an intermediate state of T2."
+            found.add(self._found("G1b", txn, key, why, writer))
+
     def _missed(self, read: _Read) -> Found:
         why = (
             f"A predicate read of T1 does not return {read.key}, but all versions of {read.key}"
@@ -308,9 +333,10 @@ class _Universe:
         )
         return self._found("predicate-read-miss", read.txn, read.key, why)
 
-    def _found(self, anomaly: str, txn: int, key: str, why: str) -> Found:
-        op = self._done[txn].op
-        return Found(anomaly, (op.index,), (text_of(op.value),), why, key=key)
+    def _found(self, anomaly: str, txn: int, key: str, why: str, other: int | None = None) -> Found:
+        ops = [self._done[each].op for each in (txn, *(() if other is None else (other,)))]
+        texts = tuple(text_of(op.value) for op in ops)
+        return Found(anomaly, tuple(op.index for op in ops), texts, why, key=key)
 
 
 _NOTHING = np.zeros(0, np.int64)

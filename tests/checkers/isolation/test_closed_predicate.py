@@ -75,6 +75,12 @@ def history(*values: Any, kinds: str = "") -> list[Op]:
         ([INIT, [["w", "x", 1], ["r", "x", 0]]], ["internal"]),
         ([INIT, [["w", "x", 1], ["r", "x", 1], ["w", "x", 2], ["r", "x", 2]]], []),
         ([INIT, [["delete", "x"], ["r", "x", None]]], []),
+        # Values that are no versions: intermediate ones, and own ones from the future.
+        ([[["insert", "x", 1], ["w", "x", 2]], [["r", "x", 1]]], ["G1b"]),
+        ([[["insert", "x", 1], ["w", "x", 2]], [["rp", "true", {"x": 1}]]], ["G1b"]),
+        ([[["insert", "x", 1], ["w", "x", 2]], [["rp", "true", {"x": 2}]]], []),
+        ([INIT, [["r", "x", 1], ["w", "x", 1]]], ["future-read"]),
+        ([INIT, [["r", "x", 1], ["w", "x", 1], ["w", "x", 2]]], ["future-read"]),
     ],
 )
 def test_anomalies(values: list[Any], anomalies: list[str]) -> None:
@@ -89,6 +95,20 @@ def test_doubtful_and_failed_writes() -> None:
     for kinds, anomalies in (("oio", []), ("ofo", ["predicate-read-miss"])):
         found = judge(history(*values, kinds=kinds), "closed-predicate", Options(("serializable",)))
         assert [*found.anomaly_types] == anomalies
+
+
+def test_aborted_reads() -> None:
+    """A value of a failed transaction was read, unless another transaction wrote it as well."""
+    serializable = Options(("serializable",))
+    values: list[Any] = [INIT, [["w", "x", 1]], [["r", "x", 1]]]
+    events = history(*values, kinds="ofo")
+    found = judge(events, "closed-predicate", serializable)
+    assert found.anomalies["G1a"][0].events == (2, 1)
+    assert found.anomalies["G1a"][0].why == (
+        "T1 read x as 1, but T2, which wrote that, failed: T1 read an aborted write."
+    )
+    again = judge(history(*values, [["w", "x", 1]], kinds="ofoo"), "closed-predicate", serializable)
+    assert again.valid is True
 
 
 def test_argument() -> None:
