@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine adversarial historic verdicts twins oracles hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects adversarial historic verdicts twins oracles hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -50,6 +50,9 @@ bench-spark: ## histories of up to ten million operations, inline and on Spark (
 
 bench-porcupine: ## linearizability next to Porcupine, on the same histories; needs Go (ARGS="--rounds 1")
 	$(WITH) python -m bench.porcupine $(ARGS)
+
+bench-objects: ## histories of objects of up to ten million operations, from Parquet (ARGS="--sizes 1e5 1e6")
+	$(WITH) python -m bench.objects $(ARGS)
 
 adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
 	$(WITH) python -m bench.adversarial $(ARGS)

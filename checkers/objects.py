@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from checkers import aggregates, isolation, transaction_models
-from checkers.linearizability import explanation, judging, models, operations
+from checkers.linearizability import column_judging, explanation, judging, models, operations
+from checkers.linearizability.columnar import Columns
 from checkers.linearizability.judging import Budget, Judgement
 from checkers.linearizability.models import Model
 from checkers.linearizability.sessions import Together
@@ -50,7 +51,7 @@ NAMES = (*LINEARIZABLE, *transaction_models.NAMES, *aggregates.RULES)
 
 
 def check(
-    history: Sequence[Op],
+    history: Sequence[Op] | Columns,
     model: str | Model,
     *,
     initial: Any = UNSET,
@@ -63,7 +64,8 @@ def check(
     """Judge a history.
 
     Args:
-        history: its events. Only their order counts, and no clock.
+        history: its events, of which only the order counts, and no clock; or its operations in a
+            Parquet file, whose values are pairs if it has keys.
         model: one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
         initial: the value of registers before the first write, by default 0. For sessions of
             transactions, a value besides null that was there before them.
@@ -76,7 +78,7 @@ def check(
 
     Raises:
         ValueError: a name does not exist, or an option does not belong to the model.
-        BadHistory: the model does not have an operation.
+        BadHistory: the model does not have an operation, or it needs events.
     """
     return judged(
         history,
@@ -104,7 +106,7 @@ class Judged(NamedTuple):
 
 
 def judged(
-    history: Sequence[Op],
+    history: Sequence[Op] | Columns,
     model: str | Model,
     *,
     initial: Any = UNSET,
@@ -117,6 +119,7 @@ def judged(
     """Judge a history, as :func:`check` does, and return what was found besides the verdict."""
     asked = (consistency,) if isinstance(consistency, str) else tuple(consistency)
     if isinstance(model, str) and model in transaction_models.NAMES:
+        history = _events(history, model)
         if keyed:
             raise ValueError(f"the model {model} has its keys in its micro-operations")
         transactions = transaction_models.Asked(
@@ -134,7 +137,7 @@ def judged(
     if isinstance(model, str) and model in aggregates.RULES:
         if asked:
             raise ValueError(f"the model {model} has no consistency to choose")
-        return Judged(_counted(model, history), "counted")
+        return Judged(_counted(model, _events(history, model)), "counted")
     name = model if isinstance(model, str) else type(model).__name__
     if isinstance(model, str):
         if model not in LINEARIZABLE:
@@ -143,26 +146,36 @@ def judged(
     order = ", ".join(asked) or LINEAR
     if order not in CONSISTENCY:
         raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
-    operated = operations.of_events(history)
+    if isinstance(history, Columns):
+        keyed = keyed or (history.has_keys and not isinstance(model, models.KeyValue))
     whole = models.Keyed(model) if keyed else model
+    if isinstance(history, Columns) and order == LINEAR:
+        judgement = column_judging.judge(history, whole, budget)
+        return Judged(_verdict(name, order, len(history), judgement), order, whole, judgement)
+    operated = (
+        history.operations() if isinstance(history, Columns) else operations.of_events(history)
+    )
     if order == LINEAR:
         judgement = judging.judge(operated, whole, budget)
     else:
         whole = Together(whole)
         judgement = judging.judge_sessions(operated, whole, order, budget)
-    verdict = _linearized(name, ANOMALIES[order], operated, judgement)
-    return Judged(verdict, order, whole, judgement)
+    return Judged(_verdict(name, order, len(operated), judgement), order, whole, judgement)
 
 
-def _linearized(
-    name: str, anomaly: str, asked: Sequence[operations.Operation], judgement: Judgement
-) -> ObjectVerdict:
+def _events(history: Sequence[Op] | Columns, model: str) -> Sequence[Op]:
+    if isinstance(history, Columns):
+        raise BadHistory(f"{history.path}: the model {model} needs events, not operations")
+    return history
+
+
+def _verdict(name: str, order: str, count: int, judgement: Judgement) -> ObjectVerdict:
     illegal = judgement.illegal
     return ObjectVerdict(
         valid=judgement.valid,
         model=name,
-        operations=len(asked),
-        anomalies={anomaly: len(illegal)} if illegal else {},
+        operations=count,
+        anomalies={ANOMALIES[order]: len(illegal)} if illegal else {},
         why=tuple(line for part in illegal[:SHOWN] for line in explanation.sentences(part)),
         unknown_because=judgement.unknown_because,
     )

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from checkers import objects, recorded
+from checkers.linearizability import columnar, models, operations
+from checkers.linearizability.columnar import Columns
 from checkers.linearizability.judging import Budget
 from checkers.object_verdict import ObjectVerdict, Valid
 from checkers.objects import Judged
@@ -17,7 +19,7 @@ from harness.app.refused import Refused
 from model.history import BadHistory
 from model.op import Op
 
-SUFFIXES = (".edn", ".hist", ".json", ".jsonl", ".log", ".txt")
+SUFFIXES = (".edn", ".hist", ".json", ".jsonl", ".log", ".txt", columnar.SUFFIX)
 """The files of a folder that are judged."""
 _NAMES: dict[Valid, str] = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
 
@@ -36,8 +38,10 @@ class Request:
     """How long to search; the models know how long if nothing is said."""
     page: Path | None = None
     """Where the page about a single history is written."""
+    parquet: Path | None = None
+    """Where the operations of a single history are written as a Parquet file."""
 
-    def judged(self, history: Sequence[Op], initial: Any = objects.UNSET) -> Judged:
+    def judged(self, history: Sequence[Op] | Columns, initial: Any = objects.UNSET) -> Judged:
         """Judge a history, with an initial value of its own unless one was asked for."""
         return objects.judged(
             history,
@@ -74,8 +78,11 @@ def judge_all(
     except ValueError as error:
         raise Refused(str(error)) from None
     paths = [path for each in given for path in _files(each)]
-    if request.page is not None and len(paths) != 1:
-        raise Refused(f"--page is about one history, and these are {len(paths)}")
+    for option, path in (("page", request.page), ("parquet", request.parquet)):
+        if path is not None and len(paths) != 1:
+            raise Refused(f"--{option} is about one history, and these are {len(paths)}")
+    if request.parquet is not None and request.model not in objects.LINEARIZABLE:
+        raise Refused("--parquet is for models of linearizability")
     verdicts = []
     for path in paths:
         try:
@@ -108,17 +115,35 @@ def _files(given: str) -> Iterator[Path]:
 
 
 def _judged(path: Path, request: Request) -> ObjectVerdict:
+    if path.suffix == columnar.SUFFIX:
+        return _shown(path, request, request.judged(Columns(path)))
     history = recorded.read(path)
+    if request.parquet is not None:
+        _convert(history.events, request, request.parquet)
     judged = request.judged(
         history.events, objects.UNSET if history.initial is None else history.initial
     )
     notes = () if history.torn is None else (history.torn,)
     verdict = msgspec.structs.replace(judged.verdict, notes=(*judged.verdict.notes, *notes))
+    return _shown(path, request, judged._replace(verdict=verdict))
+
+
+def _shown(path: Path, request: Request, judged: Judged) -> ObjectVerdict:
+    """Write the page about a judgement, if one was asked for; return the verdict."""
     if request.page is not None:
         from harness.app.objects_page import page  # a template engine, which few need
 
-        page.render(request.page, str(path), judged._replace(verdict=verdict))
-    return verdict
+        page.render(request.page, str(path), judged)
+    return judged.verdict
+
+
+def _convert(events: Sequence[Op], request: Request, target: Path) -> None:
+    """Write the operations of a history as a Parquet file."""
+    is_store = isinstance(objects.LINEARIZABLE[request.model](None), models.KeyValue)
+    try:
+        columnar.write(target, operations.of_events(events), keyed=request.keyed or is_store)
+    except OSError as error:
+        raise Refused(f"--parquet {target}: {error.strerror}") from None
 
 
 def lines(each: FileVerdict) -> Iterator[str]:

@@ -18,6 +18,7 @@ _OF_OBJECTS = (
     "--steps",
     "--memory",
     "--page",
+    "--parquet",
     "--json",
     "--inline",
 )
@@ -55,6 +56,8 @@ _OF_OBJECTS = (
               help="with --model: memory for the search (2,048)")  # fmt: skip
 @click.option("--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="with --model: write a page that shows what no order explains")  # fmt: skip
+@click.option("--parquet", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="with --model: write the operations as a Parquet file")  # fmt: skip
 @options.spark_engine
 @options.strict
 @options.json_output
@@ -76,8 +79,8 @@ def check(
     judgement under other settings than the plan's never replaces the verdict of a run: it is stored
     separately.
 
-    With --model, files are histories of any data type (EDN, JSON, logs), and a folder stands for
-    all of them in it: docs/objects.md has the models.
+    With --model, files are histories of any data type (EDN, JSON, logs, Parquet), and a folder
+    stands for all of them in it: docs/objects.md has the models.
     """
     if objects["model"] is not None:
         given = [each for each in options.given() if each.startswith("--")]
@@ -132,6 +135,7 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
         asked["assume"],
         _budget(asked["steps"], asked["memory"]),
         asked["page"],
+        asked["parquet"],
     )
 
     def show(found: check_objects.FileVerdict) -> None:

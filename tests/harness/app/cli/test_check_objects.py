@@ -122,3 +122,17 @@ def test_wrong_requests(tmp_path: Path, call: Call) -> None:
     ):
         status, _, err = call("check", *arguments)
         assert (status, err.count("\n"), message in err) == (64, 1, True), (arguments, err)
+
+
+def test_parquet(tmp_path: Path, call: Call) -> None:
+    """A history is written as a Parquet file, which has the same verdict, with the same reason."""
+    path, target = tmp_path / "history.edn", tmp_path / "history.parquet"
+    path.write_text(BAD)
+    status, out, _ = call("check", str(path), "--model", "register", "--parquet", str(target))
+    assert (status, call("check", str(target), "--model", "register")[0]) == (1, 1)
+    again = call("check", str(target), "--model", "register")[1]
+    assert again == out.replace(str(path), str(target))
+    status, _, err = call("check", str(path), "--model", "set", "--parquet", str(target))
+    assert (status, "--parquet is for models of linearizability" in err) == (64, True)
+    status, _, err = call("check", str(path), "--parquet", str(target))
+    assert (status, "--parquet needs --model" in err) == (64, True)

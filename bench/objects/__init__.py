@@ -1,0 +1,1 @@
+"""Measures how fast large histories of objects are judged from Parquet files."""
