@@ -179,8 +179,11 @@ def _of_log(model: Model, operations: Sequence[Operation]) -> Decision | None:
     position = {element: place for place, element in enumerate(order)}
     if len(position) < len(order):
         return None
-    if any(value != order[: len(value)] for value in values.values()):
-        return None  # the search says why
+    longest = next((row for row in reads if values[row] is order), -1)
+    for row, value in values.items():
+        if value != order[: len(value)]:
+            why = "neither of the two reads begins with what the other one returned"
+            return Decision(Conflict((row, longest), why))
     written = [frozen(operations[row].value) for row in appends]
     return _by_levels(
         operations,
@@ -195,13 +198,18 @@ def _of_set(model: Model, operations: Sequence[Operation]) -> Decision | None:
     adds, reads = _split(operations, "add")
     sizes = sorted({len(operations[row].value) for row in reads})
     known: dict[Hashable, int] = {}
+    last = -1
     of_size: dict[int, frozenset[Hashable]] = {}
     for row in sorted(reads, key=lambda row: len(operations[row].value)):
         value = operations[row].value
         elements = frozenset(map(frozen, value))
         before = of_size.setdefault(len(value), elements)
-        if len(elements) < len(value) or before != elements or not known.keys() <= elements:
-            return None
+        if len(elements) < len(value):
+            return None  # the search says why
+        if before != elements or not known.keys() <= elements:
+            why = "each of the two reads has an element that the other one does not have"
+            return Decision(Conflict((last, row), why))
+        last = row
         for element in elements:
             known.setdefault(element, sizes.index(len(value)))
     written = [frozen(operations[row].value) for row in adds]
@@ -260,8 +268,14 @@ def _by_levels(
 ) -> Decision | None:
     """Compare updates and reads by the places that the longest read gives to them."""
     (changing, levels, written), (reading, read_levels, seen) = updates, reads
-    if len(set(written)) < len(written) or not seen.keys() <= set(written):
-        return None  # written twice, or never: the search says why
+    if len(set(written)) < len(written):
+        return None
+    if not seen.keys() <= set(written):
+        strange = seen.keys() - set(written)
+        row = next(
+            row for row in reading if not strange.isdisjoint(map(frozen, operations[row].value))
+        )
+        return Decision(Conflict((row,), "it has an element that was never added"))
     kept = [
         place
         for place, row in enumerate(changing)

@@ -21,6 +21,8 @@ SLICE = 20_000
 """Number of steps of the first turn, and between two looks at the memory."""
 EXPLANATION_STEPS = 50_000
 """Number of steps of a search where a monitor has decided already."""
+EXPLAINED_OPERATIONS = 100_000
+"""Number of operations of a key above which no search says why, where a monitor has decided."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,11 @@ def judge(operations: Sequence[Operation], model: Model, budget: Budget | None =
     for _, alone in keyed:  # a monitor would not notice what the model does not have
         stepped(inner, inner.initial, alone)
     decided = {key: fast.decide(inner, mine) for key, mine in by_key.items()}
-    is_hard = {key: decision is None or decision.conflict for key, decision in decided.items()}
-    searches = {key: Search(inner, mine) for key, mine in by_key.items() if is_hard[key]}
+    searches = {
+        key: Search(inner, mine)
+        for key, mine in by_key.items()
+        if _is_searched(decided[key], len(mine))
+    }
     conflicts = {key: d.conflict for key, d in decided.items() if d is not None and d.conflict}
 
     def refute() -> bool:
@@ -118,6 +123,13 @@ def judge(operations: Sequence[Operation], model: Model, budget: Budget | None =
     if used_up is None:
         return Judgement(True, tuple(found))
     return Judgement("unknown", tuple(found), used_up)
+
+
+def _is_searched(decision: fast.Decision | None, count: int) -> bool:
+    """Return whether a key is searched: nothing has decided it, or a search may say more."""
+    if decision is None:
+        return True
+    return decision.conflict is not None and count <= EXPLAINED_OPERATIONS
 
 
 def judge_sessions(
