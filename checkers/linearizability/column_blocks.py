@@ -307,24 +307,24 @@ def _whole(loaded: Loaded) -> Block:
 def _of_keys(loaded: Loaded, code: Numbers, first: int, starts: I64) -> Block:
     """Return the block of some keys, grouped by key."""
     keys = len(starts) - 1
-    if int(starts[-1]) == len(code):
-        mine, rows = code, None
-    else:
-        rows = np.flatnonzero((code >= first) & (code < first + keys))
-        mine = code[rows] - first
-    order = _by_key(mine, keys)
-    rows = order if rows is None else rows[order]
+    rows = np.flatnonzero((code >= first) & (code < first + keys))
+    order = _by_key(code[rows] - first, keys)
     key = np.repeat(np.arange(keys, dtype=np.int32), np.diff(starts))
+
+    def grouped(column: Numbers) -> Numbers:
+        return column[rows][order]  # what is near in the file first, and then within the cache
+
+    rows_in_file = rows[order]
     return Block(
         starts,
-        loaded.kind[rows],
-        _after_of_keys(loaded.call[rows], loaded.end[rows], key, starts),
-        loaded.value[rows],
-        None if loaded.expected is None else loaded.expected[rows],
-        rows if loaded.rows is None else loaded.rows[rows],
+        grouped(loaded.kind),
+        _after_of_keys(grouped(loaded.call), grouped(loaded.end), key, starts),
+        grouped(loaded.value),
+        None if loaded.expected is None else grouped(loaded.expected),
+        rows_in_file if loaded.rows is None else loaded.rows[rows_in_file],
         key,
         loaded.lists,
-        loaded.is_pending(rows),
+        loaded.is_pending(rows_in_file),
     )
 
 
