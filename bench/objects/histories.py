@@ -133,8 +133,11 @@ def _places(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
     return place[:count], place[count:]
 
 
-def plant(history: History, seed: int) -> tuple[History, str]:
-    """Change one result so that no order explains it; return what the explanation must name."""
+def plant(history: History, seed: int) -> tuple[History, tuple[str, ...]]:
+    """Change one result so that no order explains it.
+
+    Returns what the explanation must name: the operation, or the update that it lost.
+    """
     rng = np.random.default_rng([seed, len(history)])
     done = np.flatnonzero((history.f == _READ) & ~history.is_pending & ~history.is_nothing)
     row = int(rng.choice(done[len(done) // 4 :]))
@@ -147,7 +150,8 @@ def plant(history: History, seed: int) -> tuple[History, str]:
         if history.kind != "log":
             lost = lost[:1]  # one element is missing
         fewer = replace(history, size=_with(history.size, row, size - len(lost)))
-        return replace(fewer, elements=np.delete(history.elements, lost)), named
+        update = f"{_NAMES[history.kind][_UPDATE]} {history.elements[lost[0]]} of process"
+        return replace(fewer, elements=np.delete(history.elements, lost)), (named, update)
     value = history.value.copy()
     if history.kind == "fifo-queue":  # two dequeues return each other's element
         if history.key is not None:
@@ -157,7 +161,7 @@ def plant(history: History, seed: int) -> tuple[History, str]:
         named = f"(event {history.end[other]})"
     else:  # a read returns a value that was replaced long before
         value[row] -= int(value[row]) // 2
-    return replace(history, value=value), named
+    return replace(history, value=value), (named,)
 
 
 def _with(column: Array, row: int, number: int) -> Array:

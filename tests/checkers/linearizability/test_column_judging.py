@@ -119,7 +119,7 @@ def test_one_wrong_result_is_found(
     histories.write(path, wrong)
     verdict = objects.check(Columns(path), kind)
     assert verdict.valid is False
-    assert any(named in line for line in verdict.why), (named, verdict.why)
+    assert any(each in line for line in verdict.why for each in named), (named, verdict.why)
 
 
 @pytest.mark.parametrize("name", UNIQUE)

@@ -93,3 +93,29 @@ def test_a_process_with_two_operations_at_a_time_is_left_to_the_search() -> None
     decision = fast.decide(models.OwnedMutex(), apart)
     assert decision is not None
     assert decision.conflict is not None
+
+
+def test_reads_that_contradict_each_other() -> None:
+    """Logs that differ, sets of which none has the other, and elements that were never added are
+    conflicts, however large the states of a search would be."""
+    appends = [Operation("append", number, 0, 9) for number in (1, 2)]
+    logs = [*appends, Operation("read", [1, 2], 1, 2), Operation("read", [2], 3, 4)]
+    decision = fast.decide(models.Log(), logs)
+    assert decision is not None
+    assert decision.conflict is not None
+    assert (set(decision.conflict.rows), "begins with" in decision.conflict.why) == ({2, 3}, True)
+    adds = [Operation("add", number, 0, 9) for number in (1, 2)]
+    sets = [*adds, Operation("read", [2], 1, 2), Operation("read", [1], 3, 4)]
+    decision = fast.decide(models.Set(), sets)
+    assert decision is not None
+    assert decision.conflict is not None
+    assert (set(decision.conflict.rows), "each of the two" in decision.conflict.why) == (
+        {2, 3},
+        True,
+    )
+    for model, history in ((models.Log(), appends), (models.Set(), adds)):
+        read = Operation("read", [1, 7], 1, 2)
+        decision = fast.decide(model, [*history, Operation("read", [1], 1, 2), read])
+        assert decision is not None
+        assert decision.conflict is not None
+        assert decision.conflict == ((3,), "it has an element that was never added")

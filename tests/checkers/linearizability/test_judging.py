@@ -80,3 +80,15 @@ def test_a_hard_key_does_not_hide_an_illegal_one() -> None:
     assert judged.valid is False
     (part,) = judged.illegal
     assert part.key == ("easy", None)
+
+
+def test_large_keys_are_not_searched_for_an_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a monitor has decided about many operations, its conflict is all that is said."""
+    operations = [Operation("write", 1, 0, 1), Operation("read", 2, 2, 3)]
+    part = judging.judge(operations, models.Register(0)).illegal[0]
+    assert part.conflict is not None
+    assert isinstance(part.outcome, Illegal)
+    monkeypatch.setattr(judging, "EXPLAINED_OPERATIONS", 1)
+    part = judging.judge(operations, models.Register(0)).illegal[0]
+    assert part.conflict is not None
+    assert (part.outcome, part.steps) == (None, 0)
