@@ -116,6 +116,8 @@ def _files(given: str) -> Iterator[Path]:
 
 def _judged(path: Path, request: Request) -> ObjectVerdict:
     if path.suffix == columnar.SUFFIX:
+        if request.parquet is not None:
+            raise Refused(f"--parquet has no effect: {path} is a Parquet file already")
         return _shown(path, request, request.judged(Columns(path)))
     history = recorded.read(path)
     if request.parquet is not None:

@@ -134,5 +134,7 @@ def test_parquet(tmp_path: Path, call: Call) -> None:
     assert again == out.replace(str(path), str(target))
     status, _, err = call("check", str(path), "--model", "set", "--parquet", str(target))
     assert (status, "--parquet is for models of linearizability" in err) == (64, True)
+    status, _, err = call("check", str(target), "--model", "register", "--parquet", str(path))
+    assert (status, "is a Parquet file already" in err) == (64, True)
     status, _, err = call("check", str(path), "--parquet", str(target))
     assert (status, "--parquet needs --model" in err) == (64, True)
