@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects adversarial historic verdicts twins oracles hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial historic verdicts twins oracles hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -53,6 +53,9 @@ bench-porcupine: ## linearizability next to Porcupine, on the same histories; ne
 
 bench-objects: ## histories of objects of up to ten million operations, from Parquet (ARGS="--sizes 1e5 1e6")
 	$(WITH) python -m bench.objects $(ARGS)
+
+bench-isolation: ## transactions on lists, up to ten million, inline and on Spark (ARGS="--inline 1e5 1e6 --spark")
+	$(WITH) python -m bench.isolation $(ARGS)
 
 adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
 	$(WITH) python -m bench.adversarial $(ARGS)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from checkers import aggregates, isolation, transaction_models
+from checkers.distributed.runner import Runner
+from checkers.isolation.columnar import ListFile
 from checkers.linearizability import column_judging, explanation, judging, models, operations
 from checkers.linearizability.columnar import Columns
 from checkers.linearizability.judging import Budget, Judgement
@@ -51,7 +53,7 @@ NAMES = (*LINEARIZABLE, *transaction_models.NAMES, *aggregates.RULES)
 
 
 def check(
-    history: Sequence[Op] | Columns,
+    history: Sequence[Op] | Columns | ListFile,
     model: str | Model,
     *,
     initial: Any = UNSET,
@@ -60,12 +62,13 @@ def check(
     anomalies: Sequence[str] = (),
     assume: Sequence[str] = (),
     budget: Budget | None = None,
+    runner: Runner | None = None,
 ) -> ObjectVerdict:
     """Judge a history.
 
     Args:
         history: its events, of which only the order counts, and no clock; or its operations in a
-            Parquet file, whose values are pairs if it has keys.
+            Parquet file, whose values are pairs if it has keys; or transactions on lists in one.
         model: one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
         initial: the value of registers before the first write, by default 0. For sessions of
             transactions, a value besides null that was there before them.
@@ -75,6 +78,7 @@ def check(
         assume: for transactions on registers, some of
             :data:`~checkers.transaction_models.ASSUMPTIONS`.
         budget: for how long to search.
+        runner: where transactions in a Parquet file are judged, by default in this process.
 
     Raises:
         ValueError: a name does not exist, or an option does not belong to the model.
@@ -89,6 +93,7 @@ def check(
         anomalies=anomalies,
         assume=assume,
         budget=budget,
+        runner=runner,
     ).verdict
 
 
@@ -106,7 +111,7 @@ class Judged(NamedTuple):
 
 
 def judged(
-    history: Sequence[Op] | Columns,
+    history: Sequence[Op] | Columns | ListFile,
     model: str | Model,
     *,
     initial: Any = UNSET,
@@ -115,11 +120,13 @@ def judged(
     anomalies: Sequence[str] = (),
     assume: Sequence[str] = (),
     budget: Budget | None = None,
+    runner: Runner | None = None,
 ) -> Judged:
     """Judge a history, as :func:`check` does, and return what was found besides the verdict."""
     asked = (consistency,) if isinstance(consistency, str) else tuple(consistency)
     if isinstance(model, str) and model in transaction_models.NAMES:
-        history = _events(history, model)
+        if not isinstance(history, ListFile):
+            history = _events(history, model)
         if keyed:
             raise ValueError(f"the model {model} has its keys in its micro-operations")
         transactions = transaction_models.Asked(
@@ -130,7 +137,7 @@ def judged(
             None if budget is None else budget.steps,
             None if initial is UNSET else initial,
         )
-        verdict, result = transaction_models.judge(history, transactions)
+        verdict, result = transaction_models.judge(history, transactions, runner)
         return Judged(verdict, transactions.said(), result=result)
     if anomalies or assume:
         raise ValueError("only models of transactions take anomalies and assumptions")
@@ -148,6 +155,8 @@ def judged(
         raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
     if isinstance(history, Columns):
         keyed = keyed or (history.has_keys and not isinstance(model, models.KeyValue))
+    if isinstance(history, ListFile):
+        history = _events(history, name)
     whole = models.Keyed(model) if keyed else model
     if isinstance(history, Columns) and order == LINEAR:
         judgement = column_judging.judge(history, whole, budget)
@@ -163,7 +172,9 @@ def judged(
     return Judged(_verdict(name, order, len(operated), judgement), order, whole, judgement)
 
 
-def _events(history: Sequence[Op] | Columns, model: str) -> Sequence[Op]:
+def _events(history: Sequence[Op] | Columns | ListFile, model: str) -> Sequence[Op]:
+    if isinstance(history, ListFile):
+        raise BadHistory(f"{history.path}: these are transactions on lists, not of {model}")
     if isinstance(history, Columns):
         raise BadHistory(f"{history.path}: the model {model} needs events, not operations")
     return history

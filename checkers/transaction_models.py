@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 from checkers import isolation
-from checkers.isolation import levels
+from checkers.distributed import list_plan
+from checkers.distributed.runner import Runner
+from checkers.isolation import columnar, large, levels
+from checkers.isolation.columnar import ListFile
 from checkers.isolation.judging import Model
 from checkers.isolation.options import BUDGET
 from checkers.object_verdict import ObjectVerdict
+from model.history import BadHistory
 from model.op import Op
 
 Assumption = Literal["linearizable-keys", "sequential-keys", "wfr-keys"]
@@ -17,6 +21,7 @@ sequentially consistent; or a transaction that reads a version and writes writes
 
 DEPENDENCIES: tuple[Model, ...] = get_args(Model)
 """The data types whose transactions are judged by what they depend on."""
+LISTS: Model = "list-append"
 SESSIONS = "sessions"
 """Registers with unique values, judged by axioms and a search without an order of versions."""
 NAMES = (*DEPENDENCIES, SESSIONS)
@@ -73,14 +78,36 @@ class Asked(NamedTuple):
         return ", ".join((*(self.consistency or (default,)), *self.anomalies))
 
 
-def judge(history: Sequence[Op], asked: Asked) -> tuple[ObjectVerdict, isolation.Result | None]:
-    """Judge a history; of sessions, there is a verdict alone. Raises ``ValueError`` for names that
-    do not exist."""
+def judge(
+    history: Sequence[Op] | ListFile, asked: Asked, runner: Runner | None = None
+) -> tuple[ObjectVerdict, isolation.Result | None]:
+    """Judge a history; of sessions, there is a verdict alone.
+
+    ``runner`` says where a file is judged, by default in this process. Raises ``ValueError`` for
+    names that do not exist, and :class:`~model.history.BadHistory` for a file that is no history of
+    the model.
+    """
+    if isinstance(history, ListFile):
+        result = _of_file(history, asked, runner)
+        return verdict_of(result, asked.model), result
     if asked.model == SESSIONS:
         return _of_sessions(history, asked), None
     [model] = (name for name in DEPENDENCIES if name == asked.model)
     result = isolation.judge(history, model, asked.options())
     return verdict_of(result, model), result
+
+
+def _of_file(file: ListFile, asked: Asked, runner: Runner | None) -> isolation.Result:
+    if asked.model != LISTS:
+        raise BadHistory(f"{file.path}: these are transactions on lists, not of {asked.model}")
+    options = asked.options()
+    if runner is not None:
+        return list_plan.judge(file.path, runner, options)
+    try:
+        return large.judge(*columnar.read(file.path), options)
+    except BadHistory as error:
+        named = str(error).startswith(str(file.path))
+        raise error if named else BadHistory(f"{file.path}: {error}") from error
 
 
 def verdict_of(result: isolation.Result, model: str) -> ObjectVerdict:

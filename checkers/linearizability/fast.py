@@ -174,6 +174,8 @@ def _of_log(model: Model, operations: Sequence[Operation]) -> Decision | None:
     if model.initial or any(each.f not in ("append", "read") for each in operations):
         return None
     appends, reads = _split(operations, "append")
+    if any(not isinstance(operations[row].value, list | tuple) for row in reads):
+        return None  # the model says whether it has such a value
     values: dict[int, Any] = {row: frozen(operations[row].value) for row in reads}
     order = max(values.values(), key=len, default=())
     position = {element: place for place, element in enumerate(order)}

@@ -167,10 +167,10 @@ def whole(
 
 @contextmanager
 def crashes() -> Iterator[None]:
-    """Turn any error but that of a bad history into :class:`Crashed`."""
+    """Turn any error but that of a bad history, or of a request, into :class:`Crashed`."""
     try:
         yield
-    except BadHistory:
+    except (BadHistory, Refused):
         raise
     except Exception as error:
         if signals.is_interrupt(error):  # Spark reports the end of a cancelled job instead

@@ -9,18 +9,26 @@ from typing import Any
 
 import msgspec
 
-from checkers import objects, recorded
+from checkers import objects, recorded, transaction_models
+from checkers.distributed.runner import Runner
+from checkers.isolation import columnar as list_columns
+from checkers.isolation import reading
+from checkers.isolation.columnar import ListFile
 from checkers.linearizability import columnar, models, operations
 from checkers.linearizability.columnar import Columns
 from checkers.linearizability.judging import Budget
 from checkers.object_verdict import ObjectVerdict, Valid
 from checkers.objects import Judged
+from harness.app import large_lists
+from harness.app.large_lists import Where
 from harness.app.refused import Refused
 from model.history import BadHistory
 from model.op import Op
 
 SUFFIXES = (".edn", ".hist", ".json", ".jsonl", ".log", ".txt", columnar.SUFFIX)
 """The files of a folder that are judged."""
+_STORED = (*objects.LINEARIZABLE, transaction_models.LISTS)
+"""The models whose histories have a form in Parquet."""
 _NAMES: dict[Valid, str] = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
 
 
@@ -40,8 +48,16 @@ class Request:
     """Where the page about a single history is written."""
     parquet: Path | None = None
     """Where the operations of a single history are written as a Parquet file."""
+    where: Where | None = None
+    """Where transactions in a Parquet file are judged; by default on Spark if they are too many for
+    this machine's memory."""
 
-    def judged(self, history: Sequence[Op] | Columns, initial: Any = objects.UNSET) -> Judged:
+    def judged(
+        self,
+        history: Sequence[Op] | Columns | ListFile,
+        initial: Any = objects.UNSET,
+        runner: Runner | None = None,
+    ) -> Judged:
         """Judge a history, with an initial value of its own unless one was asked for."""
         return objects.judged(
             history,
@@ -52,6 +68,7 @@ class Request:
             anomalies=self.anomalies,
             assume=self.assume,
             budget=self.budget,
+            runner=runner,
         )
 
 
@@ -81,8 +98,8 @@ def judge_all(
     for option, path in (("page", request.page), ("parquet", request.parquet)):
         if path is not None and len(paths) != 1:
             raise Refused(f"--{option} is about one history, and these are {len(paths)}")
-    if request.parquet is not None and request.model not in objects.LINEARIZABLE:
-        raise Refused("--parquet is for models of linearizability")
+    if request.parquet is not None and request.model not in _STORED:
+        raise Refused(f"--parquet is for models of linearizability and {transaction_models.LISTS}")
     verdicts = []
     for path in paths:
         try:
@@ -118,6 +135,9 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
     if path.suffix == columnar.SUFFIX:
         if request.parquet is not None:
             raise Refused(f"--parquet has no effect: {path} is a Parquet file already")
+        if list_columns.is_columnar(path):
+            judged = large_lists.judged(path, request.model, request.where, request.judged)
+            return _shown(path, request, judged)
         return _shown(path, request, request.judged(Columns(path)))
     history = recorded.read(path)
     if request.parquet is not None:
@@ -141,9 +161,21 @@ def _shown(path: Path, request: Request, judged: Judged) -> ObjectVerdict:
 
 def _convert(events: Sequence[Op], request: Request, target: Path) -> None:
     """Write the operations of a history as a Parquet file."""
+    if request.model == transaction_models.LISTS:
+        _convert_lists(events, target)
+        return
     is_store = isinstance(objects.LINEARIZABLE[request.model](None), models.KeyValue)
     try:
         columnar.write(target, operations.of_events(events), keyed=request.keyed or is_store)
+    except OSError as error:
+        raise Refused(f"--parquet {target}: {error.strerror}") from None
+
+
+def _convert_lists(events: Sequence[Op], target: Path) -> None:
+    try:
+        list_columns.save(target, reading.lists(events))
+    except reading.NotUnderstood as error:
+        raise Refused(f"--parquet: {error}") from None
     except OSError as error:
         raise Refused(f"--parquet {target}: {error.strerror}") from None
 

@@ -1,14 +1,19 @@
 """``faultline check``: recorded histories are judged again."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.app import options
 from harness.app.cli.output import print_json
 
+if TYPE_CHECKING:
+    from harness.app.large_lists import Where
+
+_OF_SPARK = ("--spark-master", "--conf")
 _OF_OBJECTS = (
+    *_OF_SPARK,
     "--model",
     "--initial",
     "--consistency",
@@ -86,7 +91,9 @@ def check(
         given = [each for each in options.given() if each.startswith("--")]
         if misplaced := [each for each in given if each not in _OF_OBJECTS]:
             raise click.UsageError(f"{misplaced[0]} has no effect with --model.")
-        return _check_objects(paths, objects, as_json)
+        is_on_spark = any(each in _OF_SPARK for each in given)
+        where: Where | None = "inline" if inline else "spark" if is_on_spark else None
+        return _check_objects(paths, objects, where, as_json)
     if misplaced := [f"--{name}" for name, value in objects.items() if value]:
         raise click.UsageError(f"{misplaced[0].replace('anomalies', 'anomaly')} needs --model.")
     from checkers.expectations import STRICT
@@ -112,7 +119,9 @@ def check(
     return exit_status(Verdict(valid=worst))
 
 
-def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool) -> int:
+def _check_objects(
+    paths: tuple[str, ...], asked: dict[str, Any], where: "Where | None", as_json: bool
+) -> int:
     """Judge histories of other data types; return the exit status."""
     import msgspec
 
@@ -136,6 +145,7 @@ def _check_objects(paths: tuple[str, ...], asked: dict[str, Any], as_json: bool)
         _budget(asked["steps"], asked["memory"]),
         asked["page"],
         asked["parquet"],
+        where,
     )
 
     def show(found: check_objects.FileVerdict) -> None:

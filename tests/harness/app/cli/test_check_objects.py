@@ -1,8 +1,13 @@
 """``check --model`` judges files of other data types, one by one or by folders."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from harness.app import large_lists
 from tests.harness.app.cli.conftest import Call
 
 GOOD = """
@@ -133,8 +138,44 @@ def test_parquet(tmp_path: Path, call: Call) -> None:
     again = call("check", str(target), "--model", "register")[1]
     assert again == out.replace(str(path), str(target))
     status, _, err = call("check", str(path), "--model", "set", "--parquet", str(target))
-    assert (status, "--parquet is for models of linearizability" in err) == (64, True)
+    assert (status, "--parquet is for models of linearizability and list" in err) == (64, True)
     status, _, err = call("check", str(target), "--model", "register", "--parquet", str(path))
     assert (status, "is a Parquet file already" in err) == (64, True)
     status, _, err = call("check", str(path), "--parquet", str(target))
     assert (status, "--parquet needs --model" in err) == (64, True)
+
+
+LISTS = """
+{:process 0, :type :invoke, :f :txn, :value [[:append x 1]]}
+{:process 0, :type :ok, :f :txn, :value [[:append x 1]]}
+{:process 1, :type :invoke, :f :txn, :value [[:r x nil]]}
+{:process 1, :type :ok, :f :txn, :value [[:r x []]]}
+{:process 1, :type :invoke, :f :txn, :value [[:r x nil]]}
+{:process 1, :type :ok, :f :txn, :value [[:r x [1]]]}
+"""
+
+
+def test_lists_in_parquet(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions on lists keep their verdict and its reason; no other model judges them."""
+    path, target = tmp_path / "history.edn", tmp_path / "history.parquet"
+    path.write_text(LISTS)
+    status, out, _ = call("check", str(path), "--model", "list-append", "--parquet", str(target))
+    assert (status, "G-single-item-realtime: 1" in out) == (1, True)
+    asked = ("check", str(target), "--model", "list-append", "--inline")
+    assert call(*asked)[:2] == (1, out.replace(str(path), str(target)))
+    assert call(*asked, "--consistency", "serializable")[0] == 0
+    for model in ("register", "rw-register", "sessions", "bank"):
+        status, _, err = call("check", str(target), "--model", model)
+        assert (status, f"transactions on lists, not of {model}" in err) == (64, True)
+    status, _, err = call(*asked, "--spark-master", "local[1]")
+    assert (status, "--inline: it judges without Spark" in err) == (64, True)
+    monkeypatch.setattr(large_lists, "_fits", lambda path: False)
+    monkeypatch.setattr(large_lists, "_on_spark", _broken)
+    status, out, _ = call("check", str(target), "--model", "list-append")
+    assert (status, "the checkers crashed: RuntimeError: no worker" in out) == (2, True)
+
+
+@contextmanager
+def _broken(path: Path) -> Iterator[None]:
+    raise RuntimeError("no worker")
+    yield

@@ -1,0 +1,1 @@
+"""Measures how fast transactions on lists are judged, inline and on Spark."""
