@@ -19,7 +19,7 @@ from checkers.kernels.arrays import I64
 from checkers.kernels.rows import OK, Bools
 from checkers.threads import THREADS, mapped
 
-ROWS = 1 << 18
+ROWS = 1 << 17
 """Number of rows of a bucket, about."""
 
 

@@ -28,7 +28,7 @@ from checkers.isolation.transactions import (
     contradicting,
     prefix_marks,
 )
-from checkers.kernels.arrays import I32, I64, changes
+from checkers.kernels.arrays import BLOCK, I32, I64, changes
 from checkers.kernels.rows import I8
 from model.history import BadHistory
 
@@ -100,8 +100,12 @@ class ListRows(NamedTuple):
 
     def buckets(self, count: int) -> Any:
         """Return the bucket of each row, of so many; those of one key are in one bucket."""
-        mixed = self.key.astype(np.uint64) * _MIX >> np.uint64(40)
-        return (mixed % np.uint64(count)).astype(np.uint16)
+        found = np.empty(len(self.key), np.uint16)
+        for begin in range(0, len(found), BLOCK):  # numpy makes temporary columns
+            part = slice(begin, begin + BLOCK)
+            mixed = self.key[part].astype(np.uint64) * _MIX >> np.uint64(40)
+            found[part] = mixed % np.uint64(count)
+        return found
 
     def longest(self, keys: I64) -> "Longest":
         """Return a longest list of each of these keys that has one; keys are ascending."""
@@ -149,7 +153,8 @@ def joined(parts: Iterable[ListRows], size: int) -> ListRows:
     ``size`` is the number of all rows. A part is not needed any more when the next one is taken.
     """
     whole: dict[str, Any] = {}
-    txns, lists = [NO_ROWS.txns], [NO_ROWS.lists]
+    txns: list[list[Any]] = [[column] for column in NO_ROWS.txns]
+    lists = [NO_ROWS.lists]
     listed, repeats = [NO_ROWS.listed], [NO_ROWS.repeats]
     begin = first = 0
     for part in parts:
@@ -162,16 +167,24 @@ def joined(parts: Iterable[ListRows], size: int) -> ListRows:
         listed.append(part.listed + begin)
         repeats.append(part.repeats + begin)
         lists.append(_chosen(part.lists, np.arange(len(part.listed))))
-        txns.append(part.txns)
+        for found, column in zip(txns, part.txns, strict=True):
+            found.append(column)
         begin, first = end, first + len(part.txns.event)
         del part, column
     return NO_ROWS._replace(
-        txns=Transactions(*map(np.concatenate, zip(*txns, strict=True))),
+        txns=Transactions(*(_concatenated(column) for column in txns)),
         **whole,
         listed=np.concatenate(listed),
         lists=joined_lists(lists),
         repeats=np.concatenate(repeats),
     )
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    """Return parts of a column as one array, and forget them."""
+    found = np.concatenate(parts)
+    parts.clear()
+    return found
 
 
 def joined_lists(parts: Sequence[Lists]) -> Lists:

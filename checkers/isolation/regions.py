@@ -19,7 +19,7 @@ from checkers.kernels.arrays import I32, I64, changes, stable_order
 from checkers.kernels.rows import OK, Bools
 from checkers.threads import mapped
 
-BLOCK = 1 << 17
+BLOCK = 1 << 16
 """Number of transactions whose cycles are searched together, unless a region has more."""
 _NONE = np.zeros(0, np.int64)
 
