@@ -7,7 +7,7 @@ names of Jepsen's checkers, and its anomalies are those figures that must be emp
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Literal, NamedTuple
 
 from checkers.linearizability.models import frozen
@@ -350,7 +350,7 @@ def long_fork(events: Sequence[Op]) -> Result:
 
 def causal_reverse(events: Sequence[Op]) -> Result:
     """Find reads that have a write, and not another one that ended before it began (Jepsen's
-    ``causal-reverse``)."""
+    ``causal-reverse``, and ``comments`` of its tests of CockroachDB)."""
     ended: set[Hashable] = set()
     before: dict[Hashable, frozenset[Hashable]] = {}
     errors = []
@@ -370,6 +370,47 @@ def causal_reverse(events: Sequence[Op]) -> Result:
     return _result({"errors": errors}, {"errors": what})
 
 
+def sequential(events: Sequence[Op]) -> Result:
+    """Find reads that miss the earlier one of two writes of one process (``sequential`` of
+    Jepsen's tests of CockroachDB, TiDB and Dgraph).
+
+    A client inserts the subkeys ``k_0``, ``k_1``, … of a key in this order. A read returns
+    ``[k, values]``: it looked for the subkeys one by one, the last one first. If it found one, it
+    must have found all that were inserted before.
+    """
+    reads: list[tuple[int, Any, Sequence[Any]]] = [
+        (event.index, *_subkeys(event))
+        for event in _clients(events, "write", "read")
+        if event.f == "read" and event.type == "ok" and event.value is not None
+    ]
+    bad = [f"event {index}" for index, _, found in reads if _has_gap(found)]
+    figures = {
+        "all-count": sum(
+            [*found] == [f"{key}_{at}" for at in reversed(range(len(found)))]
+            for _, key, found in reads
+        ),
+        "some-count": sum(None in found for _, _, found in reads),
+        "none-count": sum(all(each is None for each in found) for _, _, found in reads),
+        "bad-count": len(bad),
+        "bad": bad,
+    }
+    what = "found a subkey, and not one that the same process had inserted before"
+    return _result(figures, {"bad": what})
+
+
+def _subkeys(event: Op) -> tuple[Any, Sequence[Any]]:
+    value: Any = event.value
+    if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[1], list | tuple):
+        return value[0], value[1]
+    raise BadHistory(f"event {event.index}: a read returns a key and what its subkeys hold")
+
+
+def _has_gap(found: Sequence[Any]) -> bool:
+    """Return whether there is nothing after something."""
+    is_there = [each is not None for each in found]
+    return any(before and not after for before, after in pairwise(is_there))
+
+
 RULES: dict[str, Callable[[Sequence[Op]], Result]] = {
     "set": elements_of_set,
     "set-full": every_read_of_set,
@@ -380,5 +421,7 @@ RULES: dict[str, Callable[[Sequence[Op]], Result]] = {
     "bank": bank,
     "long-fork": long_fork,
     "causal-reverse": causal_reverse,
+    "comments": causal_reverse,
+    "sequential": sequential,
 }
 """By the name of the model."""

@@ -89,8 +89,11 @@ def _cut(layout: Layout, groups: Groups) -> Parts:
     # Of a transaction, a bucket has to know the number, the outcome and the position.
     nothing = np.zeros(len(numbers), np.int64)
     plain = rows._replace(txns=Transactions(numbers, nothing, txns.outcome, nothing, position))
-    for bucket, at in _grouped(rows.buckets(layout.buckets)):
-        yield bucket, packing.dumped(plain.of_rows(at)[0])
+    divided = rows.buckets(layout.buckets)
+    for bucket in range(layout.buckets):
+        at = divided.rows(bucket)
+        if len(at):
+            yield bucket, packing.dumped(plain.of_rows(at)[0])
     numbered = txns._replace(event=numbers)
     for window, at in _grouped(layout.window(position)):
         yield layout.buckets + window, packing.dumped(numbered.where(at))

@@ -48,10 +48,10 @@ def judge(rows: ListRows, named: Named, options: Options) -> Result:
 def _judged(rows: ListRows, named: Named, options: Options) -> Result:
     txns, garbage = rows.txns, "garbage-read" in options.anomalies
     count = 1 + len(rows.txn) // ROWS
-    of_row, places = rows.buckets(count), regions.places(txns)
+    divided, places = rows.buckets(count), regions.places(txns)
 
     def judged(number: int) -> _Bucket:
-        some, numbers = rows.of_rows(np.flatnonzero(of_row == number))
+        some, numbers = rows.of_rows(divided.rows(number))
         plain = some._replace(txns=some.txns._replace(event=np.arange(len(numbers))))
         found = buckets.judge(list_rows.history(plain, named), garbage=garbage)
         place, is_ok = places.place[numbers], some.txns.outcome == OK

@@ -98,14 +98,16 @@ class ListRows(NamedTuple):
         rows = np.arange(begins[-1]) + np.repeat(begin - begins[:-1], end - begin)
         return self.of_rows(rows)[0]
 
-    def buckets(self, count: int) -> Any:
-        """Return the bucket of each row, of so many; those of one key are in one bucket."""
-        found = np.empty(len(self.key), np.uint16)
-        for begin in range(0, len(found), BLOCK):  # numpy makes temporary columns
-            part = slice(begin, begin + BLOCK)
-            mixed = self.key[part].astype(np.uint64) * _MIX >> np.uint64(40)
-            found[part] = mixed % np.uint64(count)
-        return found
+    def buckets(self, count: int) -> "Buckets":
+        """Divide the rows into so many buckets; those of one key are in one bucket."""
+        orders, begins = [], []
+        for begin in range(0, max(len(self.key), 1), BLOCK):
+            mixed = self.key[begin : begin + BLOCK].astype(np.uint64) * _MIX >> np.uint64(40)
+            bucket = (mixed % np.uint64(count)).astype(np.uint16 if count < 1 << 16 else np.int64)
+            order = np.argsort(bucket, kind="stable")
+            orders.append((begin + order).astype(np.int32))
+            begins.append(np.searchsorted(bucket[order], np.arange(count + 1)))
+        return Buckets(orders, begins)
 
     def longest(self, keys: I64) -> "Longest":
         """Return a longest list of each of these keys that has one; keys are ascending."""
@@ -127,6 +129,21 @@ NO_ROWS = ListRows(
     Lists(np.zeros(1, np.int64), _NONE),
     _NONE,
 )
+
+
+class Buckets(NamedTuple):
+    """The rows of buckets."""
+
+    orders: list[I32]
+    """The rows of each block, one bucket after another."""
+    begins: list[I64]
+    """Where each bucket begins in these, and where the last one ends."""
+
+    def rows(self, number: int) -> I64:
+        """Return the rows of a bucket, ascending."""
+        pairs = zip(self.orders, self.begins, strict=True)
+        parts = [order[begin[number] : begin[number + 1]] for order, begin in pairs]
+        return np.concatenate(parts).astype(np.int64)
 
 
 class Longest(NamedTuple):

@@ -6,7 +6,7 @@ each place that it leads forward over. So it is within a region: between two pla
 dependency leads back over.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ from checkers.threads import mapped
 
 BLOCK = 1 << 16
 """Number of transactions whose cycles are searched together, unless a region has more."""
+BATCH = 1 << 22
+"""Number of dependencies that are counted together."""
 _NONE = np.zeros(0, np.int64)
 
 Ends = tuple[I32, I32]
@@ -52,12 +54,32 @@ def places(txns: Transactions) -> Places:
 def begins(ends: Sequence[Ends], count: int) -> I64:
     """Return at which of so many places the region of each place begins."""
     change = np.zeros(count + 1, np.int64)
-    for source, target in ends:
-        back = np.flatnonzero(source > target)
-        change[: count + 1] += np.bincount(target[back] + 1, minlength=count + 1)
-        change[: count + 1] -= np.bincount(source[back] + 1, minlength=count + 1)
+    for backs in _batched(_backward(each) for each in ends):
+        for at, sign in ((0, -1), (1, 1)):
+            places = np.concatenate([back[at] for back in backs])
+            change += sign * np.bincount(places + 1, minlength=count + 1)
     is_first = np.cumsum(change[:-1]) == 0
     return np.maximum.accumulate(np.where(is_first, np.arange(count), 0))
+
+
+def _backward(ends: Ends) -> Ends:
+    """Return the dependencies that lead back."""
+    source, target = ends
+    back = np.flatnonzero(source > target)
+    return source[back], target[back]
+
+
+def _batched(found: Iterable[Ends]) -> Iterator[list[Ends]]:
+    """Yield several of these at a time."""
+    batch, size = list[Ends](), 0
+    for each in found:
+        batch.append(each)
+        size += len(each[0])
+        if size > BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def on_cycles(

@@ -140,6 +140,29 @@ CASES: dict[str, tuple[str, list[Said], aggregates.Valid, dict[str, int]]] = {
         False,
         {"errors": 1},
     ),
+    "a comment without an earlier one": (
+        "comments",
+        [*done("write", 1), *done("write", 2), *done("read", None, [2])],
+        False,
+        {"errors": 1},
+    ),
+    "a subkey without an earlier one": (
+        "sequential",
+        [*done("write", 3), *done("read", 3, [3, ["3_1", None]])],
+        False,
+        {"bad": 1},
+    ),
+    "subkeys that are not inserted yet": (
+        "sequential",
+        [
+            *done("write", 3),
+            *done("read", 3, [3, [None, "3_0"]]),
+            *done("read", 3, [3, ["3_1", "3_0"]]),
+            *done("read", 4, [4, [None, None]]),
+        ],
+        True,
+        {},
+    ),
 }
 
 
