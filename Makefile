@@ -12,7 +12,7 @@ WORKERS ?= 2
 COUNT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial historic verdicts twins oracles hostile same clean
+.PHONY: help setup demo image pictures test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial historic verdicts twins oracles hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -47,6 +47,13 @@ bench-lake: ## a lake of 500 simulated runs: SQL, and a planted slow-down that t
 
 bench-spark: ## histories of up to ten million operations, inline and on Spark (ARGS="--sizes 1e8 --kinds idempotent")
 	$(WITH) python -m bench.spark $(ARGS)
+
+pictures: ## the drawings of docs/pictures, from the histories in examples/
+	@for each in lost-update/list-append write-skew/list-append long-fork/list-append stale-read/register fifo-violation/fifo-queue; do \
+	  name=$${each%/*}; made=$$(mktemp -d); \
+	  $(patsubst @%,%,$(WITH)) faultline check examples/histories/$$name.edn --model $${each#*/} --pictures $$made; \
+	  cp $$made/*.svg docs/pictures/$$name.svg && rm -r $$made; \
+	done
 
 bench-porcupine: ## linearizability next to Porcupine, on the same histories; needs Go (ARGS="--rounds 1")
 	$(WITH) python -m bench.porcupine $(ARGS)

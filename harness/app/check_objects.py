@@ -48,6 +48,8 @@ class Request:
     """Where the page about a single history is written."""
     parquet: Path | None = None
     """Where the operations of a single history are written as a Parquet file."""
+    pictures: Path | None = None
+    """The folder for the drawings of a single history."""
     where: Where | None = None
     """Where transactions in a Parquet file are judged; by default on Spark if they are too many for
     this machine's memory."""
@@ -95,7 +97,11 @@ def judge_all(
     except ValueError as error:
         raise Refused(str(error)) from None
     paths = [path for each in given for path in _files(each)]
-    for option, path in (("page", request.page), ("parquet", request.parquet)):
+    for option, path in (
+        ("page", request.page),
+        ("parquet", request.parquet),
+        ("pictures", request.pictures),
+    ):
         if path is not None and len(paths) != 1:
             raise Refused(f"--{option} is about one history, and these are {len(paths)}")
     if request.parquet is not None and request.model not in _STORED:
@@ -151,11 +157,19 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
 
 
 def _shown(path: Path, request: Request, judged: Judged) -> ObjectVerdict:
-    """Write the page about a judgement, if one was asked for; return the verdict."""
-    if request.page is not None:
-        from harness.app.objects_page import page  # a template engine, which few need
+    """Write the page and the drawings about a judgement, if they were asked for; return the
+    verdict."""
+    try:
+        if request.page is not None:
+            from harness.app.objects_page import page  # a template engine, which few need
 
-        page.render(request.page, str(path), judged)
+            page.render(request.page, str(path), judged)
+        if request.pictures is not None:
+            from harness.app.objects_page import drawings
+
+            drawings.write(request.pictures, judged)
+    except OSError as error:
+        raise Refused(f"{error.filename} cannot be written: {error.strerror}") from None
     return judged.verdict
 
 

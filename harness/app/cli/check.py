@@ -24,6 +24,7 @@ _OF_OBJECTS = (
     "--memory",
     "--page",
     "--parquet",
+    "--pictures",
     "--json",
     "--inline",
 )
@@ -60,9 +61,11 @@ _OF_OBJECTS = (
 @click.option("--memory", type=options.COUNT, metavar="MB",
               help="with --model: memory for the search (2,048)")  # fmt: skip
 @click.option("--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="with --model: write a page that shows what no order explains")  # fmt: skip
+              help="with --model: write a page with drawings of what is wrong")  # fmt: skip
 @click.option("--parquet", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="with --model: write the operations as a Parquet file")  # fmt: skip
+@click.option("--pictures", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="with --model: write each drawing of the page as an SVG file")  # fmt: skip
 @options.spark_engine
 @options.strict
 @options.json_output
@@ -145,6 +148,7 @@ def _check_objects(
         _budget(asked["steps"], asked["memory"]),
         asked["page"],
         asked["parquet"],
+        asked["pictures"],
         where,
     )
 
@@ -160,6 +164,8 @@ def _check_objects(
         click.echo(check_objects.summary(verdicts))
     if asked["page"] is not None and not as_json:
         click.echo(f"page: {asked['page']}")
+    if asked["pictures"] is not None and not as_json:
+        click.echo(f"pictures: {asked['pictures']}")
     return exit_status(Verdict(valid=merge(each.verdict.valid for each in verdicts)))
 
 

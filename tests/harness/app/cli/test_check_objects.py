@@ -145,6 +145,23 @@ def test_parquet(tmp_path: Path, call: Call) -> None:
     assert (status, "--parquet needs --model" in err) == (64, True)
 
 
+def test_pictures(tmp_path: Path, call: Call) -> None:
+    """Each drawing is a file of a folder; they are about one history, and the folder must be
+    writable."""
+    path, folder = tmp_path / "history.edn", tmp_path / "pictures"
+    path.write_text(BAD)
+    asked = ("check", str(path), "--model", "register", "--pictures")
+    status, out, _ = call(*asked, str(folder))
+    assert (status, out.splitlines()[-1]) == (1, f"pictures: {folder}")
+    assert [each.name for each in folder.iterdir()] == ["timeline.svg"]
+    status, _, err = call(*asked, str(folder), str(path))
+    assert (status, "--pictures is about one history" in err) == (64, True)
+    for option in ("--pictures", "--page"):
+        place = str(path / "x")
+        status, _, err = call("check", str(path), "--model", "register", option, place)
+        assert (status, "cannot be written: Not a directory" in err) == (64, True), err
+
+
 LISTS = """
 {:process 0, :type :invoke, :f :txn, :value [[:append x 1]]}
 {:process 0, :type :ok, :f :txn, :value [[:append x 1]]}
