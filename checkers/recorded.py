@@ -2,7 +2,8 @@
 
 The format follows from the content: EDN as Jepsen, Elle and Knossos write it, JSON (one list, or
 one object in each line), the log lines of Jepsen's etcd test, the maps of Porcupine's tests, which
-name a key apart from the value, the sessions of :mod:`checkers.session_texts`, or LiMo's text.
+name a key apart from the value, the sessions of :mod:`checkers.session_texts` and
+:mod:`checkers.dbcop_text`, or LiMo's text.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from checkers import edn, limo_text, pieces, session_texts
+from checkers import dbcop_text, edn, limo_text, pieces, session_texts
 from model.history import BadHistory
 from model.op import NEMESIS, Op
 
@@ -25,6 +26,7 @@ TRANSACTION = session_texts.TRANSACTION
 _LINE = re.compile(
     r"^INFO\s+\S+\s+-\s+(?P<process>\S+)\s+:(?P<type>\w+)\s+:(?P<f>\S+)\s+(?P<value>.*)$"
 )
+_DBCOP = re.compile(r'\{\s*"(?:params|info|start|end|data)"\s*:')
 _TIMED_OUT = ":timed-out"
 
 
@@ -54,8 +56,15 @@ def parse(text: str, source: object) -> Recorded:
     begin = text.lstrip()
     if begin and _LINE.match(begin.partition("\n")[0]):
         found = Recorded(list(_of_log(text, source)), initial=NIL)
-    elif begin[:1] == "[" and _is_json(begin[1:].lstrip()[:2]):
-        found = Recorded(_events(((1, form) for form in _json(text, source, 1)), source))
+    elif _is_one_json(begin):
+        form = _json(text, source, 1)
+        if (sessions := dbcop_text.sessions_of(form)) is not None:
+            found = Recorded(dbcop_text.read_json(sessions, source))
+        else:
+            forms = form if isinstance(form, list) else [form]
+            found = Recorded(_events(((1, each) for each in forms), source))
+    elif dbcop_text.is_text(text):
+        found = Recorded(dbcop_text.read(text, source))
     elif _is_json(begin[:2]):
         found = Recorded(_events(_of_lines(text, source), source))
     elif read_sessions := session_texts.reader(text):
@@ -67,6 +76,14 @@ def parse(text: str, source: object) -> Recorded:
     if not found.events:
         raise BadHistory(f"{source} has no events")
     return found
+
+
+def _is_one_json(begin: str) -> bool:
+    """Return whether a text is a list, or a map of dbcop, in JSON."""
+    if begin[:1] == "[":
+        inner = begin[1:].lstrip()
+        return _is_json(inner[:2]) or (inner[:1] == "[" and _is_json(inner[1:].lstrip()[:2]))
+    return _is_json(begin[:2]) and _DBCOP.match(begin) is not None
 
 
 def _is_json(begin: str) -> bool:

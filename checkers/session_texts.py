@@ -13,7 +13,7 @@ Sources: https://github.com/hengxin/Plume, https://github.com/lassemoldrup/AWDIT
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,14 +35,16 @@ _BEGINNINGS = {
     "awdit": re.compile(r"\s*(?:[rw][ \t]+-?\d+[ \t]+\S|-{3,}\s|={3,}\s)"),
 }
 
-_MicroOp = list[str | int | None]
+MicroOp = list[str | int | None]
 
 
 @dataclass
-class _Transaction:
+class Transaction:
+    """A transaction of a session."""
+
     session: int
     outcome: Literal["ok", "fail"] = "ok"
-    micro_ops: list[_MicroOp] = field(default_factory=list)
+    micro_ops: list[MicroOp] = field(default_factory=list)
 
     def event(self, index: int) -> Op:
         """Return the completion of the transaction."""
@@ -70,10 +72,9 @@ def plume(text: str, source: object) -> list[Op]:
     :class:`~model.history.BadHistory`.
     """
     sessions: dict[int, int] = {}
-    committed: dict[tuple[int, int], _Transaction] = {}
-    found: list[_Transaction] = []
-    zero_written: set[int] = set()
-    for place, line in _lines(text, source):
+    committed: dict[tuple[int, int], Transaction] = {}
+    found: list[Transaction] = []
+    for place, line in lines(text, source):
         match = _PLUME.fullmatch(line)
         if match is None:
             raise BadHistory(
@@ -82,21 +83,26 @@ def plume(text: str, source: object) -> list[Op]:
             )
         key, value, name, number = map(int, match.groups()[1:])
         session = sessions.setdefault(name, len(sessions))
-        if match[1] == "w" and value == _INITIAL:
-            zero_written.add(key)
         if number == _ABORTED:
             if match[1] == "w":
-                found.append(_Transaction(session, "fail", [["w", key, value]]))
+                found.append(Transaction(session, "fail", [["w", key, value]]))
             continue
         transaction = committed.get((session, number))
         if transaction is None:
-            transaction = committed[session, number] = _Transaction(session)
+            transaction = committed[session, number] = Transaction(session)
             found.append(transaction)
         transaction.micro_ops.append([match[1], key, value])
-    for transaction in found:
-        for micro_op in transaction.micro_ops:
-            if micro_op[0] == "r" and micro_op[2] == _INITIAL and micro_op[1] not in zero_written:
-                micro_op[2] = None
+    return with_initial(found)
+
+
+def with_initial(found: Sequence[Transaction]) -> list[Op]:
+    """Return the events of transactions. A read of 0 is a read of the initial state, unless 0 was
+    written to the key."""
+    micro_ops = [each for transaction in found for each in transaction.micro_ops]
+    written = {each[1] for each in micro_ops if each[0] == "w" and each[2] == _INITIAL}
+    for micro_op in micro_ops:
+        if micro_op[0] == "r" and micro_op[2] == _INITIAL and micro_op[1] not in written:
+            micro_op[2] = None
     return [each.event(index) for index, each in enumerate(found)]
 
 
@@ -106,9 +112,9 @@ def awdit(text: str, source: object) -> list[Op]:
     Nothing is said of the initial state, so a read of a value that no transaction wrote is wrong.
     Raises :class:`~model.history.BadHistory`.
     """
-    found: list[_Transaction] = []
+    found: list[Transaction] = []
     session, is_open = 0, False
-    for place, line in _lines(text, source):
+    for place, line in lines(text, source):
         if _BETWEEN_SESSIONS.fullmatch(line):
             session, is_open = session + 1, False
             continue
@@ -122,13 +128,13 @@ def awdit(text: str, source: object) -> list[Op]:
                 " and no line between transactions (-----) or sessions (=====)"
             )
         if not is_open:
-            found.append(_Transaction(session))
+            found.append(Transaction(session))
             is_open = True
         found[-1].micro_ops.append([match[1], int(match[2]), int(match[3])])
     return [each.event(index) for index, each in enumerate(found)]
 
 
-def _lines(text: str, source: object) -> Iterator[tuple[str, str]]:
+def lines(text: str, source: object) -> Iterator[tuple[str, str]]:
     """Yield the lines that are not blank, each with its place."""
     for number, line in enumerate(text.split("\n"), 1):
         if stripped := line.strip():
