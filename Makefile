@@ -10,9 +10,11 @@ SYSTEM ?= kafka
 COVERAGE ?= 85
 WORKERS ?= 2
 COUNT ?=
+DRAWN := lost-update:list-append write-skew:list-append long-fork:list-append stale-read:register \
+	fifo-violation:fifo-queue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image pictures test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial historic verdicts twins oracles hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial pictures historic verdicts twins oracles hostile same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -48,13 +50,6 @@ bench-lake: ## a lake of 500 simulated runs: SQL, and a planted slow-down that t
 bench-spark: ## histories of up to ten million operations, inline and on Spark (ARGS="--sizes 1e8 --kinds idempotent")
 	$(WITH) python -m bench.spark $(ARGS)
 
-pictures: ## the drawings of docs/pictures, from the histories in examples/
-	@for each in lost-update/list-append write-skew/list-append long-fork/list-append stale-read/register fifo-violation/fifo-queue; do \
-	  name=$${each%/*}; made=$$(mktemp -d); \
-	  $(patsubst @%,%,$(WITH)) faultline check examples/histories/$$name.edn --model $${each#*/} --pictures $$made; \
-	  cp $$made/*.svg docs/pictures/$$name.svg && rm -r $$made; \
-	done
-
 bench-porcupine: ## linearizability next to Porcupine, on the same histories; needs Go (ARGS="--rounds 1")
 	$(WITH) python -m bench.porcupine $(ARGS)
 
@@ -66,6 +61,10 @@ bench-isolation: ## transactions on lists, up to ten million, inline and on Spar
 
 adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
 	$(WITH) python -m bench.adversarial $(ARGS)
+
+pictures: ## the pictures of docs/pictures.md, from examples/histories
+	$(WITH) sh -c '$(foreach each,$(DRAWN),faultline check examples/histories/$(subst :,.edn --model ,$(each)) \
+		--pictures docs/pictures; test $$? = 1 || exit 1;)'
 
 historic: ## historic bugs on the releases that had them; takes hours (RUNS=n seeds of each)
 	$(WITH) python -m bench.historic --runs $(or $(RUNS),5)

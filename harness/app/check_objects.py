@@ -74,11 +74,13 @@ class Request:
         )
 
 
-class FileVerdict(msgspec.Struct, frozen=True, kw_only=True):
+class FileVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The verdict about a file."""
 
     path: str
     verdict: ObjectVerdict
+    pictures: tuple[str, ...] = ()
+    """The files with drawings that were written."""
 
 
 def judge_all(
@@ -106,6 +108,8 @@ def judge_all(
             raise Refused(f"--{option} is about one history, and these are {len(paths)}")
     if request.parquet is not None and request.model not in _STORED:
         raise Refused(f"--parquet is for models of linearizability and {transaction_models.LISTS}")
+    if request.pictures is not None:
+        _make(request.pictures)
     verdicts = []
     for path in paths:
         try:
@@ -113,11 +117,12 @@ def judge_all(
         except BadHistory as error:
             if len(paths) == 1:
                 raise Refused(str(error)) from None
-            verdict = ObjectVerdict(
+            unknown = ObjectVerdict(
                 valid="unknown", model=request.model, operations=0, unknown_because=str(error)
             )
-        verdicts.append(FileVerdict(path=str(path), verdict=verdict))
-        found(verdicts[-1])
+            verdict = FileVerdict(path=str(path), verdict=unknown)
+        verdicts.append(verdict)
+        found(verdict)
     return verdicts
 
 
@@ -137,7 +142,15 @@ def _files(given: str) -> Iterator[Path]:
         yield from map(Path, matches)
 
 
-def _judged(path: Path, request: Request) -> ObjectVerdict:
+def _make(folder: Path) -> None:
+    """Make the folder for drawings, before a judgement that may take long."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"--pictures {folder}: {error.strerror}") from None
+
+
+def _judged(path: Path, request: Request) -> FileVerdict:
     if path.suffix == columnar.SUFFIX:
         if request.parquet is not None:
             raise Refused(f"--parquet has no effect: {path} is a Parquet file already")
@@ -156,21 +169,18 @@ def _judged(path: Path, request: Request) -> ObjectVerdict:
     return _shown(path, request, judged._replace(verdict=verdict))
 
 
-def _shown(path: Path, request: Request, judged: Judged) -> ObjectVerdict:
-    """Write the page and the drawings about a judgement, if they were asked for; return the
-    verdict."""
-    try:
-        if request.page is not None:
-            from harness.app.objects_page import page  # a template engine, which few need
+def _shown(path: Path, request: Request, judged: Judged) -> FileVerdict:
+    """Write the page and the drawings of a judgement, if asked for; return the verdict."""
+    pictures: list[Path] = []
+    if request.page is not None:
+        from harness.app.objects_page import page  # a template engine, which few need
 
-            page.render(request.page, str(path), judged)
-        if request.pictures is not None:
-            from harness.app.objects_page import drawings
+        page.render(request.page, str(path), judged)
+    if request.pictures is not None:
+        from harness.app.objects_page import drawings
 
-            drawings.write(request.pictures, judged)
-    except OSError as error:
-        raise Refused(f"{error.filename} cannot be written: {error.strerror}") from None
-    return judged.verdict
+        pictures = drawings.write(request.pictures, path.stem, judged)
+    return FileVerdict(path=str(path), verdict=judged.verdict, pictures=tuple(map(str, pictures)))
 
 
 def _convert(events: Sequence[Op], request: Request, target: Path) -> None:

@@ -64,7 +64,8 @@ _OF_OBJECTS = (
               help="with --model: write a page with drawings of what is wrong")  # fmt: skip
 @click.option("--parquet", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="with --model: write the operations as a Parquet file")  # fmt: skip
-@click.option("--pictures", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+@click.option("--pictures", type=click.Path(path_type=Path, file_okay=False, writable=True),
+              metavar="DIR",
               help="with --model: write each drawing of the page as an SVG file")  # fmt: skip
 @options.spark_engine
 @options.strict
@@ -165,7 +166,8 @@ def _check_objects(
     if asked["page"] is not None and not as_json:
         click.echo(f"page: {asked['page']}")
     if asked["pictures"] is not None and not as_json:
-        click.echo(f"pictures: {asked['pictures']}")
+        for path in verdicts[0].pictures or ("none",):
+            click.echo(f"picture: {path}")
     return exit_status(Verdict(valid=merge(each.verdict.valid for each in verdicts)))
 
 

@@ -1,1 +1,1 @@
-"""The page about histories of other data types: why no order explains their results."""
+"""The page and the drawings about a history of another data type: why its results are wrong."""

@@ -3,7 +3,8 @@
 Each transaction is a box with a line for each micro-operation, and the boxes are in one column in
 the order of the argument. The step from each box to the next one is an arc at the right, and the
 last step returns to the first box at the left. Labels are outside of the boxes, and boxes are far
-enough from each other that no two labels overlap.
+enough from each other that no two labels overlap. A cycle visits each transaction once, so one
+column is its layout in layers: a library for graphs would have nothing to decide.
 """
 
 import textwrap
@@ -12,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from checkers.isolation import Found, Step
+from harness.app.report import sheet
 
-BOXES_MAX = 12
+BOXES_MAX = 40
 """Number of transactions of a cycle that is drawn; a longer one is a list of steps only."""
 LINES_MAX, LETTERS_MAX, KEY_MAX = 6, 30, 12
 """Number of lines in a box, and of letters in a line and in the name of a key."""
@@ -305,7 +307,11 @@ def _label_of(step: Step) -> _Label:
 
 
 def shortened(text: str, most: int = LETTERS_MAX) -> str:
-    """Return a text with an ellipsis, if it is long; of a list, the last elements remain."""
+    """Return a text with an ellipsis, if it is long; of a list, the last elements remain.
+
+    Control characters are written as escapes first, because these take space.
+    """
+    text = sheet.visible(text)
     if len(text) <= most:
         return text
     begin = text.find("[") + 1

@@ -36,8 +36,10 @@ class Placement:
 def of(
     operations: Sequence[Operation], outcome: Illegal, model: Model, rows: Sequence[int]
 ) -> dict[int, Placement]:
-    """Return where operations have a place, which must have been invoked when the blocked one was
-    completed."""
+    """Return where each of the operations ``rows`` has a place.
+
+    All of them must have been invoked before the blocked one was completed.
+    """
     replay = _Replay(operations, outcome, model.inner, rows)
     return {row: replay.placed(row) for row in rows}
 
@@ -136,9 +138,9 @@ class _Replay:
     def _said(self, row: int, before: State, after: State) -> str:
         """Say how an operation changes the state."""
         change = (
-            f"the state stays {brief(str(before))}"
+            f"the state stays {brief(before)}"
             if after == before
-            else f"{brief(str(before))} becomes {brief(str(after))}"
+            else f"the state {brief(before)} becomes {brief(after)}"
         )
         return f"{explanation.described(self._operations[row])}: {change}."
 

@@ -1,9 +1,10 @@
-"""Shows what was read of a list as a table, and where versions contradict each other."""
+"""Shows what was read of a list as a table, and marks where versions differ from the longest."""
 
 from dataclasses import dataclass
 
 from checkers.isolation.findings import ReadTable, ReadVersion
 from harness.app.objects_page.cycle_drawing import shortened
+from model.text import brief
 
 ELEMENT_MAX = 12
 """Number of letters of an element."""
@@ -11,10 +12,10 @@ ELEMENT_MAX = 12
 
 @dataclass(frozen=True)
 class Cell:
-    """An element of a version."""
+    """An element of a version, or the empty place after its last one."""
 
     text: str
-    differs: bool
+    differs: bool = False
     """Whether the longest version has another element here."""
     is_first: bool = False
     """Whether it is the first element of its version that differs."""
@@ -25,16 +26,11 @@ class Row:
     """A version."""
 
     event: int
+    """The event that ended the first transaction that read it."""
     transactions: int
-    length: int
+    """How many transactions read it."""
     cells: list[Cell]
     is_longest: bool
-    repeats: bool
-
-    @property
-    def differs(self) -> bool:
-        """Whether the version contradicts the longest one in a column of the table."""
-        return any(cell.differs for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -51,16 +47,17 @@ class Table:
 
 def of(reads: ReadTable) -> Table:
     """Return the table of a key."""
-    rows = []
-    for each in reads.rows:
-        cells = _cells(each, reads)
-        is_longest = each.length == reads.length and not any(cell.differs for cell in cells)
-        rows.append(
-            Row(each.event, each.transactions, each.length, cells, is_longest, each.repeats)
-        )
-    columns = max([len(reads.longest), *(len(row.cells) for row in rows)])
+    columns = max([len(reads.longest), *(len(each.elements) for each in reads.rows)])
     positions = list(range(reads.first + 1, reads.first + columns + 1))
-    return Table(str(reads.key), positions, rows, _notes(reads, columns))
+    rows = [_row(each, reads, columns) for each in reads.rows]
+    return Table(brief(reads.key), positions, rows, _notes(reads, columns))
+
+
+def _row(version: ReadVersion, reads: ReadTable, columns: int) -> Row:
+    cells = _cells(version, reads)
+    is_longest = version.length == reads.length and not any(cell.differs for cell in cells)
+    empty = [Cell("")] * (columns - len(cells))
+    return Row(version.event, version.transactions, [*cells, *empty], is_longest)
 
 
 def _cells(version: ReadVersion, reads: ReadTable) -> list[Cell]:

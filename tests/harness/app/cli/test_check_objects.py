@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+import os
 from pathlib import Path
 
 import pytest
@@ -124,9 +125,40 @@ def test_wrong_requests(tmp_path: Path, call: Call) -> None:
         ((str(tmp_path / "no"), "--model", "register"), "cannot be read: No such file"),
         ((f"{tmp_path}/*.json", "--model", "register"), "matches no file"),
         ((str(path), str(path), "--model", "register", "--page", "x"), "--page is about one"),
+        (
+            (str(path), str(path), "--model", "register", "--pictures", str(tmp_path / "x")),
+            "--pictures is about one history, and these are 2",
+        ),
+        (
+            (str(path), "--model", "register", "--pictures", str(path / "x")),
+            f"--pictures {path / 'x'}: Not a directory",
+        ),
+        ((str(path), "--model", "register", "--pictures", str(path)), "is a file"),
+        ((str(path), "--pictures", str(tmp_path)), "--pictures needs --model"),
     ):
         status, _, err = call("check", *arguments)
         assert (status, err.count("\n"), message in err) == (64, 1, True), (arguments, err)
+
+
+def test_pictures(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each drawing is written into the folder, which is made, and named in the output. A folder
+    without permission is refused before the history is judged."""
+    path, folder = tmp_path / "history.edn", tmp_path / "new" / "folder"
+    path.write_text(BAD)
+    asked = ("check", str(path), "--model", "register", "--pictures", str(folder))
+    picture = folder / "history-operations.svg"
+    status, out, _ = call(*asked)
+    assert (status, out.splitlines()[-1]) == (1, f"picture: {picture}")
+    assert [*folder.iterdir()] == [picture]
+    assert json.loads(call(*asked, "--json")[1])["pictures"] == [str(picture)]
+    path.write_text(GOOD)
+    status, out, _ = call(*asked)
+    assert (status, out.splitlines()[-1]) == (0, "picture: none")
+    assert "pictures" not in json.loads(call(*asked, "--json")[1])
+    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
+    status, out, err = call(*asked)
+    assert (status, out) == (64, "")
+    assert f"'--pictures': Directory '{folder}' is not writable." in err
 
 
 def test_parquet(tmp_path: Path, call: Call) -> None:
@@ -143,23 +175,6 @@ def test_parquet(tmp_path: Path, call: Call) -> None:
     assert (status, "is a Parquet file already" in err) == (64, True)
     status, _, err = call("check", str(path), "--parquet", str(target))
     assert (status, "--parquet needs --model" in err) == (64, True)
-
-
-def test_pictures(tmp_path: Path, call: Call) -> None:
-    """Each drawing is a file of a folder; they are about one history, and the folder must be
-    writable."""
-    path, folder = tmp_path / "history.edn", tmp_path / "pictures"
-    path.write_text(BAD)
-    asked = ("check", str(path), "--model", "register", "--pictures")
-    status, out, _ = call(*asked, str(folder))
-    assert (status, out.splitlines()[-1]) == (1, f"pictures: {folder}")
-    assert [each.name for each in folder.iterdir()] == ["timeline.svg"]
-    status, _, err = call(*asked, str(folder), str(path))
-    assert (status, "--pictures is about one history" in err) == (64, True)
-    for option in ("--pictures", "--page"):
-        place = str(path / "x")
-        status, _, err = call("check", str(path), "--model", "register", option, place)
-        assert (status, "cannot be written: Not a directory" in err) == (64, True), err
 
 
 LISTS = """

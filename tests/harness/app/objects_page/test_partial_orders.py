@@ -1,55 +1,62 @@
-"""Each operation has the longest known order that ends with it."""
+"""Each operation has the longest known order that ends with it, or the reason why it has none."""
 
 from checkers.linearizability import judging, models
-from checkers.linearizability.models import Inconsistent, Model
 from checkers.linearizability.operations import NEVER, Operation
 from checkers.linearizability.search import Illegal
 from harness.app.objects_page import partial_orders
 from harness.app.objects_page.partial_orders import Placement
 
-OPERATIONS = [
-    Operation("write", 1, 0, 5, 0),
-    Operation("write", 2, 1, 4, 1),
-    Operation("write", 7, 2, NEVER, 2),
-    Operation("read", 2, 6, 7, 3),
-    Operation("read", 1, 8, 9, 3),
+
+def placements(operations: list[Operation], model: models.Model) -> dict[int, Placement]:
+    """Judge operations, of which no order must explain all, and place each."""
+    (part,) = judging.judge(operations, model).parts
+    assert isinstance(part.outcome, Illegal)
+    return partial_orders.of(part.operations, part.outcome, model, range(len(operations)))
+
+
+STALE = [
+    Operation("write", 1, 0, 1, 0, 0, 1),
+    Operation("read", 1, 2, 5, 1, 2, 5),
+    Operation("write", 2, 3, 4, 0, 3, 4),
+    Operation("write", 3, 6, NEVER, 2, 6),
+    Operation("read", 2, 7, 8, 0, 7, 8),
+    Operation("read", 1, 9, 10, 1, 9, 10),
 ]
 
 
-def placed(operations: list[Operation], model: Model) -> dict[int, Placement]:
-    """Return the places of all operations, each checked step by step."""
-    (part,) = judging.judge(operations, model).parts
-    assert isinstance(part.outcome, Illegal)
-    found = partial_orders.of(part.operations, part.outcome, model, range(len(operations)))
-    for row, placement in found.items():
-        state = model.inner.initial
-        for each in placement.order:
-            after = model.inner.step(state, part.operations[each])
-            assert not isinstance(after, Inconsistent)
-            state = after
-        assert (placement.order[-1:] == (row,)) == placement.has_place
-    return found
+def test_every_order_is_legal() -> None:
+    """Each order can be executed, keeps to real time, and ends with its operation."""
+    model = models.Register(0)
+    for row, found in placements(STALE, model).items():
+        if not found.has_place:
+            continue
+        assert found.order[-1] == row
+        state = model.initial
+        for at, each in enumerate(found.order):
+            state = model.step(state, STALE[each])
+            assert not isinstance(state, models.Inconsistent)
+            assert not any(STALE[later].end < STALE[each].call for later in found.order[at + 1 :])
 
 
-def test_orders_are_legal_and_end_with_their_operations() -> None:
-    """An operation may take effect after concurrent ones, and one that is not needed may, too."""
-    found = placed(OPERATIONS, models.Register(0))
-    assert found[0].order == (1, 0)
-    assert found[1].order == (0, 1)
-    assert found[3].order == (0, 1, 3)
-    assert found[2].order == (0, 1, 3, 2)
-    assert found[2].says[1] == "No result needs it."
-    assert not found[4].has_place
-    assert "has no place: it read 1, and the register held 2" in found[4].says[0]
+def test_what_is_said() -> None:
+    """An operation of the order says how the state changes; the blocked one says why it has no
+    place; one in doubt says which result it would make illegal."""
+    found = placements(STALE, models.Register(0))
+    assert found[2].says[0].endswith("the state 1 becomes 2.")
+    assert found[4].says[0].endswith("the state stays 2.")
+    assert not found[5].has_place
+    assert "has no place: it read 1, and the register held 2; or it" in found[5].says[0]
+    assert found[3].has_place
+    assert "write 3 of process 2 (event 6) (never completed)" in found[3].says[0]
 
 
-def test_a_concurrent_operation_may_be_delayed() -> None:
-    """Of two enqueued elements, the second one of the order may come first, too: the longest order
-    that ends with the first one contains the other."""
+def test_an_operation_is_delayed() -> None:
+    """An operation that could have taken effect later has a longer order than in the whole one."""
     queue = [
-        Operation("enqueue", 1, 0, 5, 0),
-        Operation("enqueue", 2, 1, 4, 1),
-        Operation("dequeue", 3, 6, 7, 2),
+        Operation("enqueue", 1, 0, 5, 0, 0, 5),
+        Operation("enqueue", 2, 1, 4, 1, 1, 4),
+        Operation("dequeue", 9, 6, 7, 2, 6, 7),
     ]
-    found = placed(queue, models.FifoQueue())
-    assert sorted(len(found[row].order) for row in (0, 1)) == [2, 2]
+    found = placements(queue, models.FifoQueue())
+    assert sorted(found[0].order) == sorted(found[1].order) == [0, 1]
+    assert (found[0].order[-1], found[1].order[-1]) == (0, 1)

@@ -1,36 +1,42 @@
-"""The table of reads marks where versions contradict the longest one."""
+"""The table of lists marks where each one differs from the longest one."""
 
-from checkers import isolation
+from checkers import objects
 from checkers.isolation.findings import ReadTable, ReadVersion
 from harness.app.objects_page import read_table
-from tests.checkers.isolation.histories import history
+from tests.checkers.test_aggregates import done, events
 
 
-def test_differences_are_marked() -> None:
-    """The first difference of each version is marked, and all after it."""
-    lines = ["x+1", "x+2", "x+3", "x=1", "x=1,2,3", "x=1,3,2"]
-    found = isolation.judge(history(*lines)).anomalies["incompatible-order"][0]
+def test_lists_that_differ() -> None:
+    """Only the first difference of a list is marked as such, and short lists have empty cells."""
+    said = [each for n in (1, 2, 3) for each in done("txn", [["append", "x", n]])]
+    for versions in ([1, 2, 3], [2, 1], [1]):
+        said += done("txn", [["r", "x", None]], [["r", "x", versions]])
+    result = objects.judged(events(*said), "list-append").result
+    assert result is not None
+    (found,) = result.anomalies["incompatible-order"]
     assert found.reads is not None
     table = read_table.of(found.reads)
-    assert table.positions == [1, 2, 3]
-    assert [(row.is_longest, row.differs) for row in table.rows] == [
-        (False, False),
-        (True, False),
-        (False, True),
+    assert (table.key, table.positions, table.notes) == ("x", [1, 2, 3], [])
+    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+        ["1", "2", "3"],
+        ["2", "1", ""],
+        ["1", "", ""],
     ]
-    cells = [(cell.text, cell.differs, cell.is_first) for cell in table.rows[2].cells]
-    assert cells == [("1", False, False), ("3", True, True), ("2", True, False)]
-    assert table.notes == []
+    assert [row.is_longest for row in table.rows] == [True, False, False]
+    assert [cell.differs for cell in table.rows[1].cells] == [True, True, False]
+    assert [cell.is_first for cell in table.rows[1].cells] == [True, False, False]
+    assert not any(cell.differs for cell in table.rows[2].cells)
 
 
-def test_what_is_not_shown_is_noted() -> None:
-    """Columns and versions that are left out, and repeated elements, have a sentence."""
-    version = ReadVersion(7, 2, 90, (None, "v" * 40), repeats=True)
-    table = read_table.of(ReadTable("k", 20, (None, "a"), 90, (version,), left_out=3))
-    assert [cell.text for cell in table.rows[0].cells] == ["nil", "v" * 11 + "…"]
-    assert table.notes == [
-        "3 other versions are not shown.",
-        "Positions 21 to 22 of 90 are shown, around the first one that two versions disagree"
-        " about.",
-        "Of reads that list an element more than once, each element is shown once.",
+def test_what_is_left_out_is_named() -> None:
+    """Notes count the versions and positions that are not shown, and mention repeated elements."""
+    rows = (ReadVersion(5, 2, 40, (7, None)), ReadVersion(6, 1, 12, (7, 8), repeats=True))
+    table = read_table.of(ReadTable("k" * 300, 10, (7, 8), 40, rows, left_out=1234))
+    assert table.positions == [11, 12]
+    assert table.rows[0].cells[1].text == "nil"
+    assert len(table.key) < 110
+    assert [note.split(" ", 2)[:2] for note in table.notes] == [
+        ["1,234", "other"],
+        ["Positions", "11"],
+        ["Of", "reads"],
     ]
