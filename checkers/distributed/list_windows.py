@@ -74,8 +74,7 @@ def search(orders: frozenset[str], _number: int, parts: Sequence[bytes]) -> Sear
     first, last = (int(gaps[0]), int(gaps[-1])) if len(gaps) else (count, count)
     inside = np.arange(first, last)
     ends = [_inside(each, first, last) for each in places]
-    chosen = txns.where(inside)
-    members = first + regions.on_cycles(chosen, happened[inside], ends, orders)
+    members = first + regions.on_cycles(txns, inside, happened[inside], ends, orders)
     outside = np.concatenate((np.arange(first), np.arange(last, count)))
     kept = [*zip(dependencies, (_left(each, first, last) for each in places), strict=True)]
     return Searched(
@@ -167,7 +166,9 @@ def joined(found: Sequence[Searched], orders: frozenset[str]) -> tuple[I64, str]
     kept = is_in(source, position)
     ends = [np.searchsorted(position, each[kept]).astype(np.int32) for each in (source, target)]
     real = happened[ends[0]] & happened[ends[1]]
-    across = regions.on_cycles(txns, happened, [(ends[0][real], ends[1][real])], orders)
+    across = regions.on_cycles(
+        txns, np.arange(len(position)), happened, [(ends[0][real], ends[1][real])], orders
+    )
     members = [*members, txns.event[across]]
     total = sum(map(len, members))
     why = ""

@@ -69,20 +69,20 @@ def _judged(rows: ListRows, named: Named, options: Options) -> Result:
 
     found = [*mapped(judged, range(count), THREADS)]
     shown = gathered.shown(each[:4] for each in found)
-    txns = txns.where(places.order)
     happened: Bools = txns.outcome == OK
-    happened[places.place[shown.proven]] = True
+    happened[shown.proven] = True
+    names = conclusion.order_names(options, all_invoked=conclusion.all_invoked(txns, happened))
+    by_place = happened[places.order]
     ends = [
         *(each.certain for each in found),
-        *(_among(each.others, happened) for each in found),
+        *(_among(each.others, by_place) for each in found),
     ]
     del found
-    names = conclusion.order_names(options, all_invoked=conclusion.all_invoked(txns, happened))
-    members = np.sort(places.order[regions.on_cycles(txns, happened, ends, names, THREADS)])
     is_empty = not any(len(source) for source, _ in ends) and not any(
         len(part.source) for part in conclusion.orders(txns, happened, names)
     )
-    del ends, txns
+    found_at = regions.on_cycles(txns, places.order, by_place, ends, names, THREADS)
+    members = np.sort(places.order[found_at])
 
     def fetch(wanted: I64) -> tuple[ListRows, Longest]:
         some = rows.of_transactions(wanted)

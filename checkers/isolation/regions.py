@@ -84,16 +84,22 @@ def _batched(found: Iterable[Ends]) -> Iterator[list[Ends]]:
 
 def on_cycles(
     txns: Transactions,
+    order: I64,
     happened: Bools,
-    ends: Sequence[Ends],
+    ends: list[Ends],
     orders: frozenset[str],
     threads: int = 1,
 ) -> I64:
     """Return the places of transactions on cycles of dependencies and orders, ascending.
 
     Args:
-        txns: all transactions, by their places.
-        ends: all dependencies between transactions that happened.
+        txns: all transactions.
+        order: their rows, by their places.
+        happened: whether they happened, by their places.
+        ends: all dependencies between transactions that happened; they are removed from this list,
+            because there may be no memory for a copy of all.
+        orders: the orders that count.
+        threads: how many threads may be used.
     """
     begin = begins(ends, len(happened))
     block: NDArray[Any] = begin // BLOCK
@@ -101,7 +107,8 @@ def on_cycles(
         block = block.astype(np.uint16)  # these are sorted faster
     limits = np.append(np.flatnonzero(changes(block)), len(block))
     numbers = block[limits[:-1]]
-    parts = [*mapped(lambda each: _in_blocks(each, begin, block, numbers), ends, threads)]
+    every = (ends.pop() for _ in range(len(ends)))
+    parts = [*mapped(lambda each: _in_blocks(each, begin, block, numbers), every, threads)]
 
     def members(number: int) -> I64:
         first, last = int(limits[number]), int(limits[number + 1])
@@ -109,8 +116,8 @@ def on_cycles(
             (source[at[number] : at[number + 1]], target[at[number] : at[number + 1]])
             for source, target, at in parts
         ]
-        here = np.arange(first, last)
-        return first + _cyclic(txns.where(here), happened[here], first, edges, orders)
+        some = txns.where(order[first:last])
+        return first + _cyclic(some, happened[first:last], first, edges, orders)
 
     return np.concatenate([_NONE, *mapped(members, range(len(numbers)), threads)])
 

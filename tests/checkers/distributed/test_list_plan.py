@@ -26,7 +26,7 @@ def test_random_histories(tmp_path: Path) -> None:
     """All results are the same, with the same texts."""
     path = tmp_path / "history.parquet"
     seen = set()
-    for number in range(300):
+    for number in range(120):
         events, options = drawn(number)
         columnar.save(path, reading.lists(events))
         found = list_plan.judge(path, Here(), options)

@@ -65,7 +65,7 @@ def test_random_histories(tmp_path: Path) -> None:
     """A file is judged as its events are."""
     path = tmp_path / "history.parquet"
     seen = set()
-    for number in range(300):
+    for number in range(120):
         events, options = drawn(number)
         columnar.save(path, reading.lists(events))
         whole = judge(events, "list-append", options)

@@ -1,9 +1,9 @@
 """``check --model`` judges files of other data types, one by one or by folders."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-import os
 from pathlib import Path
 
 import pytest
