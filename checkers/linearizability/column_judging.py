@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from checkers import memory
 from checkers.linearizability import (
     column_blocks,
     column_chains,
@@ -81,6 +82,7 @@ def _undecided(columns: Columns, model: Model) -> Any:
         return None
     if isinstance(of, FifoQueue | Log | Set) and of.initial:
         return None
+    memory.reuse()
     loaded = column_blocks.load(columns, family)
     if family.takes and loaded.texts is not None and EMPTY in loaded.texts:
         is_empty = (loaded.kind == READ) & (loaded.value == loaded.texts[EMPTY])
