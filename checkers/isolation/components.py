@@ -18,14 +18,29 @@ from checkers.kernels.rows import Bools
 
 def labels(source: Any, target: Any, count: int) -> I64:
     """Return for each of ``count`` vertices a number of its strongly connected component."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
+    try:
+        from scipy.sparse import coo_matrix
+        from scipy.sparse.csgraph import connected_components
+    except ImportError:  # a worker of Spark may have no more than numpy and Arrow
+        return labels_by_paths(source, target, count)
     ones = np.ones(len(source), np.int8)
     matrix = coo_matrix((ones, (source, target)), shape=(count, count)).tocsr()
     matrix.data[:] = 1  # parallel edges were added up, and may have overflowed to no edge
     _, found = connected_components(matrix, directed=True, connection="strong")
     return np.asarray(found, np.int64)
+
+
+def labels_by_paths(source: Any, target: Any, count: int) -> I64:
+    """Return the same as :func:`labels`, without SciPy: rustworkx takes some times as long."""
+    from rustworkx import PyDiGraph, strongly_connected_components
+
+    graph: Any = PyDiGraph(multigraph=True)
+    graph.add_nodes_from(range(count))
+    graph.extend_from_edge_list(list(zip(source.tolist(), target.tolist(), strict=True)))
+    found = np.empty(count, np.int64)
+    for number, members in enumerate(strongly_connected_components(graph)):
+        found[members] = number
+    return found
 
 
 class Inner:

@@ -13,6 +13,7 @@ import pytest
 
 from bench import broker_model, corruptions
 from bench.histories import World
+from bench.isolation import generate
 from model import history
 from tests.checkers.standalone_spark import ConnectServer, StandaloneCluster
 
@@ -146,6 +147,23 @@ def test_a_cluster_reads_a_large_history_in_chunks(
     assert [found] == verdicts(faultline(*asked, "--inline", folder=repository))
     assert ("G0" in found["allowed"]) == has_transactions
     assert found["valid"] is False
+
+
+@pytest.mark.prove
+def test_a_cluster_judges_transactions_on_lists(
+    cluster: StandaloneCluster, tmp_path: Path, repository: Path
+) -> None:
+    """Its workers find cycles without SciPy, and return what was found inline."""
+    path = tmp_path / "lists.parquet"
+    generate.write(path, 20_000, planted=True)
+    asked = ("check", path, "--model", "list-append", "--json")
+    spark = ("--spark-master", cluster.url, "--conf", f"spark.pyspark.python={cluster.python}")
+    there, here = (
+        json.loads(faultline(*asked, *where, folder=repository).communicate(timeout=400)[0])
+        for where in (spark, ("--inline",))
+    )
+    assert there == here
+    assert there["verdict"]["anomalies"]["G2-item"] == 1
 
 
 @pytest.mark.prove

@@ -1,12 +1,16 @@
 """The search for cycles, compared with all simple cycles of small random graphs."""
 
 import random
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from checkers.isolation import lattice
+from checkers import shipping
+from checkers.isolation import components, lattice
 from checkers.isolation.components import Inner
 from checkers.isolation.cycles import search
 from checkers.isolation.edges import (
@@ -162,3 +166,22 @@ def test_order_of_processes() -> None:
     """Consecutive transactions of each process are ordered."""
     edges = every(process_order(txns((1, 0, 1), (2, 2, 3), (1, 4, 5), (1, 6, 7))))
     assert [*zip(edges.source.tolist(), edges.target.tolist(), strict=True)] == [(0, 2), (2, 3)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40))
+def test_components_without_scipy(edges: list[tuple[int, int]]) -> None:
+    """A worker without SciPy finds the same components."""
+    source, target = (np.array([edge[at] for edge in edges], np.int32) for at in (0, 1))
+    with_scipy = components.labels(source, target, 10)
+    without = components.labels_by_paths(source, target, 10)
+    assert np.array_equal(
+        with_scipy[:, None] == with_scipy[None, :], without[:, None] == without[None, :]
+    )
+
+
+def test_a_worker_may_have_no_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then components are found by rustworkx, which is among the code that Spark ships."""
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    found = components.labels(np.array([0, 1, 2]), np.array([1, 0, 1]), 3)
+    assert found[0] == found[1] != found[2]
+    assert "rustworkx" in shipping.LIBRARIES
