@@ -1,8 +1,15 @@
 """Histories of transactions are judged by the names of models, and reported as objects are."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from checkers import objects, transaction_models
+from checkers.distributed.here import Here
+from checkers.isolation import columnar, reading
+from checkers.isolation.columnar import ListFile
+from model.history import BadHistory
 from tests.checkers.isolation.histories import history, one_by_one
 
 WRITE_SKEW = history("0 invoke x= y+1", "1 invoke y= x+1", "0 x= y+1", "1 y= x+1", "2 x=1 y=1")
@@ -26,6 +33,23 @@ def test_what_is_illegal_depends_on_the_consistency() -> None:
         WRITE_SKEW, "list-append", consistency="snapshot-isolation", anomalies=["G2-item"]
     )
     assert (asked.verdict.valid, asked.consistency) == (False, "snapshot-isolation, G2-item")
+
+
+def test_lists_in_a_file(tmp_path: Path) -> None:
+    """A file of lists has the verdict of its events, wherever it is judged; an empty list is never
+    nil in it."""
+    path = tmp_path / "history.parquet"
+    columnar.save(path, reading.lists(WRITE_SKEW))
+    whole = objects.check(WRITE_SKEW, "list-append")
+    why = tuple(line.replace(" nil", " []") for line in whole.why)
+    whole = msgspec.structs.replace(whole, why=why)
+    for runner in (None, Here()):
+        assert objects.check(ListFile(path), "list-append", runner=runner) == whole
+    with pytest.raises(BadHistory, match="these are transactions on lists, not of register"):
+        objects.check(ListFile(path), "register")
+    path.write_bytes(b"PAR1")
+    with pytest.raises(BadHistory, match=f"{path} is not a history"):
+        objects.check(ListFile(path), "list-append")
 
 
 def test_assumptions_about_registers() -> None:
