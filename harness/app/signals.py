@@ -29,11 +29,14 @@ def as_interrupts() -> Iterator[None]:
 @contextlib.contextmanager
 def followed_by(action: Callable[[], object]) -> Iterator[None]:
     """Start a thread for an action when one of these signals comes within the block, and then
-    handle the signal as before. Only the main thread receives signals; others change nothing."""
+    handle the signal as before. A signal that is ignored stays ignored, such as SIGINT in a process
+    that a shell has started in the background. Only the main thread receives signals; others change
+    nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in ending()}
+    handlers = {number: signal.getsignal(number) for number in ending()}
+    before = {number: each for number, each in handlers.items() if each is not signal.SIG_IGN}
 
     def handle(number: int, frame: FrameType | None) -> None:
         threading.Thread(target=action, name="interrupted", daemon=True).start()
