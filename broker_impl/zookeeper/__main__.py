@@ -10,13 +10,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker_impl.errors import BrokerError
+from broker_impl.errors import BrokerError, ConfigError
 from broker_impl.platform.os_disk import OsDisk
 from broker_impl.platform.port_file import publish
-from broker_impl.zookeeper.pipeline import Pipeline
-from broker_impl.zookeeper.server import Server
-from broker_impl.zookeeper.sessions import SessionTracker
-from broker_impl.zookeeper.store import Store
+from broker_impl.zookeeper.program import Program, Settings
+from broker_impl.zookeeper.quorum.ensemble import Member
+from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,29 +37,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(options: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     options.data.mkdir(parents=True, exist_ok=True)
-    store = Store(OsDisk(options.data), snap_count=options.snap_count)
-    server = Server(
-        Pipeline(
-            store.recover(),
-            store,
-            SessionTracker(options.tick_ms),
-            secret=store.secret(secrets.token_bytes),
-            wall_ms=lambda: time.time_ns() // 1_000_000,
-            clock=loop.time,
-        ),
+    host, port = options.listen
+    settings = Settings(
+        host=host,
+        port=port,
+        tick_ms=options.tick_ms,
+        snap_count=options.snap_count,
         connections_max=options.connections_max,
+        reuse_port=options.reuse_port,
+        me=options.id,
+        members=tuple(options.server),
+        init_limit=options.init_limit,
+        sync_limit=options.sync_limit,
+    )
+    program = Program(
+        settings,
+        OsDisk(options.data),
+        wall_ms=lambda: time.time_ns() // 1_000_000,
+        entropy=secrets.token_bytes,
     )
     for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, server.end)
-    host, port = options.listen
-    port = await server.start(host, port, reuse_port=options.reuse_port)
+        loop.add_signal_handler(signum, program.stop)
+    port = await program.start()
     if options.port_file is not None:
         publish(options.port_file, {"CLIENT": port})
     sys.stdout.write(f"listening {host}:{port}\n")
     sys.stdout.flush()
-    await server.ended
-    await server.stop()
-    store.close()
+    await program.run()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,7 +102,41 @@ def _parser() -> argparse.ArgumentParser:
         default=60,
         help="maximum number of connections from one address; 0: no limit",
     )
+    parser.add_argument(
+        "--id",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the id of this server in its ensemble",
+    )
+    parser.add_argument(
+        "--server",
+        type=_member,
+        action="append",
+        default=[],
+        metavar="ID=HOST:QUORUM_PORT:ELECTION_PORT[:observer]",
+        help="a server of the ensemble, this one included; once for each server",
+    )
+    parser.add_argument(
+        "--init-limit",
+        type=_positive,
+        default=INIT_LIMIT,
+        help="number of ticks in which a learner must have the leader's history",
+    )
+    parser.add_argument(
+        "--sync-limit",
+        type=_positive,
+        default=SYNC_LIMIT,
+        help="number of ticks for which leader and learners may be silent",
+    )
     return parser
+
+
+def _member(text: str) -> Member:
+    try:
+        return Member.parse(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _address(text: str) -> tuple[str, int]:

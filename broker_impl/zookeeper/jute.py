@@ -221,6 +221,11 @@ class FrameReader:
         """Add bytes that were read from the socket."""
         self._buffer += data
 
+    @property
+    def waiting(self) -> int:
+        """The number of bytes that were received and not returned."""
+        return len(self._buffer)
+
     def peek(self) -> bytes:
         """The first four bytes, or fewer if no more have arrived: perhaps a four-letter word."""
         return bytes(self._buffer[:4])

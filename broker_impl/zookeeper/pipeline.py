@@ -1,35 +1,32 @@
-"""The order of all requests: request → proposal → log → commit → apply → events and replies.
+"""What a server does with the requests of its clients: reads here, writes through one order.
 
-All requests of all connections go through one queue. A turn takes the requests that have arrived,
-proposes the writes, makes them durable with one sync (group commit), and only then applies and
-answers, in order of arrival. A standalone server is its own quorum: what is logged is committed.
-Reads use the same queue, so a client sees its own writes and its requests take effect in order.
+Writes and syncs go to an ``Orderer`` as they arrive: it puts the writes of all servers into one
+order. Each comes back once it is committed and applied here, and is answered then. The requests of
+a connection are answered in the order in which they arrived, so a read waits for the earlier writes
+of its own connection, and sees them; it does not wait for those of others.
 """
 
 import hmac
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from broker_impl.zookeeper import acl as acls
 from broker_impl.zookeeper import reads, sessions
-from broker_impl.zookeeper.errors import ZooKeeperError
+from broker_impl.zookeeper.errors import Code, ZooKeeperError
+from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Record
-from broker_impl.zookeeper.proposer import WRITES, Proposer
+from broker_impl.zookeeper.proposer import WRITES
 from broker_impl.zookeeper.records import (
-    MULTI_END,
     PASSWORD_BYTES,
     SYNC_CONNECTED,
     XID_EVENT,
     AuthRequest,
     ConnectRequest,
     ConnectResponse,
-    Create2Response,
     Id,
-    MultiHeader,
-    MultiRequest,
     Nothing,
-    Number,
     Op,
     PathRequest,
     PathResponse,
@@ -37,11 +34,10 @@ from broker_impl.zookeeper.records import (
     RequestHeader,
     SetWatches,
     SetWatches2,
-    StatResponse,
     WatcherEvent,
 )
-from broker_impl.zookeeper.sessions import SessionTracker
-from broker_impl.zookeeper.tree import Change, Database, Outcome
+from broker_impl.zookeeper.responses import response
+from broker_impl.zookeeper.tree import Applied, Change, Outcome
 from broker_impl.zookeeper.txn_records import CreateSessionTxn, Proposal
 from broker_impl.zookeeper.watches import WatchTable
 
@@ -63,30 +59,67 @@ class Client(Protocol):
         """Close the connection after the packets that were sent."""
 
 
-class Ledger(Protocol):
-    """Stores transactions."""
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request of a client, or of the server itself (without a client)."""
 
-    def append(self, proposals: Sequence[Proposal]) -> None:
-        """Store these transactions, durable on return.
-
-        Raises:
-            StorageError: it is unknown whether they are stored; the server must stop.
-        """
-
-    def applied(self, database: Database) -> None:
-        """The database has applied all that was appended."""
-
-
-@dataclass(slots=True)
-class _Request:
     client: Client | None
     session_id: int
     ids: tuple[Id, ...]
     xid: int
     op: int
     body: Record | None
+    """None if the operation is unknown."""
+    raw: bytes
+    """The body as the client sent it, to be forwarded to a leader."""
     received: float
-    proposal: Proposal | None = None
+    is_done: bool = False
+    """Has the orderer completed it?"""
+
+
+class Orderer(Protocol):
+    """Puts writes and syncs into one order, and hands over each when its turn has come.
+
+    It calls ``Pipeline.applied`` for each transaction, also for those of other servers' clients,
+    ``Pipeline.synced`` for each sync, and ``Pipeline.revalidated`` for each question.
+    """
+
+    def submit(self, request: Request) -> None:
+        """Take a write or a sync."""
+
+    def flush(self) -> None:
+        """Handle everything that was submitted: no more requests have arrived.
+
+        Raises:
+            StorageError: it is unknown which transactions are stored; the server must stop.
+        """
+
+    def revalidate(self, session_id: int, timeout_ms: int) -> None:
+        """Ask whether a session lives that a client has brought to this server."""
+
+
+class Tracker(Protocol):
+    """Learns which sessions show signs of life; times in seconds of the loop's clock."""
+
+    tick_ms: int
+
+    def negotiate(self, timeout_ms: int) -> int:
+        """Return the timeout that is granted in place of the requested one."""
+
+    def add(self, session_id: int, timeout_ms: int, now: float) -> None:
+        """Start to track a session, or change its timeout."""
+
+    def touch(self, session_id: int, now: float) -> None:
+        """Extend a session after a sign of life."""
+
+    def touch_all(self, now: float) -> None:
+        """Extend all sessions."""
+
+    def remove(self, session_id: int) -> None:
+        """Stop tracking a session."""
+
+    def expired(self, now: float) -> list[int]:
+        """Remove and return the sessions whose timeout has passed."""
 
 
 @dataclass(slots=True)
@@ -113,242 +146,286 @@ class Latency:
 
 
 class Pipeline:
-    """A server without its sockets: requests in, packets out through each ``Client``.
+    """A serving server without its sockets: requests in, packets out through each ``Client``.
 
     Args:
-        database: the state recovered from disk.
-        ledger: stores the transactions.
-        tracker: session expiry; it gets every sign of life.
-        secret: session passwords are made from it.
-        wall_ms: wall clock in milliseconds, for ctime and mtime.
+        history: the log and the state; the pipeline becomes the listener of its transactions.
+        orderer: orders the writes.
+        tracker: gets every sign of life of a session.
+        password: returns the password of a session; all servers of an ensemble agree on it.
+        wall_ms: wall clock in milliseconds.
         clock: the loop's clock in seconds.
-        server_id: part of the session ids.
+        server_id: part of the ids of the sessions that begin here.
+        zxid: the zxid that clients see at least: that of the beginning of the leader's epoch.
+        mode: the server's role, as the four-letter words name it.
     """
 
     def __init__(
         self,
-        database: Database,
-        ledger: Ledger,
-        tracker: SessionTracker,
+        history: History,
+        orderer: Orderer,
+        tracker: Tracker,
         *,
-        secret: bytes,
+        password: Callable[[int], bytes],
         wall_ms: Callable[[], int],
         clock: Callable[[], float],
         server_id: int = 1,
+        zxid: int = 0,
+        mode: str = "standalone",
     ) -> None:
-        self.database = database
+        self.database = history.database
         self.watches: WatchTable[Client] = WatchTable()
         self.tracker = tracker
         self.clients: dict[int, Client] = {}
         """The connection of each session that has one."""
         self.latency = Latency()
-        self._ledger = ledger
-        self._secret = secret
-        self._wall_ms = wall_ms
+        self.server_id = server_id
+        self.mode = mode
+        self.role_figures: Callable[[], Mapping[str, object]] = dict
+        """Returns the figures that only a server of this role has, by their names in ``mntr``."""
+        self._history = history
+        self._orderer = orderer
+        self._password = password
         self._clock = clock
-        self._proposer = Proposer(database)
-        self._queue: list[_Request] = []
-        self._next_session_id = sessions.first_id(server_id, wall_ms(), database.sessions)
-        tracker.add_all(database.sessions, clock())
+        self._least_zxid = zxid
+        self._queue: list[Request] = []
+        self._unanswered: dict[Client, deque[Request]] = {}
+        """The requests of each connection that waits for a write or a sync, in order."""
+        self._writes: dict[int, deque[Request]] = {}
+        """The writes of each session that are not applied yet, in order."""
+        self._returning: dict[int, list[tuple[Client, int]]] = {}
+        """The connections that wait for the validity of their sessions, with their timeouts."""
+        self._next_session_id = sessions.first_id(server_id, wall_ms(), self.database.sessions)
+        history.listener = self.applied
 
     def __len__(self) -> int:
-        """The number of requests that wait for the next turn."""
-        return len(self._queue)
+        """The number of requests that are not answered."""
+        return len(self._queue) + sum(map(len, self._unanswered.values()))
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the state that clients see."""
+        return max(self.database.last_zxid, self._least_zxid)
+
+    # --- what clients do
 
     def connect(self, client: Client, request: ConnectRequest) -> None:
         """Handle the first packet of a connection, for a new session or an existing one."""
         timeout_ms = self.tracker.negotiate(request.timeout_ms)
-        if request.last_zxid_seen > self.database.last_zxid:
+        if request.last_zxid_seen > self.last_zxid:
             client.close()  # it has seen a later state than this server: it must try another
         elif request.session_id == 0:
             session_id = self._next_session_id
-            self._next_session_id += 1
-            self._enqueue(client, session_id, Op.CREATE_SESSION, CreateSessionTxn(timeout_ms))
+            self._next_session_id = sessions.next_id(session_id)
+            create = CreateSessionTxn(timeout_ms)
+            self._enqueue(client, session_id, 0, Op.CREATE_SESSION, create, create.encode())
+        elif not hmac.compare_digest(self._password(request.session_id), request.password or b""):
+            self._reject(client)
         else:
-            self._enqueue(client, request.session_id, _REATTACH, request)
+            self._returning.setdefault(request.session_id, []).append((client, timeout_ms))
+            self._orderer.revalidate(request.session_id, timeout_ms)
 
-    def submit(self, client: Client, header: RequestHeader, body: Record | None) -> None:
+    def submit(
+        self, client: Client, header: RequestHeader, body: Record | None, raw: bytes = b""
+    ) -> None:
         """Queue any later packet; ``body`` is None for an unknown operation."""
         self.tracker.touch(client.session_id, self._clock())
         if isinstance(body, AuthRequest):
             self._authenticate(client, header, body)
             return
-        self._enqueue(client, client.session_id, header.op, body, header.xid)
+        self._enqueue(client, client.session_id, header.xid, header.op, body, raw)
 
     def disconnected(self, client: Client) -> None:
         """Handle a lost connection; its session exists until it expires."""
         self.watches.forget(client)
+        self._unanswered.pop(client, None)
         if self.clients.get(client.session_id) is client:
             del self.clients[client.session_id]
 
     def expire(self) -> None:
         """End the sessions that were silent for too long."""
         for session_id in self.tracker.expired(self._clock()):
-            self._enqueue(None, session_id, Op.CLOSE_SESSION, Nothing())
+            self._enqueue(None, session_id, 0, Op.CLOSE_SESSION, Nothing(), b"")
 
     def turn(self) -> None:
-        """Handle all queued requests, with one group commit.
+        """Handle all queued requests; what is ordered meanwhile is answered.
 
         Raises:
-            StorageError: the ledger failed, and no request was answered.
+            StorageError: it is unknown which transactions are stored; the server must stop.
         """
         batch, self._queue = self._queue, []
-        proposals = []
         for request in batch:
-            if request.op in WRITES and request.body is not None:
-                request.proposal = self._proposer.propose(
-                    request.op,
-                    request.body,
-                    session_id=request.session_id,
-                    cxid=request.xid,
-                    ids=request.ids,
-                    now_ms=self._wall_ms(),
-                )
-                proposals.append(request.proposal)
-        if proposals:
-            self._ledger.append(proposals)
-        for request in batch:
-            if request.proposal is not None:
-                self._commit(request, request.proposal)
-            elif request.client is not None and request.client.is_open:
-                self._read(request, request.client)
-        if proposals:
-            self._ledger.applied(self.database)
-        now = self._clock()
-        for request in batch:
-            self.latency.add(now - request.received)
+            self._take(request)
+        self._orderer.flush()
+        self._history.rest()
 
-    def _enqueue(
-        self, client: Client | None, session_id: int, op: int, body: Record | None, xid: int = 0
-    ) -> None:
-        ids = client.ids if client is not None else ()
-        self._queue.append(_Request(client, session_id, ids, xid, op, body, self._clock()))
+    # --- what the orderer returns
 
-    def _commit(self, request: _Request, proposal: Proposal) -> None:
-        outcome, changes = self.database.apply(proposal)
-        self._proposer.applied(proposal)
-        for change in changes:
+    def applied(self, proposal: Proposal, applied: Applied) -> None:
+        """Answer a write that is applied now, if it is from a client of this server."""
+        header = proposal.header
+        for change in applied.changes:
             for watcher in self.watches.trigger(change):
-                self._notify(watcher, change, proposal.header.zxid)
-        client = request.client
-        if proposal.header.type == Op.CREATE_SESSION:
-            assert client is not None, "a session is created by the request of a connection"
-            timeout_ms = self.database.sessions[request.session_id]
-            self._attach(client, request.session_id, timeout_ms)
-        elif proposal.header.type == Op.CLOSE_SESSION:
-            self._closed(request)
-        elif client is not None:
-            body = _response(request, outcome) if not outcome.error else Nothing()
-            client.send(ReplyHeader(request.xid, proposal.header.zxid, outcome.error), body)
+                self._notify(watcher, change, header.zxid)
+        if header.type == Op.CREATE_SESSION:
+            timeout_ms = self.database.sessions[header.session_id]
+            self.tracker.add(header.session_id, timeout_ms, self._clock())
+        elif header.type == Op.CLOSE_SESSION:
+            self.tracker.remove(header.session_id)
+        request = self._pop_write(header.session_id, header.cxid)
+        if request is not None:
+            self._answer_write(request, proposal, applied.outcome)
+            self._done(request)
+        if header.type == Op.CLOSE_SESSION:
+            attached = self.clients.pop(header.session_id, None)
+            if attached is not None:
+                attached.close()
 
-    def _closed(self, request: _Request) -> None:
-        """Handle a closed session: its client asked for that, or was silent for too long."""
-        self.tracker.remove(request.session_id)
-        if request.client is not None:
-            request.client.send(ReplyHeader(request.xid, self.database.last_zxid, 0))
-        attached = self.clients.pop(request.session_id, None)
-        if attached is not None:
-            attached.close()
+    def synced(self, request: Request) -> None:
+        """Answer a sync: everything is applied that was ordered before it."""
+        if request.client is not None and isinstance(request.body, PathRequest):
+            header = ReplyHeader(request.xid, self.last_zxid, Code.OK)
+            request.client.send(header, PathResponse(request.body.path))
+        self._done(request)
 
-    def _read(self, request: _Request, client: Client) -> None:
-        body = request.body
-        if request.op == _REATTACH:
-            assert isinstance(body, ConnectRequest), "a session is reattached by a connect request"
-            self._reattach(client, body)
+    def revalidated(self, session_id: int, is_valid: bool) -> None:
+        """Attach the connection that has waited longest for this session, or reject it."""
+        waiting = self._returning.get(session_id)
+        if not waiting:
             return
-        error, response = 0, Nothing()  # type: tuple[int, Record]
-        try:
-            if isinstance(body, SetWatches | SetWatches2):
-                for change in reads.set_again(self.database, self.watches, client, body):
-                    self._notify(client, change, self.database.last_zxid)
-            elif isinstance(body, PathRequest) and request.op == Op.GET_EPHEMERALS:
-                response = reads.ephemerals(self.database, request.session_id, body.path)
-            elif request.op != Op.PING:
-                response = reads.answer(
-                    self.database, self.watches, client, request.ids, request.op, body
-                )
-        except ZooKeeperError as refusal:
-            error = refusal.code
-        client.send(ReplyHeader(request.xid, self.database.last_zxid, error), response)
-        if body is None:
-            client.close()  # unknown operation: later packets may be misunderstood as well
-
-    def _reattach(self, client: Client, request: ConnectRequest) -> None:
-        session_id = request.session_id
-        proof = sessions.password(self._secret, session_id)
-        if session_id not in self.database.sessions or not hmac.compare_digest(
-            proof, request.password or b""
-        ):
-            client.send(ConnectResponse(0, 0, 0, bytes(PASSWORD_BYTES), False))
-            client.close()
+        client, timeout_ms = waiting.pop(0)
+        if not waiting:
+            del self._returning[session_id]
+        if not client.is_open:
+            return
+        if not is_valid:
+            self._reject(client)
             return
         before = self.clients.get(session_id)
         if before is not None:
             before.close()
-        self._attach(client, session_id, self.tracker.negotiate(request.timeout_ms))
+        self.tracker.add(session_id, timeout_ms, self._clock())
+        self._attach(client, session_id, timeout_ms)
+
+    # --- implementation
+
+    def _enqueue(
+        self,
+        client: Client | None,
+        session_id: int,
+        xid: int,
+        op: int,
+        body: Record | None,
+        raw: bytes,
+    ) -> None:
+        ids = client.ids if client is not None else ()
+        request = Request(client, session_id, ids, xid, op, body, raw, self._clock())
+        self._queue.append(request)
+
+    def _take(self, request: Request) -> None:
+        client = request.client
+        is_write = request.op in WRITES and request.body is not None
+        if is_write or (request.op == Op.SYNC and request.body is not None):
+            if is_write:
+                self._writes.setdefault(request.session_id, deque()).append(request)
+            if client is not None and client.is_open:
+                self._unanswered.setdefault(client, deque()).append(request)
+            self._orderer.submit(request)
+        elif client is None or not client.is_open:
+            return
+        elif client in self._unanswered:
+            self._unanswered[client].append(request)
+        else:
+            self._read(request, client)
+
+    def _pop_write(self, session_id: int, xid: int) -> Request | None:
+        """Remove the oldest write of a session; None if the transaction is not from here."""
+        writes = self._writes.get(session_id)
+        if not writes or writes[0].xid != xid:
+            return None
+        request = writes.popleft()
+        if not writes:
+            del self._writes[session_id]
+        return request
+
+    def _answer_write(self, request: Request, proposal: Proposal, outcome: Outcome) -> None:
+        client, zxid = request.client, proposal.header.zxid
+        if client is None:
+            return
+        if request.op == Op.CREATE_SESSION and not outcome.error:
+            timeout_ms = self.database.sessions[request.session_id]
+            self._attach(client, request.session_id, timeout_ms)
+        elif outcome.error == Code.SESSION_MOVED:
+            client.close()  # the client has another connection (ZOOKEEPER-710)
+        else:
+            header = ReplyHeader(request.xid, zxid, outcome.error)
+            body = Nothing() if outcome.error else response(request.op, request.body, outcome)
+            client.send(header, body)
+
+    def _done(self, request: Request) -> None:
+        """Answer the reads that have waited for a write or a sync."""
+        request.is_done = True
+        self.latency.add(self._clock() - request.received)
+        client = request.client
+        if client is None or (unanswered := self._unanswered.get(client)) is None:
+            return
+        while unanswered and client.is_open:
+            first = unanswered[0]
+            if first.is_done:
+                unanswered.popleft()
+            elif first.op in WRITES or first.op == Op.SYNC:
+                return
+            else:
+                unanswered.popleft()
+                self._read(first, client)
+        self._unanswered.pop(client, None)
+
+    def _read(self, request: Request, client: Client) -> None:
+        body = request.body
+        error, answer = 0, Nothing()  # type: tuple[int, Record]
+        try:
+            if isinstance(body, SetWatches | SetWatches2):
+                for change in reads.set_again(self.database, self.watches, client, body):
+                    self._notify(client, change, self.last_zxid)
+            elif isinstance(body, PathRequest) and request.op == Op.GET_EPHEMERALS:
+                answer = reads.ephemerals(self.database, request.session_id, body.path)
+            elif request.op != Op.PING:
+                answer = reads.answer(
+                    self.database, self.watches, client, request.ids, request.op, body
+                )
+        except ZooKeeperError as refusal:
+            error = refusal.code
+        client.send(ReplyHeader(request.xid, self.last_zxid, error), answer)
+        self.latency.add(self._clock() - request.received)
+        if body is None:
+            client.close()  # unknown operation: later packets may be misunderstood as well
 
     def _attach(self, client: Client, session_id: int, timeout_ms: int) -> None:
-        self.tracker.add(session_id, timeout_ms, self._clock())
         if not client.is_open:
             return
         client.session_id = session_id
         self.clients[session_id] = client
-        proof = sessions.password(self._secret, session_id)
+        proof = self._password(session_id)
         client.send(ConnectResponse(0, timeout_ms, session_id, proof, False))
 
+    def _reject(self, client: Client) -> None:
+        """Tell a client that its session has expired."""
+        client.send(ConnectResponse(0, 0, 0, bytes(PASSWORD_BYTES), False))
+        client.close()
+
     def _authenticate(self, client: Client, header: RequestHeader, request: AuthRequest) -> None:
-        zxid = self.database.last_zxid
         try:
             identity = acls.identify(request.scheme, request.auth, client.ids)
         except ZooKeeperError as refusal:
-            client.send(ReplyHeader(header.xid, zxid, refusal.code))
+            client.send(ReplyHeader(header.xid, self.last_zxid, refusal.code))
             client.close()
             return
         if identity not in client.ids:
             client.ids = (*client.ids, identity)
-        client.send(ReplyHeader(header.xid, zxid, 0))
+        client.send(ReplyHeader(header.xid, self.last_zxid, 0))
 
     def _notify(self, client: Client, change: Change, zxid: int) -> None:
         client.send(
             ReplyHeader(XID_EVENT, zxid, 0),
             WatcherEvent(change.type, SYNC_CONNECTED, change.path),
         )
-
-
-_REATTACH = 0
-"""The operation code of queued connect requests for an existing session; not a code of
-ZooKeeper's."""
-
-
-def _response(request: _Request, outcome: Outcome) -> Record:
-    if isinstance(request.body, MultiRequest):
-        return _MultiResponse(request.body, outcome.parts)
-    return _single(request.op, outcome)
-
-
-def _single(op: int, outcome: Outcome) -> Record:
-    if op == Op.CREATE:
-        return PathResponse(outcome.path)
-    if outcome.stat is None:
-        return Nothing()
-    if op == Op.CREATE2:
-        return Create2Response(outcome.path, outcome.stat)
-    return StatResponse(outcome.stat)
-
-
-class _MultiResponse(Record, frozen=True):
-    """A result per operation; after a failure, an error per operation."""
-
-    request: MultiRequest
-    outcomes: tuple[Outcome, ...]
-
-    def write(self, out: bytearray) -> None:
-        failed = any(outcome.error for outcome in self.outcomes)
-        for (op, _), outcome in zip(self.request.operations, self.outcomes, strict=True):
-            if failed:
-                MultiHeader(Op.ERROR, False, outcome.error).write(out)
-                Number(outcome.error).write(out)
-            else:
-                MultiHeader(op, False, 0).write(out)
-                _single(op, outcome).write(out)
-        MULTI_END.write(out)

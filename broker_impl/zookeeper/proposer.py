@@ -35,7 +35,7 @@ from broker_impl.zookeeper.records import (
     SetAclRequest,
     SetDataRequest,
 )
-from broker_impl.zookeeper.tree import Database, int32
+from broker_impl.zookeeper.tree import RESERVED, Database, int32, is_session
 from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
@@ -100,12 +100,18 @@ class Draft:
 class Proposer:
     """Turns requests into transactions, in the order in which they take effect."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, zxid: int | None = None) -> None:
+        """``zxid``: the transactions follow this one in place of the last that is applied."""
         self._database = database
-        self._zxid = database.last_zxid
+        self._zxid = database.last_zxid if zxid is None else zxid
         self._outlooks: dict[str, tuple[int, Outlook | None]] = {}
         self._sessions: dict[int, tuple[int, bool]] = {}
         self._changed: deque[tuple[int, str]] = deque()
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the last transaction that was proposed."""
+        return self._zxid
 
     @property
     def remembers(self) -> int:
@@ -115,15 +121,22 @@ class Proposer:
     def propose(
         self,
         op: int,
-        request: Record,
+        request: Record | None,
         *,
         session_id: int,
         cxid: int,
         ids: tuple[Id, ...],
         now_ms: int,
+        refusal: Code = Code.OK,
     ) -> Proposal:
-        """Turn a write request into a transaction."""
+        """Turn a write request into a transaction.
+
+        With a ``refusal`` the transaction is that error; a request that cannot be read is None.
+        """
         self._zxid += 1
+        if refusal or request is None:
+            error = refusal or Code.MARSHALLING_ERROR
+            return Proposal(Header(session_id, cxid, self._zxid, now_ms, Op.ERROR), ErrorTxn(error))
         draft = Draft(self, session_id, ids)
         try:
             if op != Op.CREATE_SESSION and not self._is_live(session_id):
@@ -233,7 +246,7 @@ def _create(request: CreateRequest, draft: Draft) -> CreateTxn:
     paths.check(path)
     if draft.find(path) is not None:
         raise NodeExists(path)
-    if parent.ephemeral_owner:
+    if is_session(parent.ephemeral_owner):
         raise NoChildrenForEphemerals(path)
     owner = draft.session_id if flags & EPHEMERAL else 0
     parent = parent._replace(creates=int32(parent.creates + 1), children=parent.children + 1)
@@ -245,6 +258,8 @@ def _create(request: CreateRequest, draft: Draft) -> CreateTxn:
 def _delete(request: PathVersion, draft: Draft) -> DeleteTxn:
     path = request.path
     paths.check_form(path)
+    if path in RESERVED:
+        raise BadArguments(f"{path} cannot be deleted")
     parent = draft.get(paths.parent_of(path))
     draft.check(parent, Perm.DELETE, path)
     node = draft.get(path)

@@ -27,6 +27,9 @@ REQUESTS_PER_TURN = 100
 """The most requests of one connection in a turn: it limits the memory that a client can use by
 sending requests without reading the replies."""
 
+HEADER_BYTES = 8
+"""The size of a request's header."""
+
 LINGER_S = 5.0
 """How long a closed connection may take to send its last bytes."""
 
@@ -34,35 +37,50 @@ LINGER_S = 5.0
 class Server:
     """Listens, and runs a turn of the pipeline whenever requests have arrived.
 
+    Without a pipeline it closes each connection: a server serves only while it has a leader.
+
     Args:
-        pipeline: the server's logic.
+        pipeline: the server's logic; None if it does not serve yet.
+        tick_ms: how often sessions are looked at.
         connections_max: connections from one address (``maxClientCnxns``); 0 is no limit.
         frame_bytes_max: ``jute.maxbuffer``.
     """
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: Pipeline | None = None,
         *,
+        tick_ms: int | None = None,
         connections_max: int = 60,
         frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
+        if tick_ms is None:
+            assert pipeline is not None, "the tick is that of the pipeline, or given"
+            tick_ms = pipeline.tracker.tick_ms
         self.pipeline = pipeline
         self.connections: dict[Connection, None] = {}
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the server should stop; holds the StorageError when it must."""
         self.received = 0
         self.sent = 0
+        self.server_id = 0
+        """The server's number in its ensemble."""
         self.frame_bytes_max = frame_bytes_max
         self._connections_max = connections_max
         self._loop = asyncio.get_running_loop()
         self._listener: asyncio.Server | None = None
         self._tick: asyncio.TimerHandle | None = None
-        self._tick_s = pipeline.tracker.tick_ms / 1000
+        self.tick_ms = tick_ms
         self._tick_due = 0.0
         self._scheduled = False
         self._broken = False
         self._unflushed: dict[Connection, None] = {}
+
+    @property
+    def serving(self) -> Pipeline:
+        """The logic of a server that serves clients."""
+        assert self.pipeline is not None, "the server does not serve"
+        return self.pipeline
 
     async def start(self, host: str, port: int, *, reuse_port: bool = False) -> int:
         """Listen; return the port."""
@@ -89,6 +107,25 @@ class Server:
         if not self.ended.done():
             self.ended.set_result(None)
 
+    def fail(self, error: StorageError) -> None:
+        """Stop at once: it is unknown what is stored, so nothing may be answered any more."""
+        self._broken = True
+        if not self.ended.done():
+            self.ended.set_exception(error)
+        for connection in list(self.connections):
+            connection.abort()
+
+    def serve(self, pipeline: Pipeline) -> None:
+        """Serve clients from now on."""
+        self.pipeline = pipeline
+
+    def suspend(self) -> None:
+        """Close every connection, and serve no client until `serve` is called again."""
+        for connection in list(self.connections):
+            connection.close()
+        self._flush()
+        self.pipeline = None
+
     def admits(self, host: str) -> bool:
         """Is one more connection from this address within the limit?"""
         if not self._connections_max:
@@ -110,11 +147,11 @@ class Server:
     def facts(self) -> four_letter_words.Facts:
         """The data for the four-letter words."""
         settings: Sequence[tuple[str, str]] = [
-            ("tickTime", str(self.pipeline.tracker.tick_ms)),
+            ("tickTime", str(self.tick_ms)),
             ("maxClientCnxns", str(self._connections_max)),
-            ("minSessionTimeout", str(self.pipeline.tracker.negotiate(0))),
-            ("maxSessionTimeout", str(self.pipeline.tracker.negotiate(2**31))),
-            ("serverId", "0"),
+            ("minSessionTimeout", str(2 * self.tick_ms)),
+            ("maxSessionTimeout", str(20 * self.tick_ms)),
+            ("serverId", str(self.server_id)),
         ]
         connections = [connection.facts() for connection in self.connections]
         return four_letter_words.Facts(
@@ -126,13 +163,10 @@ class Server:
         if self._broken:
             return
         try:
-            self.pipeline.turn()
+            if self.pipeline is not None:
+                self.pipeline.turn()
         except StorageError as error:
-            self._broken = True
-            if not self.ended.done():
-                self.ended.set_exception(error)
-            for connection in list(self.connections):
-                connection.abort()
+            self.fail(error)
             return
         self._flush()
 
@@ -142,16 +176,17 @@ class Server:
             connection.flush()
 
     def _schedule_tick(self) -> None:
-        self._tick_due = self._loop.time() + self._tick_s
+        self._tick_due = self._loop.time() + self.tick_ms / 1000
         self._tick = self._loop.call_at(self._tick_due, self._on_tick)
 
     def _on_tick(self) -> None:
-        if self._loop.time() - self._tick_due > self._tick_s:
-            # The server was paused (a stopped process, a slow disk). Signs of life may be unread,
-            # so no session counts as silent: each gets a full timeout, as from a new leader.
-            self.pipeline.tracker.touch_all(self._loop.time())
-        self.pipeline.expire()
-        if len(self.pipeline):
+        if (pipeline := self.pipeline) is not None:
+            if self._loop.time() - self._tick_due > self.tick_ms / 1000:
+                # The server was paused (a stopped process, a slow disk). Signs of life may be
+                # unread, so no session counts as silent: each gets a full timeout, as from a new
+                # leader.
+                pipeline.tracker.touch_all(self._loop.time())
+            pipeline.expire()
             self.schedule()
         self._schedule_tick()
 
@@ -170,6 +205,8 @@ class Connection(asyncio.Protocol):
         self._take: Callable[[bytes], None] = self._connect
         self._knows_read_only = False
         self._is_behind = False
+        self._is_held = False
+        """Does it wait for its session? Its requests are read when it has one."""
         self._has_more = False
         self._peer = ""
         self._received = 0
@@ -206,16 +243,20 @@ class Connection(asyncio.Protocol):
         self._frames.receive(data)
         if self._take == self._connect and self._word():
             return
-        self._take_some()
+        if self._server.pipeline is None:
+            self.close()
+        elif not self._is_held:
+            self._take_some()
+        elif self._frames.waiting > self._server.frame_bytes_max:
+            self._transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is lost; its session continues."""
         if self not in self._server.connections:
             return
         del self._server.connections[self]
-        self.is_open = False
         self._deadline.cancel()
-        self._server.pipeline.disconnected(self)
+        self._leave()
 
     def pause_writing(self) -> None:
         """Stop reading from a client that reads too slowly, until it has caught up."""
@@ -234,8 +275,11 @@ class Connection(asyncio.Protocol):
         """Queue one packet; it is written at the end of this turn."""
         if not self.is_open:
             return
-        if isinstance(parts[0], ConnectResponse) and not self._knows_read_only:
-            parts = (msgspec.structs.replace(parts[0], read_only=None),)
+        if isinstance(parts[0], ConnectResponse):
+            self._is_held = False
+            self._has_more = True
+            if not self._knows_read_only:
+                parts = (msgspec.structs.replace(parts[0], read_only=None),)
         self._out += frame(*parts)
         self._sent += 1
         self._server.sent += 1
@@ -244,9 +288,13 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection after the queued packets."""
         if self.is_open:
-            self.is_open = False
-            self._server.pipeline.disconnected(self)
+            self._leave()
             self._server.unflushed(self)
+
+    def _leave(self) -> None:
+        self.is_open = False
+        if self._server.pipeline is not None:
+            self._server.pipeline.disconnected(self)
 
     # Server
 
@@ -280,7 +328,7 @@ class Connection(asyncio.Protocol):
             for packet in self._frames.frames():
                 self._take(packet)
                 taken += 1
-                if not self.is_open or taken == REQUESTS_PER_TURN:
+                if not self.is_open or self._is_held or taken == REQUESTS_PER_TURN:
                     break
         except WireError as error:
             log.warning("%s: %s", self._peer, error)
@@ -307,8 +355,10 @@ class Connection(asyncio.Protocol):
         self._count()
         self._knows_read_only = request.read_only is not None
         self._take = self._request
+        self._is_held = True
         self._deadline.cancel()
-        self._server.pipeline.connect(self, request)
+        if self._server.pipeline is not None:
+            self._server.pipeline.connect(self, request)
 
     def _request(self, packet: bytes) -> None:
         reader = Reader(packet)
@@ -316,7 +366,8 @@ class Connection(asyncio.Protocol):
         self._count()
         known = REQUESTS.get(header.op)
         body = known.read(reader) if known is not None else None
-        self._server.pipeline.submit(self, header, body)
+        if self._server.pipeline is not None:
+            self._server.pipeline.submit(self, header, body, packet[HEADER_BYTES:])
 
     def _count(self) -> None:
         self._received += 1

@@ -9,11 +9,47 @@ from collections.abc import Iterable, Mapping
 
 from broker_impl.zookeeper.records import PASSWORD_BYTES
 
+_SERVER_SHIFT = 56
+_IDS = 2**64
+
 
 def first_id(server_id: int, wall_ms: int, known: Iterable[int]) -> int:
-    """The first new session id: made of server id and start time, and above all known ids."""
-    start = (server_id << 56) | ((wall_ms << 24 & 0xFFFFFFFFFFFFFFFF) >> 8)
-    return max(start, max(known, default=0) + 1)
+    """The first new session id: made of server id and start time, and above all known ids.
+
+    The server's id is in the upper 8 bits, so the ids of other servers do not count.
+    """
+    start = (server_id << _SERVER_SHIFT) | ((wall_ms << 24) % _IDS >> 8)
+    own = [id_ for session_id in known if (id_ := session_id % _IDS) >> _SERVER_SHIFT == server_id]
+    return _signed(max(start, max(own, default=0) + 1))
+
+
+def next_id(session_id: int) -> int:
+    """The session id after this one."""
+    return _signed((session_id + 1) % _IDS)
+
+
+def _signed(number: int) -> int:
+    """A number of 64 bits as it is sent: negative if its first bit is set."""
+    return number - _IDS if number >= _IDS // 2 else number
+
+
+def shared_password(session_id: int) -> bytes:
+    """The password of a session in an ensemble, as Apache ZooKeeper makes it.
+
+    Every server of an ensemble can check it, those of the other implementation too. It is no
+    secret: it follows from the id (``java.util.Random`` with the id and a constant as its seed).
+    """
+    state = ((session_id ^ _JAVA_SECRET) ^ _JAVA_MULTIPLIER) & _JAVA_MASK
+    out = bytearray()
+    while len(out) < PASSWORD_BYTES:
+        state = (state * _JAVA_MULTIPLIER + 0xB) & _JAVA_MASK
+        out += (state >> 16).to_bytes(4, "little")
+    return bytes(out)
+
+
+_JAVA_SECRET = 0xB3415C00
+_JAVA_MULTIPLIER = 0x5DEECE66D
+_JAVA_MASK = 2**48 - 1
 
 
 def password(secret: bytes, session_id: int) -> bytes:
@@ -37,6 +73,9 @@ class SessionTracker:
 
     def __len__(self) -> int:
         return len(self._timeouts_s)
+
+    def __contains__(self, session_id: int) -> bool:
+        return session_id in self._timeouts_s
 
     def negotiate(self, timeout_ms: int) -> int:
         """The timeout within 2 to 20 ticks that is nearest to the requested one."""

@@ -7,11 +7,12 @@ snapshot, replays the log from there, and truncates what a crash has torn.
 
 import logging
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Protocol
 
 from broker_impl.errors import StorageError
-from broker_impl.zookeeper import snapshot, txn_log
+from broker_impl.zookeeper import snapshot, txn_log, zxids
+from broker_impl.zookeeper.epochs import Epochs
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
 
@@ -21,6 +22,8 @@ FOLDER = "version-2"
 """ZooKeeper's folder name, after the version of its formats."""
 SECRET = "secret"
 SECRET_BYTES = 32
+INSTALLING = "installing"
+"""Exists while a state of the leader replaces the log: the zxid of that state."""
 SNAPSHOTS_KEPT = 3
 
 
@@ -88,6 +91,7 @@ class Store:
         self._snap_count = snap_count
         self._since_snapshot = 0
         self._file: StoreFile | None = None
+        self._epochs = Epochs(disk, FOLDER)
         if not disk.exists(FOLDER):
             disk.make_dir(FOLDER)
         disk.fsync_dir("")  # always: the server that made it may have been killed before this line
@@ -98,18 +102,45 @@ class Store:
             self._disk.write(SECRET, entropy(SECRET_BYTES))
         return self._disk.read(SECRET)
 
+    @property
+    def accepted_epoch(self) -> int:
+        """The highest epoch whose leader this server has promised to follow."""
+        return self._epochs.accepted
+
+    @property
+    def current_epoch(self) -> int:
+        """The epoch of the leader whose history this server has taken over."""
+        return self._epochs.current
+
+    def accept_epoch(self, epoch: int) -> None:
+        """Set the accepted epoch, durable on return."""
+        self._epochs.accept(epoch)
+
+    def enter_epoch(self, epoch: int) -> None:
+        """Set the current epoch, durable on return."""
+        self._epochs.enter(epoch)
+
     def recover(self) -> Database:
-        """The state after the last intact transaction.
+        """The state after the last intact transaction, committed or not.
 
         Raises:
             StorageError: data is missing or damaged in a way that a crash does not explain.
         """
+        self._end_file()
+        self._since_snapshot = 0
+        self._end_installation()
         database = self._newest_snapshot()
         starts = self._zxids(txn_log.name)
         for position, start in enumerate(starts, 1):
             is_last = position == len(starts)
             if is_last or starts[position] > database.last_zxid + 1:
                 self._replay(database, start, is_last=is_last)
+        newest = max(self._zxids(snapshot.name), default=0)
+        if database.last_zxid < newest:
+            raise StorageError(
+                f"{snapshot.name(newest)} is damaged, and the log ends at {database.last_zxid:#x}"
+            )
+        self._epochs.load(database.last_zxid)
         return database
 
     def append(self, proposals: Sequence[Proposal]) -> None:
@@ -130,8 +161,96 @@ class Store:
             self._disk.fsync_dir(FOLDER)
         self._since_snapshot += len(proposals)
 
+    def since(self, zxid: int) -> list[Proposal] | None:
+        """Return the logged transactions after a zxid, in order.
+
+        None if the log does not reach back to it, or if its history does not contain that zxid.
+        """
+        found: list[Proposal] = []
+        starts = self._zxids(txn_log.name)
+        last = zxid if self._begins(zxid, starts) else None
+        for start, following in zip_longest(starts, starts[1:]):
+            if following is not None and following <= zxid:
+                continue
+            path = self._path(txn_log.name(start))
+            for proposal, _ in txn_log.read(self._disk.read(path), path):
+                this = proposal.header.zxid
+                if last is None:
+                    last = this if this == zxid else None
+                elif this > zxid:
+                    if not zxids.follows(this, last):
+                        return None
+                    last = this
+                    found.append(proposal)
+        return found if last is not None else None
+
+    def _begins(self, zxid: int, starts: Sequence[int]) -> bool:
+        """Return whether the log's history begins right after a zxid, which no entry has."""
+        snapshots = self._zxids(snapshot.name)
+        is_start = any(zxids.follows(start, zxid) for start in starts)
+        return is_start and (zxid in snapshots if zxid else not snapshots)
+
+    def truncate(self, zxid: int) -> None:
+        """Remove all transactions above a zxid from the log; `recover` must follow.
+
+        Raises:
+            StorageError: a snapshot holds later transactions, so they cannot be removed.
+        """
+        self._end_file()
+        if any(kept > zxid for kept in self._zxids(snapshot.name)):
+            raise StorageError(f"a snapshot is newer than {zxid:#x}, where the log must end")
+        # The newest file first: after a crash, what is left has no gap.
+        for start in reversed(self._zxids(txn_log.name)):
+            path = self._path(txn_log.name(start))
+            if start > zxid:
+                self._disk.remove(path)
+                self._disk.fsync_dir(FOLDER)
+            else:
+                self._cut(path, zxid)
+
+    def _cut(self, path: str, zxid: int) -> None:
+        end = len(txn_log.HEADER)
+        data = self._disk.read(path)
+        for proposal, at in txn_log.read(data, path):
+            if proposal.header.zxid <= zxid:
+                end = at
+        if end < len(data):
+            file = self._disk.open(path)
+            file.truncate(end)
+            file.fsync()
+            file.close()
+
+    def install(self, database: Database) -> None:
+        """Replace the log and all snapshots by a state of the leader, durable on return.
+
+        The log may hold transactions that the leader's history does not have, so no part of it may
+        be replayed over that state (ZOOKEEPER-2832).
+        """
+        self._end_file()
+        zxid = database.last_zxid
+        self._disk.write(self._path(INSTALLING), f"{zxid:x}".encode())
+        self._disk.write(self._path(snapshot.name(zxid)), snapshot.encode(database))
+        self._end_installation()
+        self._since_snapshot = 0
+
+    def _end_installation(self) -> None:
+        """Remove what an installed state replaces; a crash may have left that undone."""
+        marker = self._path(INSTALLING)
+        if not self._disk.exists(marker):
+            return
+        zxid = int(self._disk.read(marker).decode(), 16)
+        if zxid in self._zxids(snapshot.name):
+            for start in reversed(self._zxids(txn_log.name)):
+                self._disk.remove(self._path(txn_log.name(start)))
+            for other in self._zxids(snapshot.name):
+                if other != zxid:
+                    self._disk.remove(self._path(snapshot.name(other)))
+            self._disk.fsync_dir(FOLDER)
+        self._disk.remove(marker)
+        self._disk.fsync_dir(FOLDER)
+
     def applied(self, database: Database) -> None:
-        """Take a snapshot if one is due: the database holds all that was appended."""
+        """Take a snapshot if one is due; the log may hold more than the database has applied."""
         if self._since_snapshot < self._snap_count:
             return
         zxid = database.last_zxid
@@ -168,20 +287,20 @@ class Store:
             zxid = proposal.header.zxid
             if zxid <= database.last_zxid:
                 continue
-            if zxid != database.last_zxid + 1:
+            if not zxids.follows(zxid, database.last_zxid):
                 raise StorageError(f"{path}: transaction {zxid:#x} follows {database.last_zxid:#x}")
-            database.apply(proposal)
+            database.replay(proposal)
             self._since_snapshot += 1
         if is_last:
-            self._settle(path, end, torn=len(data) - end)
-        elif end < len(data):
+            self._settle(path, end, torn=len(data) - end, is_damaged=any(data[end:]))
+        elif end == 0 or any(data[end:]):  # a real server fills its files with zeros in advance
             raise StorageError(
                 f"{path}: the log is damaged at {end}, and has more transactions after that"
             )
 
-    def _settle(self, path: str, end: int, *, torn: int) -> None:
+    def _settle(self, path: str, end: int, *, torn: int, is_damaged: bool) -> None:
         """Sync the last log file, as its content is served from now on; truncate a torn end."""
-        if torn:
+        if is_damaged:
             log.warning("%s: the log is incomplete at %d; %d bytes were truncated", path, end, torn)
         if end == 0:
             self._disk.remove(path)

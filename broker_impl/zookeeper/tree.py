@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.paths import child_of, name_of, parent_of
-from broker_impl.zookeeper.records import OPEN_ACL, Acl, EventType, Stat
+from broker_impl.zookeeper.records import OPEN_ACL, Acl, EventType, Id, Perm, Stat
 from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
+    CreateContainerTxn,
     CreateSessionTxn,
+    CreateTtlTxn,
     CreateTxn,
     DeleteTxn,
     ErrorTxn,
@@ -69,6 +71,25 @@ class Node:
         )
 
 
+def is_session(owner: int) -> bool:
+    """Return whether an ``ephemeral_owner`` is a session.
+
+    It is 0 for a persistent node, and a special value for containers and nodes with a time to live.
+    """
+    return owner not in (0, CONTAINER) and owner >> 56 & 0xFF != _TTL
+
+
+CONTAINER = -(2**63)
+"""The owner of a container."""
+_TTL = 0xFF
+"""The first byte of the owner of a node with a time to live; its other bytes are the time (ms)."""
+
+
+def with_ttl(ttl_ms: int) -> int:
+    """The owner of a node with a time to live."""
+    return (ttl_ms | _TTL << 56) - 2**64
+
+
 class Change(NamedTuple):
     """A change that may trigger watches."""
 
@@ -93,11 +114,23 @@ class Applied(NamedTuple):
     changes: list[Change]
 
 
+CONFIG = "/zookeeper/config"
+"""The node whose data lists the servers of the ensemble."""
+RESERVED = ("/", "/zookeeper", CONFIG, "/zookeeper/quota")
+"""The nodes that exist from the beginning and cannot be deleted."""
+READ_ACL = (Acl(Perm.READ, Id("world", "anyone")),)
+
+
 class Database:
     """The state that a server serves from; only ``apply`` changes it."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {"/": Node(b"", OPEN_ACL, 0, 0, 0, 0, 0)}
+        self.nodes: dict[str, Node] = {
+            path: Node(b"", READ_ACL if path == CONFIG else OPEN_ACL, 0, 0, 0, 0, 0)
+            for path in RESERVED
+        }
+        for path in RESERVED[1:]:
+            self.nodes[parent_of(path)].children[name_of(path)] = None
         self.sessions: dict[int, int] = {}
         """Live sessions and their timeouts in milliseconds."""
         self.ephemerals: dict[int, dict[str, None]] = {}
@@ -113,6 +146,58 @@ class Database:
         outcome = self._apply(header, txn, changes)
         self.last_zxid = header.zxid
         return Applied(outcome, changes)
+
+    def replay(self, proposal: Proposal) -> None:
+        """Apply a transaction whose effects the state may contain already, in part or as a whole.
+
+        A snapshot that was written while transactions were applied contains some that come after it
+        in the log. What a transaction has found then may be gone, what it has created may exist.
+        The counters of a parent never go back (ZOOKEEPER-3125, 3145, 3249).
+        """
+        header, txn = proposal
+        self._replay(header, txn)
+        self.last_zxid = max(self.last_zxid, header.zxid)
+
+    def _replay(self, header: Header, txn: Record) -> None:
+        match txn:
+            case MultiTxn():
+                for _, part in txn.transactions:
+                    self._replay(header, part)
+            case CreateTxn() | CreateContainerTxn() | CreateTtlTxn():
+                parent = self.nodes.get(parent_of(txn.path))
+                if parent is None:
+                    return  # it was deleted later, and this node with it
+                if txn.path not in self.nodes:
+                    creates, pzxid = parent.creates, parent.pzxid
+                    self._create(header, txn, [])
+                    parent.creates, parent.pzxid = creates, pzxid
+                self._advance(parent, txn.parent_creates, header.zxid)
+            case DeleteTxn():
+                self._replay_delete(header, txn.path)
+            case SetDataTxn() | SetAclTxn():
+                if txn.path in self.nodes:
+                    self._apply(header, txn, [])
+            case CloseSessionTxn():
+                owned = self.ephemerals.get(header.session_id, {})
+                for path in {**dict.fromkeys(txn.paths), **owned}:
+                    self._replay_delete(header, path)
+                self.sessions.pop(header.session_id, None)
+            case _:
+                self._apply(header, txn, [])
+
+    def _replay_delete(self, header: Header, path: str) -> None:
+        node = self.nodes.get(path)
+        if node is not None and not node.children:
+            pzxid = self.nodes[parent_of(path)].pzxid
+            self._delete(header, path, [])
+            self.nodes[parent_of(path)].pzxid = pzxid
+        if (parent := self.nodes.get(parent_of(path))) is not None:
+            self._advance(parent, parent.creates, header.zxid)
+
+    def _advance(self, parent: Node, creates: int, zxid: int) -> None:
+        if int32(creates - parent.creates) > 0:
+            parent.creates = creates
+        parent.pzxid = max(parent.pzxid, zxid)
 
     def children(self, path: str) -> list[str]:
         """The names of a node's children."""
@@ -131,7 +216,7 @@ class Database:
 
     def _apply(self, header: Header, txn: Record, changes: list[Change]) -> Outcome:
         match txn:
-            case CreateTxn():
+            case CreateTxn() | CreateContainerTxn() | CreateTtlTxn():
                 return self._create(header, txn, changes)
             case DeleteTxn():
                 self._delete(header, txn.path, changes)
@@ -163,17 +248,25 @@ class Database:
                 for path in txn.paths:
                     self._delete(header, path, changes)
                 self.sessions.pop(header.session_id, None)
-                left = self.ephemerals.pop(header.session_id, {})
-                assert not left, "all ephemeral nodes of a session are deleted with it"
+                left = self.ephemerals.get(header.session_id, {})
+                assert not (left and txn.paths), "a session's ephemeral nodes are deleted with it"
+                for path in list(left):  # releases before 3.6 do not list them
+                    self._delete(header, path, changes)
                 return Outcome()
             case _:
                 raise AssertionError(f"the transaction {type(txn).__name__} cannot be proposed")
 
-    def _create(self, header: Header, txn: CreateTxn, changes: list[Change]) -> Outcome:
+    def _create(
+        self,
+        header: Header,
+        txn: CreateTxn | CreateContainerTxn | CreateTtlTxn,
+        changes: list[Change],
+    ) -> Outcome:
         parent_path = parent_of(txn.path)
         parent = self.nodes[parent_path]
         assert txn.path not in self.nodes, "a node is created only where none exists"
-        assert not parent.ephemeral_owner, "an ephemeral node has no children"
+        assert not is_session(parent.ephemeral_owner), "an ephemeral node has no children"
+        owner = _owner(header, txn)
         node = Node(
             data=txn.data,
             acl=txn.acl,
@@ -182,13 +275,13 @@ class Database:
             pzxid=header.zxid,
             ctime=header.time_ms,
             mtime=header.time_ms,
-            ephemeral_owner=header.session_id if txn.ephemeral else 0,
+            ephemeral_owner=owner,
         )
         self.nodes[txn.path] = node
         parent.children[name_of(txn.path)] = None
         parent.creates = txn.parent_creates
         parent.pzxid = header.zxid
-        if txn.ephemeral:
+        if is_session(owner):
             self.ephemerals.setdefault(header.session_id, {})[txn.path] = None
         changes.append(Change(EventType.CREATED, txn.path))
         changes.append(Change(EventType.CHILD, parent_path))
@@ -201,10 +294,20 @@ class Database:
         assert not node.children, "the children of a node are deleted before it"
         del parent.children[name_of(path)]
         parent.pzxid = header.zxid
-        if node.ephemeral_owner:
+        if is_session(node.ephemeral_owner):
             owned = self.ephemerals[node.ephemeral_owner]
             del owned[path]
             if not owned:
                 del self.ephemerals[node.ephemeral_owner]
         changes.append(Change(EventType.DELETED, path))
         changes.append(Change(EventType.CHILD, parent_path))
+
+
+def _owner(header: Header, txn: CreateTxn | CreateContainerTxn | CreateTtlTxn) -> int:
+    match txn:
+        case CreateTxn():
+            return header.session_id if txn.ephemeral else 0
+        case CreateTtlTxn():
+            return with_ttl(txn.ttl_ms)
+        case _:
+            return CONTAINER

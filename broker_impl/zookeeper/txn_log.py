@@ -42,7 +42,7 @@ def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
     """
     if len(data) < len(HEADER) or not any(data[: len(HEADER)]):
         return  # never synced: a crash may leave a later page, and zeros before it
-    if data[: len(HEADER)] != HEADER:
+    if _HEADER.unpack_from(data)[:2] != (b"ZKLG", 2):
         raise StorageError(f"{path}: the file is not a transaction log")
     at = len(HEADER)
     while at + _ENTRY.size < len(data):

@@ -35,6 +35,25 @@ class CreateTxn(Record, frozen=True):
     parent_creates: Int
 
 
+class CreateContainerTxn(Record, frozen=True):
+    """A container is created: the leader deletes it after its last child."""
+
+    path: UString
+    data: Buffer
+    acl: tuple[Acl, ...]
+    parent_creates: Int
+
+
+class CreateTtlTxn(Record, frozen=True):
+    """A node with a time to live is created."""
+
+    path: UString
+    data: Buffer
+    acl: tuple[Acl, ...]
+    parent_creates: Int
+    ttl_ms: Long
+
+
 class DeleteTxn(Record, frozen=True):
     """A node is deleted."""
 
@@ -71,9 +90,17 @@ class CreateSessionTxn(Record, frozen=True):
 
 
 class CloseSessionTxn(Record, frozen=True):
-    """A session ends, and these ephemeral nodes are deleted."""
+    """A session ends, and these ephemeral nodes are deleted.
+
+    Releases before 3.6 do not list the nodes: all of the session are deleted.
+    """
 
     paths: tuple[UString, ...]
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Read one from a log entry."""
+        return super().read(reader) if reader.remaining else cls(())
 
 
 class ErrorTxn(Record, frozen=True):
@@ -134,9 +161,13 @@ class Proposal(NamedTuple):
         reader = Reader(entry)
         header = Header.read(reader)
         txn = read_txn(header.type, reader)
-        reader.end()
+        if reader.remaining != _DIGEST_BYTES:
+            reader.end()
         return cls(header, txn)
 
+
+_DIGEST_BYTES = 12
+"""The size of the digest that releases from 3.6 on append to a transaction; it is not used here."""
 
 _TXNS: dict[int, type[Record]] = {
     Op.CREATE: CreateTxn,
@@ -149,6 +180,10 @@ _TXNS: dict[int, type[Record]] = {
     Op.CREATE_SESSION: CreateSessionTxn,
     Op.CLOSE_SESSION: CloseSessionTxn,
     Op.ERROR: ErrorTxn,
+    Op.RECONFIG: SetDataTxn,
+    Op.CREATE_CONTAINER: CreateContainerTxn,
+    Op.DELETE_CONTAINER: DeleteTxn,
+    Op.CREATE_TTL: CreateTtlTxn,
 }
 
 

@@ -10,9 +10,9 @@ from broker_impl import config as configuration
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.node.broker import Broker
 from broker_impl.node.peers import Peers
-from broker_impl.zookeeper.pipeline import Pipeline
+from broker_impl.zookeeper import standalone
+from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.server import Server as ZooKeeperServer
-from broker_impl.zookeeper.sessions import SessionTracker
 from broker_impl.zookeeper.store import Store
 
 WALL_MS = 1_700_000_000_000
@@ -35,11 +35,10 @@ class ZooKeeperInLoop:
 
     async def start(self) -> None:
         store = Store(self.disk, snap_count=100_000)
-        pipeline = Pipeline(
-            store.recover(),
-            store,
-            SessionTracker(100),
+        pipeline = standalone.pipeline(
+            History(store),
             secret=store.secret(lambda count: bytes(range(count))),
+            tick_ms=100,
             wall_ms=lambda: WALL_MS,
             clock=asyncio.get_running_loop().time,
         )

@@ -15,6 +15,7 @@ from broker_impl.node.broker import Broker
 from broker_impl.node.snapshot import BrokerSnapshot, LogSnapshot, ReplicaSnapshot, SnapshotReader
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.tree import Database
 from harness.simulation.disk import SimDisk
 from model.snapshot import (
@@ -85,13 +86,13 @@ class Snapshots:
         self._starts[number] = self._starts.get(number, 0) + 1
         self._lives[number] = _Life(self._starts[number], look, is_alive)
 
-    def zookeeper_started(self, database: Database) -> None:
-        """Register ZooKeeper's database.
+    def zookeeper_started(self, history: History) -> None:
+        """Register ZooKeeper's history.
 
         Its content also counts while ZooKeeper is down: everything that it has answered is durable,
         and no other process changes it.
         """
-        self._zookeeper = _ZooKeeper(database)
+        self._zookeeper = _ZooKeeper(history.database)
 
     def disk_changed(self, number: int) -> None:
         """Exclude a broker from snapshots, because a fault has changed bytes on its disk.

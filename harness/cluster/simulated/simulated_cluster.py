@@ -19,6 +19,7 @@ from broker_impl import failpoints, mutants
 from broker_impl.errors import StorageError
 from broker_impl.node.broker import Broker
 from broker_impl.wire.messages.apis import APIS
+from broker_impl.zookeeper.program import Settings
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster import links, settings
 from harness.cluster.address import Address
@@ -335,13 +336,21 @@ class Simulated(HostFaultsCluster):
 
     async def _make_nodes(self) -> None:
         on_life = self._snapshots.zookeeper_started
-        self._make(ZOOKEEPER, simulated_node.zookeeper(PORTS[ZOOKEEPER], on_life))
+        self._make(ZOOKEEPER, simulated_node.zookeeper(self._zookeeper_settings(), on_life))
         for name in self.brokers:
             number = roles.number(name)
             broker_settings = self._settings_of(number)
             on_life = functools.partial(self._broker_lives, number)
             self._make(name, simulated_node.broker(broker_settings, on_life))
             settings.write(self._folder_of(name) / "server.properties", broker_settings)
+
+    def _zookeeper_settings(self) -> Settings:
+        return Settings(
+            host="0.0.0.0",
+            port=PORTS[ZOOKEEPER],
+            tick_ms=settings.TICK_MS,
+            snap_count=simulated_node.SNAP_COUNT,
+        )
 
     async def _start_brokers(self, names: Sequence[NodeId]) -> None:
         gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000

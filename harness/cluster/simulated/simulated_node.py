@@ -15,12 +15,9 @@ from broker_impl.errors import BrokerError
 from broker_impl.log.disk import Disk
 from broker_impl.node.broker import Broker
 from broker_impl.node.exit_status import FAILED, OK, exit_status
-from broker_impl.zookeeper.pipeline import Pipeline
-from broker_impl.zookeeper.server import Server as ZooKeeper
-from broker_impl.zookeeper.sessions import SessionTracker
-from broker_impl.zookeeper.store import Store
-from broker_impl.zookeeper.tree import Database
-from harness.cluster import settings
+from broker_impl.zookeeper.history import History
+from broker_impl.zookeeper.program import Program as ZooKeeper
+from broker_impl.zookeeper.program import Settings
 from harness.cluster.node import Exit, NodeError
 from harness.cluster.simulated.node_logs import NodeLogs
 from harness.simulation.disk import SimDisk
@@ -90,30 +87,20 @@ async def _end_other_tasks() -> None:
     await asyncio.sleep(0)  # and for callbacks that are ready
 
 
-def zookeeper(port: int, on_life: Callable[[Database], object] = lambda database: None) -> Program:
-    """A ZooKeeper server; ``on_life`` is called with the database of each new life."""
+def zookeeper(
+    zookeeper_settings: Settings, on_life: Callable[[History], object] = lambda history: None
+) -> Program:
+    """A ZooKeeper server; ``on_life`` is called with the history of each new life."""
 
     async def run(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
     ) -> int:
         try:
-            store = Store(disk, snap_count=SNAP_COUNT)
-            database = store.recover()
-            on_life(database)
-            pipeline = Pipeline(
-                database,
-                store,
-                SessionTracker(settings.TICK_MS),
-                secret=store.secret(rng.randbytes),
-                wall_ms=wall_ms,
-                clock=asyncio.get_running_loop().time,
-            )
-            server = ZooKeeper(pipeline)
-            on_stop(server.end)
-            await server.start("0.0.0.0", port)
-            await server.ended
-            await server.stop()
-            store.close()
+            program = ZooKeeper(zookeeper_settings, disk, wall_ms=wall_ms, entropy=rng.randbytes)
+            on_life(program.history)
+            on_stop(program.stop)
+            await program.start()
+            await program.run()
         except (BrokerError, OSError) as error:
             logging.getLogger("broker_impl.zookeeper").error("%s", error)
             return FAILED

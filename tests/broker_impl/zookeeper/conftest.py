@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.zookeeper import standalone
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
-from broker_impl.zookeeper.pipeline import Pipeline
+from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.server import Server
-from broker_impl.zookeeper.sessions import SessionTracker
 from broker_impl.zookeeper.store import Store
 
 TICK_MS = 50
@@ -29,11 +29,10 @@ class Site:
     async def start(self, *, connections_max: int = 0, frame_bytes_max: int = 10_000) -> None:
         store = Store(self.disk)
         loop = asyncio.get_running_loop()
-        pipeline = Pipeline(
-            store.recover(),
-            store,
-            SessionTracker(TICK_MS),
+        pipeline = standalone.pipeline(
+            History(store),
             secret=store.secret(random.Random(1).randbytes),
+            tick_ms=TICK_MS,
             wall_ms=lambda: 1_700_000_000_000,
             clock=lambda: loop.time(),
         )
@@ -76,7 +75,7 @@ async def site() -> AsyncIterator[Site]:
 
 async def suspend(site: Site, zk: ZooKeeper) -> None:
     """Cut the client's connection at the server, and wait until the client knows."""
-    connection = site.server.pipeline.clients[zk.session_id]
+    connection = site.server.serving.clients[zk.session_id]
     [same] = [one for one in site.server.connections if one is connection]
     same.abort()
     await suspended(zk)

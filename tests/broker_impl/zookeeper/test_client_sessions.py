@@ -99,7 +99,7 @@ async def test_pings_keep_a_quiet_session(site: Site) -> None:
     zk = await site.client(session_timeout_ms=100, on_state=states.append)
     await asyncio.sleep(0.4)
     assert states == [SessionState.CONNECTED]
-    assert site.server.pipeline.clients.keys() == {zk.session_id}
+    assert site.server.serving.clients.keys() == {zk.session_id}
 
 
 async def test_a_closed_client_is_done(site: Site) -> None:
@@ -107,7 +107,7 @@ async def test_a_closed_client_is_done(site: Site) -> None:
     zk = await site.client()
     await zk.close()
     await zk.close()
-    assert site.server.pipeline.database.sessions == {}
+    assert site.server.serving.database.sessions == {}
     with pytest.raises(SessionExpired):
         await zk.get("/")
 
@@ -130,4 +130,4 @@ async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:
     await asyncio.sleep(0)
     cancelled.cancel()
     assert await zk.create("/b") == "/b"
-    assert await zk.children("/") == ["a", "b"]
+    assert await zk.children("/") == ["a", "b", "zookeeper"]

@@ -3,9 +3,11 @@ from collections.abc import Sequence
 import pytest
 
 from broker_impl.errors import StorageError
+from broker_impl.log.memory_disk import MemoryDisk
+from broker_impl.zookeeper import standalone
 from broker_impl.zookeeper.errors import Code
+from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Record
-from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.records import (
     EPHEMERAL,
     OPEN_ACL,
@@ -41,17 +43,21 @@ from broker_impl.zookeeper.records import (
     WatcherType,
     WatchMode,
 )
-from broker_impl.zookeeper.sessions import SessionTracker
+from broker_impl.zookeeper.store import Store
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
 
 
-class Ledger:
+class Ledger(Store):
     """A log that records the number of transactions of each append, and fails on demand."""
 
     def __init__(self) -> None:
+        super().__init__(MemoryDisk())
         self.batches: list[int] = []
         self.fails = False
+
+    def recover(self) -> Database:
+        return Database()
 
     def append(self, proposals: Sequence[Proposal]) -> None:
         if self.fails:
@@ -126,11 +132,10 @@ class World:
     def __init__(self) -> None:
         self.now = 100.0
         self.ledger = Ledger()
-        self.pipeline = Pipeline(
-            Database(),
-            self.ledger,
-            SessionTracker(1000),
+        self.pipeline = standalone.pipeline(
+            History(self.ledger),
             secret=b"secret",
+            tick_ms=1000,
             wall_ms=lambda: 12345,
             clock=lambda: self.now,
         )
@@ -319,7 +324,7 @@ def test_a_closed_session_is_answered_and_its_connection_closed(world: World) ->
     client.submit(Op.CLOSE_SESSION, Nothing())
     client.submit(Op.CREATE, create("/late"))
     world.pipeline.turn()
-    assert client.taken() == [(ReplyHeader(1, 2, 0),)]
+    assert client.taken() == [(ReplyHeader(1, 2, 0), Nothing())]
     assert not client.is_open
     assert Client(world).connect(session.session_id, session.password or b"").timeout_ms == 0
     assert "/late" not in world.pipeline.database.nodes
@@ -411,7 +416,7 @@ def test_reads(world: World) -> None:
         (Op.SYNC, PathRequest("/a"), PathResponse("/a")),
         (Op.GET_EPHEMERALS, PathRequest("/a"), GetChildrenResponse(("/a/e",))),
         (Op.GET_EPHEMERALS, PathRequest("/b"), GetChildrenResponse(())),
-        (Op.GET_ALL_CHILDREN_NUMBER, PathRequest("/"), Number(2)),
+        (Op.GET_ALL_CHILDREN_NUMBER, PathRequest("/"), Number(5)),
         (Op.PING, Nothing(), Nothing()),
     ]:
         assert client.ask(op, body) == (0, answer)

@@ -79,8 +79,8 @@ async def test_old_clients_leave_the_read_only_flag_out(site: Site, read_only: b
         (b"ruok", ["imok"]),
         (b"isro", ["rw"]),
         (b"srvr", ["Zookeeper version: 3.8.0-faultline", "Zxid: 0x2", "Mode: standalone"]),
-        (b"stat", ["Clients:", "Node count: 1"]),
-        (b"mntr", ["zk_server_state\tstandalone", "zk_znode_count\t1", "zk_ephemerals_count\t0"]),
+        (b"stat", ["Clients:", "Node count: 4"]),
+        (b"mntr", ["zk_server_state\tstandalone", "zk_znode_count\t4", "zk_ephemerals_count\t0"]),
         (b"envi", ["zookeeper.version=3.8.0-faultline"]),
         (b"conf", ["tickTime=50", "minSessionTimeout=100", "maxSessionTimeout=1000"]),
         (b"dump", ["Global Sessions(1):"]),
@@ -102,7 +102,7 @@ async def test_four_letter_words(site: Site, text: bytes, lines: list[str]) -> N
 async def test_cons_lists_connections_with_their_sessions(site: Site) -> None:
     """cons lists one line per connection, with its session."""
     connection = await handshake(site)
-    sessions = [f"sid={session_id:#x})" for session_id in site.server.pipeline.clients]
+    sessions = [f"sid={session_id:#x})" for session_id in site.server.serving.clients]
     lines = (await word(site, b"cons")).splitlines()
     assert len(lines) == 2
     assert sum(line.endswith(session) for line in lines for session in sessions) == 1
@@ -138,7 +138,7 @@ async def test_what_came_before_garbage_is_done(site: Site) -> None:
     good = frame(RequestHeader(1, Op.CREATE), CreateRequest("/a", b"", OPEN_ACL, 0))
     writer.write(good + struct.pack(">i", -1))
     assert await closed(reader)
-    assert "/a" in site.server.pipeline.database.nodes
+    assert "/a" in site.server.serving.database.nodes
     await hang_up((reader, writer))
 
 
@@ -236,7 +236,7 @@ async def test_a_server_that_stood_still_expires_nobody(
     real: Callable[[], float] = loop.time
     monkeypatch.setattr(loop, "time", lambda: real() + 60)
     await asyncio.sleep(2.5 * TICK_MS / 1000)
-    assert len(site.server.pipeline.database.sessions) == 1
+    assert len(site.server.serving.database.sessions) == 1
 
 
 async def test_requests_are_taken_however_they_are_cut(site: Site) -> None:

@@ -42,9 +42,9 @@ from broker_impl.wire.messages.produce_request import (  # noqa: E402
     ProduceRequest,
     TopicProduceData,
 )
-from broker_impl.zookeeper.pipeline import Pipeline  # noqa: E402
+from broker_impl.zookeeper import standalone  # noqa: E402
+from broker_impl.zookeeper.history import History  # noqa: E402
 from broker_impl.zookeeper.server import Server as ZooKeeperServer  # noqa: E402
-from broker_impl.zookeeper.sessions import SessionTracker  # noqa: E402
 from broker_impl.zookeeper.store import Store  # noqa: E402
 from harness.simulation.process import Process  # noqa: E402
 from harness.simulation.world import World  # noqa: E402
@@ -75,11 +75,10 @@ class Cluster:
     async def _zookeeper(self) -> None:
         store = Store(MemoryDisk(), snap_count=100_000)
         clock = self.zookeeper.clock
-        pipeline = Pipeline(
-            store.recover(),
-            store,
-            SessionTracker(2000),
+        pipeline = standalone.pipeline(
+            History(store),
             secret=store.secret(lambda count: bytes(range(count))),
+            tick_ms=2000,
             wall_ms=lambda: int(clock.wall() * 1000),
             clock=asyncio.get_running_loop().time,
         )

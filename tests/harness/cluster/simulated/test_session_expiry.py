@@ -9,6 +9,7 @@ import pytest
 
 from broker_impl.errors import StorageError
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from broker_impl.zookeeper.program import Settings
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster.address import Address
 from harness.cluster.simulated import session_expiry, simulated_node
@@ -27,7 +28,7 @@ def test_who_knows_the_secret_ends_the_session(knows_secret: bool) -> None:
     """
     with World(3) as world:
         disk = SimDisk(random.Random(1), StorageError)
-        program = simulated_node.zookeeper(SERVER.port)
+        program = simulated_node.zookeeper(Settings(host="0.0.0.0", port=SERVER.port, tick_ms=500))
 
         def serve() -> Coroutine[Any, Any, Any]:
             async def main() -> None:

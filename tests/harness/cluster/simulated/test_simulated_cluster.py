@@ -121,7 +121,7 @@ def test_restart(lab: Lab) -> None:
         assert cluster.unexpected_exits == []
 
     lab(work)
-    assert lab.log_of(ONE).count("controlled shutdown") == 2
+    assert lab.log_of(ONE).count("node.broker: controlled shutdown") == 2
 
 
 def test_pause(lab: Lab) -> None:

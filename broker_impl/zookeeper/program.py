@@ -1,0 +1,114 @@
+"""A ZooKeeper server from start to end, alone or as a member of an ensemble.
+
+The clock, the randomness and the disk are given, so that the same program runs as a process and in
+a simulation.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker_impl.errors import ConfigError
+from broker_impl.zookeeper import standalone
+from broker_impl.zookeeper.history import History
+from broker_impl.zookeeper.quorum.ensemble import Ensemble, Member
+from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT, Membership
+from broker_impl.zookeeper.quorum.peer import Peer
+from broker_impl.zookeeper.server import Server
+from broker_impl.zookeeper.store import Store, StoreDisk
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a server."""
+
+    host: str
+    """The address to bind."""
+    port: int
+    """The port for clients; 0 selects a free one."""
+    tick_ms: int = 2000
+    """Session timeouts are 2 to 20 ticks."""
+    snap_count: int = 100_000
+    """The number of transactions between two snapshots."""
+    connections_max: int = 60
+    """The maximum number of connections from one address; 0 is no limit."""
+    reuse_port: bool = False
+    """Bind the ports with SO_REUSEPORT."""
+    me: int = 0
+    """The server's id in its ensemble."""
+    members: tuple[Member, ...] = ()
+    """The servers of the ensemble; none if the server is alone."""
+    init_limit: int = INIT_LIMIT
+    """How many ticks a learner may take to get the leader's history."""
+    sync_limit: int = SYNC_LIMIT
+    """How many ticks leader and learners may be silent."""
+    election_wait_max_s: float = 60.0
+    """The longest wait between two notifications of an election."""
+
+
+class Program:
+    """One life of a server."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        disk: StoreDisk,
+        *,
+        wall_ms: Callable[[], int],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        """Recover the state; raises StorageError, and ConfigError if the ensemble is invalid."""
+        self.settings = settings
+        self._wall_ms = wall_ms
+        self._clock = asyncio.get_running_loop().time
+        self._ensemble = Ensemble(settings.members) if settings.members else None
+        if self._ensemble is not None and settings.me not in self._ensemble.members:
+            raise ConfigError(f"no server of the ensemble has the id {settings.me}")
+        self._store = Store(disk, snap_count=settings.snap_count)
+        self.history = History(self._store)
+        pipeline = None
+        if self._ensemble is None:
+            pipeline = standalone.pipeline(
+                self.history,
+                secret=self._store.secret(entropy),
+                tick_ms=settings.tick_ms,
+                wall_ms=wall_ms,
+                clock=self._clock,
+            )
+        self.server = Server(
+            pipeline, tick_ms=settings.tick_ms, connections_max=settings.connections_max
+        )
+        self.server.server_id = settings.me
+
+    async def start(self) -> int:
+        """Listen for clients, and return the port."""
+        settings = self.settings
+        return await self.server.start(settings.host, settings.port, reuse_port=settings.reuse_port)
+
+    def stop(self) -> None:
+        """Request a clean end."""
+        self.server.end()
+
+    async def run(self) -> None:
+        """Serve until `stop`; raises StorageError and OSError."""
+        try:
+            if self._ensemble is None:
+                await self.server.ended
+            else:
+                site = Membership(
+                    self.settings.me,
+                    self._ensemble,
+                    self.history,
+                    self.server,
+                    self._wall_ms,
+                    self._clock,
+                    init_limit=self.settings.init_limit,
+                    sync_limit=self.settings.sync_limit,
+                    reuse_port=self.settings.reuse_port,
+                    listen_host=self.settings.host,
+                )
+                wait_max_s = self.settings.election_wait_max_s
+                await Peer(site, wait_max_s=wait_max_s).run()
+        finally:
+            await self.server.stop()
+        self._store.close()

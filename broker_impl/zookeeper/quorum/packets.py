@@ -1,0 +1,236 @@
+"""The packets between a leader and its learners: records in a stream, without lengths.
+
+The layouts are those of ZooKeeper's quorum protocol (``QuorumPacket`` and the data of each type),
+so that servers of both implementations form one ensemble.
+"""
+
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from broker_impl.errors import WireError
+from broker_impl.zookeeper.jute import Int, Long, Reader, Record
+from broker_impl.zookeeper.records import Id
+
+PROTOCOL = 0x10000
+"""The version of the protocol, ZAB 1.0 of ZooKeeper 3.4 and later."""
+
+DATA_BYTES_MAX = 64 * 1024 * 1024
+"""No packet is larger: a transaction holds a request of at most ``jute.maxbuffer`` bytes, and for
+the end of a session the paths of its ephemeral nodes."""
+
+SNAPSHOT_END = struct.pack(">i", 10) + b"BenWasHere"
+"""What follows the state that a leader sends: a string with its length."""
+
+
+class Type(IntEnum):
+    """The types of packets."""
+
+    REQUEST = 1
+    PROPOSAL = 2
+    ACK = 3
+    COMMIT = 4
+    PING = 5
+    REVALIDATE = 6
+    SYNC = 7
+    INFORM = 8
+    NEWLEADER = 10
+    FOLLOWERINFO = 11
+    UPTODATE = 12
+    DIFF = 13
+    TRUNC = 14
+    SNAP = 15
+    OBSERVERINFO = 16
+    LEADERINFO = 17
+    ACKEPOCH = 18
+
+
+_KNOWN = frozenset(Type)
+_HEAD = struct.Struct(">iqi")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">iqii")
+_SESSION = struct.Struct(">qi")
+_VALID = struct.Struct(">q?")
+_REQUEST = struct.Struct(">qii")
+
+
+class Packet(NamedTuple):
+    """A packet; the meaning of ``zxid`` and ``data`` depends on the type."""
+
+    type: Type
+    zxid: int
+    data: bytes = b""
+    ids: tuple[Id, ...] = ()
+    """The identities of the client whose request it holds."""
+
+
+class LearnerInfo(Record, frozen=True):
+    """The data of a learner's first packet."""
+
+    server: Long
+    protocol: Int
+    configuration: Long
+    """The version of its list of servers."""
+
+
+class Request(NamedTuple):
+    """A request that a learner forwards for one of its clients."""
+
+    session_id: int
+    xid: int
+    op: int
+    body: bytes
+    """As the client sent it, without its header."""
+
+
+def encode(packet: Packet) -> bytes:
+    """Encode a packet."""
+    if not packet.data and not packet.ids:
+        return _SHORT.pack(packet.type, packet.zxid, -1, -1)
+    out = bytearray(_HEAD.pack(packet.type, packet.zxid, len(packet.data)))
+    out += packet.data
+    if packet.ids:
+        out += _INT.pack(len(packet.ids))
+        for identity in packet.ids:
+            identity.write(out)
+    else:
+        out += b"\xff\xff\xff\xff"
+    return bytes(out)
+
+
+def short(kind: Type, zxid: int) -> bytes:
+    """Encode a packet without data."""
+    return _SHORT.pack(kind, zxid, -1, -1)
+
+
+class PacketReader:
+    """Bytes in, whole packets out; the caller owns the socket."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._at = 0
+
+    def receive(self, data: bytes) -> None:
+        """Add bytes that were read from the socket."""
+        if self._at:
+            del self._buffer[: self._at]
+            self._at = 0
+        self._buffer += data
+
+    def next(self) -> Packet | None:
+        """Return the next packet; None until all of its bytes have arrived.
+
+        Raises:
+            WireError: the bytes are not a packet.
+        """
+        buffer, at = self._buffer, self._at
+        if len(buffer) - at < _HEAD.size + 4:
+            return None
+        kind, zxid, size = _HEAD.unpack_from(buffer, at)
+        if kind not in _KNOWN:
+            raise WireError(f"the type {kind} of a packet is unknown")
+        if not -1 <= size <= DATA_BYTES_MAX:
+            raise WireError(f"a packet announces {size} bytes of data")
+        start = at + _HEAD.size
+        end = start + max(0, size)
+        if len(buffer) - end < 4:
+            return None
+        (count,) = _INT.unpack_from(buffer, end)
+        data = bytes(memoryview(buffer)[start:end]) if size > 0 else b""
+        end += 4
+        ids: list[Id] = []
+        for _ in range(max(0, count)):
+            found = self._identity(end)
+            if found is None:
+                return None
+            identity, end = found
+            ids.append(identity)
+        self._at = end
+        return Packet(Type(kind), zxid, data, tuple(ids))
+
+    def rest(self) -> bytes:
+        """Remove and return the bytes after the last packet, which are not packets."""
+        rest = bytes(memoryview(self._buffer)[self._at :])
+        self._buffer.clear()
+        self._at = 0
+        return rest
+
+    def _identity(self, at: int) -> tuple[Id, int] | None:
+        """Read a scheme and an id; None if not all of their bytes have arrived."""
+        texts: list[str] = []
+        for _ in range(2):
+            if len(self._buffer) - at < 4:
+                return None
+            (size,) = _INT.unpack_from(self._buffer, at)
+            if not -1 <= size <= DATA_BYTES_MAX:
+                raise WireError(f"an identity announces {size} bytes")
+            at += 4
+            end = at + max(0, size)
+            if len(self._buffer) < end:
+                return None
+            try:
+                texts.append(self._buffer[at:end].decode())
+            except UnicodeDecodeError as error:
+                raise WireError(f"an identity is not UTF-8: {error.reason}") from None
+            at = end
+        return Id(*texts), at
+
+
+def encode_request(request: Request, ids: tuple[Id, ...]) -> bytes:
+    """Encode the packet in which a learner forwards a request."""
+    head = _REQUEST.pack(request.session_id, request.xid, request.op)
+    return encode(Packet(Type.REQUEST, -1, head + request.body, ids))
+
+
+def decode_request(data: bytes) -> Request:
+    """Decode the data of a forwarded request; raises WireError."""
+    if len(data) < _REQUEST.size:
+        raise WireError("a forwarded request has no header")
+    session_id, xid, op = _REQUEST.unpack_from(data)
+    return Request(session_id, xid, op, data[_REQUEST.size :])
+
+
+def encode_sessions(sessions: Mapping[int, int]) -> bytes:
+    """Encode the answer to a ping: the sessions with signs of life, and their timeouts (ms)."""
+    return b"".join(_SESSION.pack(*session) for session in sessions.items())
+
+
+def decode_sessions(data: bytes) -> list[tuple[int, int]]:
+    """Decode the answer to a ping; raises WireError."""
+    if len(data) % _SESSION.size:
+        raise WireError(f"{len(data)} bytes are no list of sessions")
+    return list(_SESSION.iter_unpack(data))
+
+
+def encode_session(session_id: int, timeout_ms: int) -> bytes:
+    """Encode the data of a learner's REVALIDATE."""
+    return _SESSION.pack(session_id, timeout_ms)
+
+
+def decode_session(data: bytes) -> tuple[int, int]:
+    """Decode the data of a learner's REVALIDATE; raises WireError."""
+    session_id, timeout_ms = Reader(data).unpack(_SESSION)
+    return session_id, timeout_ms
+
+
+def encode_validity(session_id: int, is_valid: bool) -> bytes:
+    """Encode the data of a leader's REVALIDATE."""
+    return _VALID.pack(session_id, is_valid)
+
+
+def decode_validity(data: bytes) -> tuple[int, bool]:
+    """Decode the data of a leader's REVALIDATE; raises WireError."""
+    session_id, is_valid = Reader(data).unpack(_VALID)
+    return session_id, is_valid
+
+
+def encode_number(number: int) -> bytes:
+    """Encode the data of LEADERINFO (a version) and of ACKEPOCH (an epoch)."""
+    return _INT.pack(number)
+
+
+def decode_number(data: bytes) -> int:
+    """Decode the data of LEADERINFO and of ACKEPOCH; raises WireError."""
+    (number,) = Reader(data).unpack(_INT)
+    return int(number)

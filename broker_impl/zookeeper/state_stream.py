@@ -1,0 +1,167 @@
+"""The whole state as a stream: in a snapshot's file, and from a leader to a learner.
+
+It holds the sessions, then the ACLs in use (numbered), then every node, parents before children
+(ZooKeeper's ``SerializeUtils.serializeSnapshot``). Its length is not announced.
+"""
+
+from collections.abc import Generator
+from typing import TypeVar
+
+from broker_impl.errors import WireError
+from broker_impl.zookeeper.jute import Buffer, Int, Long, Reader, Record, UString
+from broker_impl.zookeeper.paths import name_of, parent_of
+from broker_impl.zookeeper.records import OPEN_ACL, Acl
+from broker_impl.zookeeper.tree import Database, Node, is_session
+
+_OPEN = -1
+"""The number of the open ACL, which is not written because all servers know it."""
+_ROOT = "/"
+"""The root's path in the database; in the stream it is empty."""
+_END = "/"
+"""Marks the end of the nodes, in place of the next path."""
+
+
+class _Count(Record, frozen=True):
+    count: Int
+
+
+class _Session(Record, frozen=True):
+    session_id: Long
+    timeout_ms: Int
+
+
+class _NumberedAcl(Record, frozen=True):
+    number: Long
+    acl: tuple[Acl, ...]
+
+
+class _Tables(Record, frozen=True):
+    sessions: tuple[_Session, ...]
+    acls: tuple[_NumberedAcl, ...]
+
+
+class _Node(Record, frozen=True):
+    data: Buffer
+    acl: Long
+    czxid: Long
+    mzxid: Long
+    ctime: Long
+    mtime: Long
+    version: Int
+    creates: Int
+    aversion: Int
+    ephemeral_owner: Long
+    pzxid: Long
+
+
+class _Path(Record, frozen=True):
+    path: UString
+
+
+_Any = TypeVar("_Any", bound=Record)
+
+
+def encode_state(database: Database) -> bytes:
+    """Encode the whole state."""
+    out = bytearray()
+    numbers: dict[tuple[Acl, ...], int] = {OPEN_ACL: _OPEN}
+    for node in database.nodes.values():
+        numbers.setdefault(node.acl, len(numbers))
+    _Tables(
+        tuple(_Session(*session) for session in database.sessions.items()),
+        tuple(_NumberedAcl(number, acl) for acl, number in numbers.items() if number != _OPEN),
+    ).write(out)
+    for path, node in database.nodes.items():
+        _Path(path if path != _ROOT else "").write(out)
+        _Node(
+            data=node.data,
+            acl=numbers[node.acl],
+            czxid=node.czxid,
+            mzxid=node.mzxid,
+            ctime=node.ctime,
+            mtime=node.mtime,
+            version=node.version,
+            creates=node.creates,
+            aversion=node.aversion,
+            ephemeral_owner=node.ephemeral_owner,
+            pzxid=node.pzxid,
+        ).write(out)
+    _Path(_END).write(out)
+    return bytes(out)
+
+
+class StateReader:
+    """Bytes in, a database out; the caller owns the file or socket.
+
+    Args:
+        zxid: the last transaction that the state contains.
+    """
+
+    def __init__(self, zxid: int) -> None:
+        self.is_complete = False
+        self.database = Database()
+        """The state; whole once it is complete."""
+        self.database.nodes.clear()
+        self.database.last_zxid = zxid
+        self._data = b""
+        self._at = 0
+        self._steps = self._read_all()
+        self._acls: dict[int, tuple[Acl, ...]] = {_OPEN: OPEN_ACL}
+
+    def receive(self, data: bytes) -> None:
+        """Add bytes.
+
+        Raises:
+            WireError: they are no state.
+        """
+        self._data = self._data[self._at :] + data
+        self._at = 0
+        self.is_complete = next(self._steps, True)
+
+    def rest(self) -> bytes:
+        """Return the bytes after the state."""
+        return self._data[self._at :]
+
+    def _read_all(self) -> Generator[bool, None, None]:
+        """Read everything; yield False when more bytes are needed."""
+        for _ in range((yield from self._read(_Count)).count):
+            session = yield from self._read(_Session)
+            self.database.sessions[session.session_id] = session.timeout_ms
+        for _ in range((yield from self._read(_Count)).count):
+            numbered = yield from self._read(_NumberedAcl)
+            self._acls[numbered.number] = numbered.acl
+        while (path := (yield from self._read(_Path)).path) != _END:
+            self._add(path, (yield from self._read(_Node)))
+
+    def _read(self, record: type[_Any]) -> Generator[bool, None, _Any]:
+        while True:
+            reader = Reader(self._data, self._at)
+            try:
+                found = record.read(reader)
+            except WireError:
+                yield False  # incomplete
+            else:
+                self._at = len(self._data) - reader.remaining
+                return found
+
+    def _add(self, path: str, kept: _Node) -> None:
+        parent = parent_of(path) if path else _ROOT
+        if kept.acl not in self._acls or (path and parent not in self.database.nodes):
+            raise WireError(f"the node {path!r} has an unknown ACL, or no parent")
+        self.database.nodes[path or _ROOT] = Node(
+            data=kept.data,
+            acl=self._acls[kept.acl],
+            czxid=kept.czxid,
+            mzxid=kept.mzxid,
+            pzxid=kept.pzxid,
+            ctime=kept.ctime,
+            mtime=kept.mtime,
+            ephemeral_owner=kept.ephemeral_owner,
+            version=kept.version,
+            creates=kept.creates,
+            aversion=kept.aversion,
+        )
+        if path:
+            self.database.nodes[parent].children[name_of(path)] = None
+        if is_session(kept.ephemeral_owner):
+            self.database.ephemerals.setdefault(kept.ephemeral_owner, {})[path] = None
