@@ -6,7 +6,7 @@ It depends on neither cluster nor nemesis.
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from model.connection import Connection
 from model.generator import Generator
@@ -20,6 +20,8 @@ class Workload:
     """A workload; the module of each workload ends with one."""
 
     name: str
+    service: Literal["kafka", "zookeeper"] = "kafka"
+    """The kind of system that the workload tests, and that its clients speak to."""
     rate_hz: float
     """Write operations per second unless the plan says otherwise."""
     options: Mapping[str, Any] = field(default_factory=dict)
