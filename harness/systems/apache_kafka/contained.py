@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from harness.cluster.system import ImageSource, SystemUnavailable
-from harness.systems.apache_kafka.jvm import Runtime
+from harness.systems.java.jvm import Runtime
 
 NAME = "faultline-apache-kafka"
 LIBS = "opt/kafka/libs"

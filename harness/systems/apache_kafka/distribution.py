@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cluster.node import ClusterError
-from harness.systems.apache_kafka.lockfile import numbers
+from harness.systems.java.lockfile import numbers
 
 _BROKER = re.compile(r"kafka_\d+\.\d+-(\d+\.\d+[\w.-]*)\.jar", re.ASCII)
 _NO_PROGRAM = re.compile(r"-(test|sources|test-sources|src|scaladoc|javadoc)\.jar$")

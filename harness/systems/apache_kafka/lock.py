@@ -7,15 +7,14 @@ Java 17.
 
 import argparse
 import asyncio
-import hashlib
 import sys
-import tempfile
 from collections.abc import Collection
-from pathlib import Path
 
-from harness.systems.apache_kafka import maven
-from harness.systems.apache_kafka.coordinates import Coordinates
-from harness.systems.apache_kafka.lockfile import LOCKS, Lock, dump, numbers
+from harness.systems.apache_kafka.releases import PRODUCT
+from harness.systems.java import maven
+from harness.systems.java.coordinates import Coordinates
+from harness.systems.java.lockfile import Lock, dump, numbers
+from harness.systems.java.locking import resolved
 
 JAXB = Coordinates("javax.xml.bind", "jaxb-api", "2.3.1")
 """``javax.xml.bind``, which brokers before 2.0 use and Java 11 no longer contains (JEP 320)."""
@@ -52,27 +51,10 @@ def additions(version: str, jars: Collection[Coordinates]) -> list[Coordinates]:
 
 
 async def make(version: str, scala: str) -> Lock:
-    """Resolve a release; raises :class:`~harness.systems.apache_kafka.maven.MavenError`."""
+    """Resolve a release; raises :class:`~harness.systems.java.maven.MavenError`."""
     broker = Coordinates("org.apache.kafka", f"kafka_{scala}", version)
-    jars = await _resolve([broker])
-    return Lock(version, await _resolve([broker, *additions(version, jars)]))
-
-
-async def _resolve(dependencies: Collection[Coordinates]) -> dict[Coordinates, str]:
-    """Return the dependencies and all that they need, with the checksums."""
-    with tempfile.TemporaryDirectory() as folder:
-        project = maven.pom(dependencies, transitive=True)
-        jars = await maven.copy_dependencies(
-            maven.require(), project, Path(folder), repository_layout=True
-        )
-        return {
-            Coordinates.of_path(path.relative_to(jars)): _sha256(path)
-            for path in jars.rglob("*.jar")
-        }
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    jars = await resolved([broker])
+    return Lock(PRODUCT, version, await resolved([broker, *additions(version, jars)]))
 
 
 def main(argv: list[str]) -> int:
@@ -86,7 +68,7 @@ def main(argv: list[str]) -> int:
     except maven.MavenError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    path = LOCKS / f"{asked.version}.toml"
+    path = PRODUCT.locks / f"{asked.version}.toml"
     path.write_text(dump(lock))
     sys.stdout.write(f"{path}: {len(lock.sha256)} jars\n")
     return 0

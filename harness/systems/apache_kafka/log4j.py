@@ -7,7 +7,7 @@ configuration of log4j 1 (or of reload4j, its continuation), later ones one of l
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from harness.systems.apache_kafka.lockfile import numbers
+from harness.systems.java.lockfile import numbers
 
 PATTERN = "[%d] %p %m (%c)%n"
 QUIET = ("org.apache.zookeeper", "org.I0Itec.zkclient", "kafka.request.logger")

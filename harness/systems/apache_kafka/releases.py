@@ -3,7 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
+
+from harness.systems.java.lockfile import Product
+
+PRODUCT = Product(
+    "Apache Kafka", Path(__file__).resolve().parent / "locks", "harness.systems.apache_kafka.lock"
+)
 
 Version = tuple[int, ...]
 

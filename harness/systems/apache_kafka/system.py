@@ -34,19 +34,11 @@ from harness.cluster.system import (
     System,
     SystemUnavailable,
 )
-from harness.systems.apache_kafka import (
-    configuration,
-    contained,
-    distribution,
-    jars,
-    jvm,
-    lockfile,
-    log4j,
-    maven,
-)
+from harness.systems.apache_kafka import configuration, contained, distribution, log4j
 from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER
-from harness.systems.apache_kafka.jvm import Runtime
-from harness.systems.apache_kafka.releases import Release
+from harness.systems.apache_kafka.releases import PRODUCT, Release
+from harness.systems.java import jars, jvm, lockfile, maven
+from harness.systems.java.jvm import Runtime
 from harness.systems.kafka import contained as kafka_contained
 from harness.systems.kafka.configuration import zookeeper_command
 from model import options, roles
@@ -155,7 +147,7 @@ class ApacheKafka(System):
         if home := os.environ.get(HOME):
             self._classpath = _unpacked(Path(home), self.release)
         else:
-            self._classpath = await jars.resolve(str(self.release), say)
+            self._classpath = await jars.resolve(str(self.release), say, PRODUCT)
 
     def program(self, place: Place, plan: Plan) -> Program:
         if self._is_our_zookeeper(place.node, plan):
@@ -330,7 +322,7 @@ class ApacheKafka(System):
             return None
         version = str(self.release)
         try:
-            if not jars.is_cached(version):
+            if not jars.is_cached(version, PRODUCT):
                 maven.require()
         except lockfile.UnknownRelease as error:
             return f"--system {self.name}: {error}; name the folder of a distribution: --kafka-home"

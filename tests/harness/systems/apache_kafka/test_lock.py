@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.systems.apache_kafka import lock, lockfile
-from harness.systems.apache_kafka.coordinates import Coordinates
-from tests.harness.systems.apache_kafka.fake_maven import FakeMaven, checksum
+from harness.systems.apache_kafka import lock
+from harness.systems.apache_kafka.releases import PRODUCT
+from harness.systems.java import lockfile, locking
+from harness.systems.java.coordinates import Coordinates
+from tests.harness.systems.java.fake_maven import FakeMaven, checksum
 
 SLF4J = "org.slf4j:slf4j-api:"
 LOG4J2 = "org.apache.logging.log4j:"
@@ -31,17 +33,17 @@ def test_additions(version: str, jars: list[str], added: list[str]) -> None:
     assert [str(jar) for jar in found] == added
 
 
-@pytest.mark.parametrize("version", lockfile.pinned())
+@pytest.mark.parametrize("version", lockfile.pinned(PRODUCT))
 def test_pinned_release_has_the_scala_of_its_age(version: str) -> None:
     """The jar of the broker in each lock is that for the version of Scala."""
-    artifacts = {jar.artifact for jar in lockfile.load(version).sha256}
+    artifacts = {jar.artifact for jar in lockfile.load(version, PRODUCT).sha256}
     assert f"kafka_{lock.scala_of(version)}" in artifacts
 
 
 async def test_jars_are_locked_with_their_checksums(fake_maven: FakeMaven) -> None:
     """A lock has the jars that Maven resolves with the additions, each with its checksum."""
     slf4j = Coordinates.parse(f"{SLF4J}1.7.25")
-    found = await lock._resolve([slf4j, lock.JAXB])
+    found = await locking.resolved([slf4j, lock.JAXB])
     assert found == {slf4j: checksum(slf4j), lock.JAXB: checksum(lock.JAXB)}
 
 
@@ -49,7 +51,7 @@ def test_failure_is_printed(
     fake_maven: FakeMaven, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If Maven fails, the cause is printed, the exit status is 1 and no file is written."""
-    monkeypatch.setattr(lock, "LOCKS", fake_maven.locks)
+    monkeypatch.setattr(lock, "PRODUCT", fake_maven.product)
     fake_maven.mode("fail")
     assert lock.main(["1.0.0"]) == 1
     assert "Could not find y.jar" in capsys.readouterr().err
@@ -62,8 +64,9 @@ def test_lock_of_a_release_is_reproduced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tool writes the lock file of a pinned release again as it is."""
-    monkeypatch.setattr(lock, "LOCKS", tmp_path)
+    elsewhere = lockfile.Product(PRODUCT.name, tmp_path, PRODUCT.writer)
+    monkeypatch.setattr(lock, "PRODUCT", elsewhere)
     assert lock.main(["0.10.2.2"]) == 0
     path = tmp_path / "0.10.2.2.toml"
     assert capsys.readouterr().out == f"{path}: 15 jars\n"
-    assert path.read_text() == (lockfile.LOCKS / path.name).read_text()
+    assert path.read_text() == (PRODUCT.locks / path.name).read_text()

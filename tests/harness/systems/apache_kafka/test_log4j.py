@@ -5,13 +5,15 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from harness.systems.apache_kafka import lockfile, log4j
+from harness.systems.apache_kafka import log4j
+from harness.systems.apache_kafka.releases import PRODUCT
+from harness.systems.java import lockfile
 
 MAJOR = {1: "0.10.2.2", 2: "4.0.0"}
 """A release that uses each version of log4j."""
 
 
-@pytest.mark.parametrize("version", [*lockfile.pinned(), "4.2.0-SNAPSHOT"])
+@pytest.mark.parametrize("version", [*lockfile.pinned(PRODUCT), "4.2.0-SNAPSHOT"])
 def test_option_names_the_file_that_is_written(version: str, tmp_path: Path) -> None:
     """The option for the release's log4j contains the file's address; times are in UTC."""
     folder = tmp_path / "with space"

@@ -11,9 +11,10 @@ from harness.cluster.observe.kafka_metadata import KafkaView
 from harness.cluster.observe.metadata_view import ViewUnavailable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.system import Place, SystemUnavailable
-from harness.systems.apache_kafka import distribution, maven
+from harness.systems.apache_kafka import distribution
 from harness.systems.apache_kafka.releases import Release
 from harness.systems.apache_kafka.system import HOME, ApacheKafka
+from harness.systems.java import maven
 from model import roles
 from model.layout import with_kraft, with_zookeeper
 from model.plan import Plan

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.polling import until
-from harness.systems.apache_kafka import jars, lockfile
-from harness.systems.apache_kafka.maven import MavenError, MavenMissing
-from tests.harness.systems.apache_kafka.fake_maven import JARS, FakeMaven
+from harness.systems.apache_kafka.releases import PRODUCT
+from harness.systems.java import jars, lockfile
+from harness.systems.java.maven import MavenError, MavenMissing
+from tests.harness.systems.java.fake_maven import JARS, FakeMaven
 
 VERSION = "9.9.9"
 DOWNLOADING = "downloading the 3 jars of Apache Kafka 9.9.9 by Maven"
 AGAIN = """
 import asyncio, sys
 from pathlib import Path
-from harness.systems.apache_kafka import jars
-asyncio.run(jars.resolve("9.9.9", print, Path(sys.argv[1])))
+from harness.systems.java import jars, lockfile
+product = lockfile.Product("Apache Kafka", Path(sys.argv[1]), "")
+asyncio.run(jars.resolve("9.9.9", print, product))
 """
 
 
@@ -32,15 +34,15 @@ class Resolver:
         self.said: list[str] = []
 
     async def __call__(self) -> tuple[Path, ...]:
-        return await jars.resolve(VERSION, self.said.append, self.fake.locks)
+        return await jars.resolve(VERSION, self.said.append, self.fake.product)
 
     def is_cached(self) -> bool:
-        return jars.is_cached(VERSION, self.fake.locks)
+        return jars.is_cached(VERSION, self.fake.product)
 
     @staticmethod
     def entries() -> set[str]:
         """What is in the cache, but for the files of locks."""
-        folder = jars.cache_folder()
+        folder = jars.cache_folder(PRODUCT)
         found = folder.iterdir() if folder.is_dir() else iter(())
         return {path.name for path in found if not path.name.endswith(".lock")}
 
@@ -56,7 +58,7 @@ async def test_jars_are_downloaded_once(resolver: Resolver, fake_maven: FakeMave
     paths = await resolver()
     assert [path.name for path in paths] == [jar.file_name for jar in JARS]
     assert [path.read_text() for path in paths] == [jar.artifact for jar in JARS]
-    folder = jars.cache_folder() / VERSION
+    folder = jars.cache_folder(PRODUCT) / VERSION
     assert resolver.said == [DOWNLOADING, f"the jars of Apache Kafka 9.9.9 are in {folder}"]
     assert resolver.is_cached()
     fake_maven.mode("fail")
@@ -73,7 +75,7 @@ async def test_cached_jars_need_no_maven(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MavenMissing) as caught:
         await resolver()
-    folder = jars.cache_folder() / VERSION
+    folder = jars.cache_folder(PRODUCT) / VERSION
     assert str(caught.value) == (
         "there is no `mvn` on PATH, and the jars of Apache Kafka 9.9.9 are not in "
         f"{folder}; install Maven, or unpack a distribution and name its folder"
@@ -127,15 +129,15 @@ async def test_damaged_jars_are_downloaded_again(
 async def test_unknown_release_is_an_error(resolver: Resolver) -> None:
     """A release without a lock is an error for both functions."""
     with pytest.raises(lockfile.UnknownRelease, match=r"nearest pinned release is 9\.9\.9"):
-        await jars.resolve("9.9.8", resolver.said.append, resolver.fake.locks)
+        await jars.resolve("9.9.8", resolver.said.append, resolver.fake.product)
     with pytest.raises(lockfile.UnknownRelease):
-        jars.is_cached("9.9.8", resolver.fake.locks)
+        jars.is_cached("9.9.8", resolver.fake.product)
 
 
 async def test_cache_that_cannot_be_written_is_an_error(resolver: Resolver) -> None:
     """If a file is where the cache's folder should be, the error names it."""
-    jars.cache_folder().parent.mkdir(parents=True)
-    jars.cache_folder().write_text("")
+    jars.cache_folder(PRODUCT).parent.mkdir(parents=True)
+    jars.cache_folder(PRODUCT).write_text("")
     with pytest.raises(jars.JarsError, match=r"apache-kafka.*: Not a directory$"):
         await resolver()
 
@@ -196,8 +198,8 @@ async def test_real_maven_finds_the_pinned_jars(
     """Maven downloads the jars of a real release, with the checksums that are pinned."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     said: list[str] = []
-    paths = await jars.resolve("3.9.1", said.append)
+    paths = await jars.resolve("3.9.1", said.append, PRODUCT)
     assert "kafka_2.13-3.9.1.jar" in {path.name for path in paths}
     assert len(said) == 2
-    assert await jars.resolve("3.9.1", said.append) == paths
+    assert await jars.resolve("3.9.1", said.append, PRODUCT) == paths
     assert len(said) == 2

@@ -8,9 +8,9 @@ import psutil
 import pytest
 
 from harness.cluster.polling import until
-from harness.systems.apache_kafka import maven
-from harness.systems.apache_kafka.coordinates import Coordinates
-from tests.harness.systems.apache_kafka.fake_maven import JARS, FakeMaven
+from harness.systems.java import maven
+from harness.systems.java.coordinates import Coordinates
+from tests.harness.systems.java.fake_maven import JARS, FakeMaven
 
 NAMESPACE = {"": "http://maven.apache.org/POM/4.0.0"}
 

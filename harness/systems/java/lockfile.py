@@ -1,8 +1,7 @@
-"""A lock file pins the jars of one Apache Kafka release by their SHA-256 checksums.
+"""A lock file pins the jars of one release of a product by their SHA-256 checksums.
 
 ``locks/VERSION.toml`` has one table, ``sha256``, from coordinates to checksums. The jars are those
-that a broker needs, and for releases with ZooKeeper also those of the ZooKeeper server that the
-release was built with. ``python -m harness.systems.apache_kafka.lock`` writes lock files.
+that the product's server needs. A module ``lock`` of each product writes its lock files.
 """
 
 import difflib
@@ -14,10 +13,24 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.cluster.node import ClusterError
-from harness.systems.apache_kafka.coordinates import Coordinates
+from harness.systems.java.coordinates import Coordinates
 
-LOCKS = Path(__file__).resolve().parent / "locks"
-"""The folder of the lock files."""
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product whose releases are pinned."""
+
+    name: str
+    """Its name in messages, such as ``Apache Kafka``."""
+    locks: Path
+    """The folder of its lock files."""
+    writer: str
+    """The module that writes them."""
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder in the cache."""
+        return self.name.lower().replace(" ", "-")
 
 
 class UnknownRelease(ClusterError):
@@ -28,10 +41,13 @@ class UnknownRelease(ClusterError):
 class Lock:
     """The jars of one release."""
 
+    product: Product
     version: str
-    """The version of Apache Kafka."""
     sha256: Mapping[Coordinates, str]
     """The checksum of each jar, in lower-case hexadecimal."""
+
+    def __str__(self) -> str:
+        return f"{self.product.name} {self.version}"
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -40,23 +56,23 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
-def pinned(locks: Path = LOCKS) -> list[str]:
+def pinned(product: Product) -> list[str]:
     """Return the versions of the releases that have a lock file, oldest first."""
-    return sorted((path.stem for path in locks.glob("*.toml")), key=numbers)
+    return sorted((path.stem for path in product.locks.glob("*.toml")), key=numbers)
 
 
-def load(version: str, locks: Path = LOCKS) -> Lock:
+def load(version: str, product: Product) -> Lock:
     """Read the lock of a release; raises :class:`UnknownRelease`."""
-    known = pinned(locks)
+    known = pinned(product)
     if version not in known:
         near = difflib.get_close_matches(version, known, n=1)
         hint = f"; the nearest pinned release is {near[0]}" if near else ""
         raise UnknownRelease(
-            f"the jars of Apache Kafka {version} are not pinned{hint}; pinned: {', '.join(known)}"
+            f"the jars of {product.name} {version} are not pinned{hint}; pinned: {', '.join(known)}"
         )
-    document = tomllib.loads((locks / f"{version}.toml").read_text())
+    document = tomllib.loads((product.locks / f"{version}.toml").read_text())
     checksums = {Coordinates.parse(name): checksum for name, checksum in document["sha256"].items()}
-    return Lock(version, MappingProxyType(checksums))
+    return Lock(product, version, MappingProxyType(checksums))
 
 
 def dump(lock: Lock) -> str:
@@ -66,9 +82,7 @@ def dump(lock: Lock) -> str:
     """
     names = {jar.file_name for jar in lock.sha256}
     if len(names) < len(lock.sha256):
-        raise ValueError(f"two jars of Apache Kafka {lock.version} have the same file name")
+        raise ValueError(f"two jars of {lock} have the same file name")
     lines = [f'"{jar}" = "{checksum}"\n' for jar, checksum in sorted(lock.sha256.items())]
-    return "".join(
-        [f"# The jars of Apache Kafka {lock.version}; written by ", "`python -m ",
-         "harness.systems.apache_kafka.lock`.\n\n[sha256]\n", *lines]
-    )  # fmt: skip
+    head = f"# The jars of {lock}; written by `python -m {lock.product.writer}`.\n\n[sha256]\n"
+    return "".join([head, *lines])

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.system import SystemUnavailable
-from harness.systems.apache_kafka import jvm
-from harness.systems.apache_kafka.jvm import Runtime
+from harness.systems.java import jvm
+from harness.systems.java.jvm import Runtime
 
 
 def program(folder: Path) -> Path:

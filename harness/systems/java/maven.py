@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.cluster.node import ClusterError
-from harness.systems.apache_kafka.coordinates import Coordinates
+from harness.systems.java.coordinates import Coordinates
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 """Copies the jars of a project's dependencies; needs Maven 3.6.3."""

@@ -4,7 +4,8 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.systems.apache_kafka.coordinates import Coordinates
+from harness.systems.java.coordinates import Coordinates
+from harness.systems.java.lockfile import Product
 
 JARS = tuple(
     Coordinates.parse(text)
@@ -46,6 +47,11 @@ class FakeMaven:
     """The folder of the program, which reads its mode there and writes its calls."""
 
     folder: Path
+
+    @property
+    def product(self) -> Product:
+        """A product whose lock files are next to the program."""
+        return Product("Apache Kafka", self.locks, "harness.systems.apache_kafka.lock")
 
     @property
     def locks(self) -> Path:

@@ -1,9 +1,9 @@
 """The jars of a pinned release are downloaded once, and verified each time they are used.
 
-They are kept in ``$XDG_CACHE_HOME/faultline/apache-kafka/VERSION`` (by default ``~/.cache``). A
-folder of that name is complete, because it is renamed to it only after every checksum was right.
-Reading and verifying the 46 MB of a release takes less than 0.1 s, so nothing else remembers that
-they were right.
+They are kept in ``$XDG_CACHE_HOME/faultline/apache-kafka/VERSION`` (by default ``~/.cache``; other
+products have other folders). A folder of that name is complete, because it is renamed to it only
+after every checksum was right. Reading and verifying the 46 MB of a release takes less than 0.1 s,
+so nothing else remembers that they were right.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from harness.cluster.node import ClusterError
 from harness.cluster.polling import until
-from harness.systems.apache_kafka import maven
-from harness.systems.apache_kafka.lockfile import LOCKS, Lock, load
+from harness.systems.java import maven
+from harness.systems.java.lockfile import Lock, Product, load
 
 Say = Callable[[str], None]
 """Receives progress messages, one line each."""
@@ -29,48 +29,53 @@ class JarsError(ClusterError):
     """The jars of a release are not available; the message says why."""
 
 
-def cache_folder() -> Path:
-    """The folder that contains a folder for each release."""
+def cache_folder(product: Product) -> Path:
+    """The folder that contains a folder for each release of a product."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "faultline" / "apache-kafka"
+    return Path(base) / "faultline" / product.folder
 
 
-def is_cached(version: str, locks: Path = LOCKS) -> bool:
+def is_cached(version: str, product: Product) -> bool:
     """Return whether the jars of a release are here, without reading them.
 
-    Raises :class:`~harness.systems.apache_kafka.lockfile.UnknownRelease`.
+    Raises :class:`~harness.systems.java.lockfile.UnknownRelease`.
     """
-    return all(path.is_file() for path in _paths(load(version, locks)))
+    return all(path.is_file() for path in _paths(load(version, product)))
 
 
-async def resolve(version: str, say: Say, locks: Path = LOCKS) -> tuple[Path, ...]:
+async def resolve(version: str, say: Say, product: Product) -> tuple[Path, ...]:
     """Return the jars of a pinned release, downloading them by Maven if they are not here.
 
-    Raises :class:`~harness.systems.apache_kafka.lockfile.UnknownRelease` without a lock file,
-    :class:`~harness.systems.apache_kafka.maven.MavenMissing` if the jars are not here and ``mvn``
-    is not either, :class:`~harness.systems.apache_kafka.maven.MavenError` if Maven fails, and
+    Raises :class:`~harness.systems.java.lockfile.UnknownRelease` without a lock file,
+    :class:`~harness.systems.java.maven.MavenMissing` if the jars are not here and ``mvn``
+    is not either, :class:`~harness.systems.java.maven.MavenError` if Maven fails, and
     :class:`JarsError` if a checksum differs or the cache cannot be written. If the task is
     cancelled, Maven ends.
     """
-    lock = load(version, locks)
+    lock = load(version, product)
     try:
         await _ensure(lock, say)
     except OSError as error:
-        raise JarsError(f"{error.filename or cache_folder()}: {error.strerror or error}") from None
+        where = error.filename or cache_folder(product)
+        raise JarsError(f"{where}: {error.strerror or error}") from None
     return _paths(lock)
 
 
 def _paths(lock: Lock) -> tuple[Path, ...]:
-    return tuple(cache_folder() / lock.version / jar.file_name for jar in lock.sha256)
+    return tuple(_folder(lock) / jar.file_name for jar in lock.sha256)
+
+
+def _folder(lock: Lock) -> Path:
+    return cache_folder(lock.product) / lock.version
 
 
 async def _ensure(lock: Lock, say: Say) -> None:
-    folder = cache_folder() / lock.version
+    folder = _folder(lock)
     if await asyncio.to_thread(_defect, folder, lock) is None:
         return
-    mvn = _maven(lock.version, folder)
+    mvn = _maven(lock, folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    async with _exclusive(folder, say):
+    async with _exclusive(lock, folder, say):
         defect = await asyncio.to_thread(_defect, folder, lock)
         if defect is None:  # another process has downloaded them
             return
@@ -79,12 +84,12 @@ async def _ensure(lock: Lock, say: Say) -> None:
         await _download(mvn, lock, folder, say)
 
 
-def _maven(version: str, folder: Path) -> str:
+def _maven(lock: Lock, folder: Path) -> str:
     try:
         return maven.require()
     except maven.MavenMissing as error:
         raise maven.MavenMissing(
-            f"{error}, and the jars of Apache Kafka {version} are not in {folder}; "
+            f"{error}, and the jars of {lock} are not in {folder}; "
             "install Maven, or unpack a distribution and name its folder"
         ) from None
 
@@ -103,7 +108,7 @@ def _defect(folder: Path, lock: Lock) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def _exclusive(folder: Path, say: Say) -> AsyncIterator[None]:
+async def _exclusive(lock: Lock, folder: Path, say: Say) -> AsyncIterator[None]:
     """Exclude other processes from downloading the same release, also if one of them is killed."""
     with folder.with_name(f"{folder.name}.lock").open("w") as file:
 
@@ -115,7 +120,7 @@ async def _exclusive(folder: Path, say: Say) -> AsyncIterator[None]:
             return True
 
         if not await locked():
-            say(f"waiting for another process that downloads Apache Kafka {folder.name}")
+            say(f"waiting for another process that downloads {lock}")
             await until(locked)
         yield
 
@@ -124,15 +129,15 @@ async def _download(mvn: str, lock: Lock, folder: Path, say: Say) -> None:
     prefix = f"{lock.version}.incomplete-"
     for left in folder.parent.glob(f"{prefix}*"):  # by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
-    say(f"downloading the {len(lock.sha256)} jars of Apache Kafka {lock.version} by Maven")
+    say(f"downloading the {len(lock.sha256)} jars of {lock} by Maven")
     with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary:
         project = maven.pom(lock.sha256, transitive=False)
         found = await maven.copy_dependencies(mvn, project, Path(temporary))
         defect = await asyncio.to_thread(_defect, found, lock)
         if defect is not None:
-            raise JarsError(f"Maven's copy of Apache Kafka {lock.version} is not usable: {defect}")
+            raise JarsError(f"Maven's copy of {lock} is not usable: {defect}")
         _replace(folder, found, Path(temporary))
-    say(f"the jars of Apache Kafka {lock.version} are in {folder}")
+    say(f"the jars of {lock} are in {folder}")
 
 
 def _replace(folder: Path, by: Path, temporary: Path) -> None:

@@ -1,12 +1,12 @@
-"""The fixtures of Apache Kafka's tests."""
+"""The fixtures of the tests of Java programs."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.systems.apache_kafka.lockfile import Lock, dump
-from tests.harness.systems.apache_kafka.fake_maven import JARS, SCRIPT, FakeMaven, checksum
+from harness.systems.java.lockfile import Lock, dump
+from tests.harness.systems.java.fake_maven import JARS, SCRIPT, FakeMaven, checksum
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def fake_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMaven:
     """``mvn`` is the only program on PATH; release 9.9.9 is pinned and the cache is empty."""
     fake = FakeMaven(tmp_path / "fake")
     fake.locks.mkdir(parents=True)
-    lock = Lock("9.9.9", {jar: checksum(jar) for jar in JARS})
+    lock = Lock(fake.product, "9.9.9", {jar: checksum(jar) for jar in JARS})
     (fake.locks / "9.9.9.toml").write_text(dump(lock))
     program = fake.folder / "bin" / "mvn"
     program.parent.mkdir()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.systems.apache_kafka.coordinates import Coordinates
+from harness.systems.java.coordinates import Coordinates
 
 PARTS = st.text("aZ09_.-", min_size=1)
 
