@@ -21,6 +21,8 @@ class Layout:
     brokers: tuple[NodeId, ...]
     zookeepers: tuple[NodeId, ...] = ()
     """The ZooKeeper servers; empty in KRaft mode (KIP-500)."""
+    observers: tuple[NodeId, ...] = ()
+    """Those of the ZooKeeper servers that do not vote."""
     controllers: tuple[NodeId, ...] = ()
     """The members of KRaft's controller quorum, ``controller-1`` …; empty in ZooKeeper mode."""
     combined: bool = False
@@ -33,6 +35,21 @@ class Layout:
     def is_kraft(self) -> bool:
         """Return whether a controller quorum replaces ZooKeeper."""
         return bool(self.controllers)
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Return whether several ZooKeeper servers elect a leader."""
+        return len(self.zookeepers) > 1
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        """The ZooKeeper servers that vote."""
+        return tuple(node for node in self.zookeepers if node not in self.observers)
+
+    @property
+    def members(self) -> tuple[NodeId, ...]:
+        """The nodes that serve the workload's clients: the brokers, else the ZooKeeper servers."""
+        return self.brokers or self.zookeepers
 
     @property
     def separate(self) -> tuple[NodeId, ...]:
@@ -66,15 +83,21 @@ class Layout:
         if self.combined and node in self.brokers:
             controller = roles.controller(roles.number(node))
             return (node, controller) if controller in self.controllers else (node,)
-        if node in self.zookeepers and len(self.zookeepers) > 1:
+        if node in self.zookeepers and self.is_ensemble:
             return (node, *(peer_port(node, name) for name in PEER_PORTS))
         return (node,)
 
 
-def with_zookeeper(brokers: int, servers: int = 1) -> Layout:
-    """Return brokers 1 … N that are coordinated by ZooKeeper."""
+def with_zookeeper(brokers: int, servers: int = 1, observers: int = 0) -> Layout:
+    """Return brokers 1 … N that are coordinated by ZooKeeper, of which the last ``observers``
+    servers do not vote; ``brokers`` may be 0.
+    """
     zookeepers = tuple(roles.zookeeper(number) for number in range(1, servers + 1))
-    return Layout(_brokers(brokers), (ZOOKEEPER,) if servers == 1 else zookeepers)
+    return Layout(
+        _brokers(brokers),
+        (ZOOKEEPER,) if servers == 1 else zookeepers,
+        zookeepers[servers - observers :],
+    )
 
 
 def with_kraft(brokers: int, controllers: int, *, combined: bool) -> Layout:

@@ -26,7 +26,7 @@ from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Key, Options, Seconds
-from nemesis.package import Applied, Effect, Environment, Fault, Package
+from nemesis.package import Applied, Effect, Environment, Fault, Package, has_brokers
 
 ENDS = ("stay", "back", "cancel")
 ELECTIONS = 0.5
@@ -353,6 +353,7 @@ def _unknown_replica(
 
 PACKAGE = Package(
     name="admin",
+    suits=has_brokers,
     faults=(
         Fault("reassign", ReassignOptions, aim.BROKERS, _unknown_replica),
         Fault("elect-leaders", ElectOptions, aim.BROKERS),

@@ -19,7 +19,7 @@ from model.capabilities.processes import CanKill, CanPause
 from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.options import Key, Options
-from nemesis.package import Applied, Effect, Fault, Package
+from nemesis.package import Applied, Effect, Fault, Package, has_brokers
 
 
 class FlipOptions(Options, frozen=True, kw_only=True):
@@ -65,6 +65,7 @@ async def heal(cluster: Corruptible, applied: Applied) -> Effect:
 
 PACKAGE = Package(
     name="bit-flip",
+    suits=has_brokers,
     faults=(Fault("bit-flip", FlipOptions, aim.BROKERS),),
     needs=(CanFlipBits, CanKill, CanPause, HasRoles),
     color="#ff9896",

@@ -17,7 +17,7 @@ from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.machines import CanSetClock
 from model.capabilities.processes import CanKill, CanPause
-from model.roles import ZOOKEEPER, NodeId
+from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
@@ -66,7 +66,8 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
         low, high = JUMP_S
         seconds = low * (high / low) ** rng.random()
         options = {"seconds": round(rng.choice((-1, 1)) * seconds, 3)}
-    targets = [ZOOKEEPER] if rng.random() < ZOOKEEPERS else aim.draw_one(rng, shape)
+    is_keeper = rng.random() < ZOOKEEPERS
+    targets = aim.draw_server(rng, shape) if is_keeper else aim.draw_node(rng, shape)
     duration_s = rng.uniform(0.5, 3.0) * shape.session_timeout_s
     return Drawn(fault, duration_s, targets, options, overhead_s=OVERHEAD_S)
 

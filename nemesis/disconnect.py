@@ -51,10 +51,11 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     sessions = rng.uniform(1.2, 2.5) if longer else rng.uniform(0.1, 0.4)
     options = {"session": "longer" if longer else "shorter"}
     zookeeper = rng.random() < ZOOKEEPERS and ZOOKEEPER in shape.layout.zookeepers
+    one = [ZOOKEEPER] if zookeeper else aim.draw_node(rng, shape)
     return Drawn(
         "disconnect",
         sessions * shape.session_timeout_s,
-        [ZOOKEEPER] if zookeeper else aim.draw_one(rng, shape),
+        one,
         options,
         alone=zookeeper,
         overhead_s=OVERHEAD_S,

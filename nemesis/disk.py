@@ -51,7 +51,7 @@ async def apply(
     if len(running) > 1:
         raise ValueError(f"one full disk at a time, not those of {', '.join(running)}")
     [node] = running
-    for other in cluster.brokers:
+    for other in cluster.layout.members:
         if other != node and await cluster.disk_free_bytes(other) <= FULL_BYTES:
             raise ValueError(f"one full disk at a time: that of {other} is full")
     before = await cluster.disk_free_bytes(node)

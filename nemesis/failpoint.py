@@ -16,7 +16,7 @@ from model.capabilities.processes import CanBreakAtPoint, CanKill, CanPause
 from model.text import brief
 from nemesis import targets as aim
 from nemesis.options import Options, Seconds
-from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package
+from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package, has_brokers
 
 WITHIN_S = 5.0
 """How long the fault waits for a code path at the point by default."""
@@ -72,6 +72,7 @@ def _unknown_point(options: PointOptions, targets: Any, environment: Environment
 
 PACKAGE = Package(
     name="point",
+    suits=has_brokers,
     faults=(Fault("at-point", PointOptions, aim.BROKERS, _unknown_point),),
     needs=(CanBreakAtPoint, CanKill, CanPause, HasRoles),
     color="#393b79",

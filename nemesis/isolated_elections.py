@@ -18,7 +18,7 @@ from model.capabilities.processes import HasProcesses
 from nemesis import admin, partition
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
-from nemesis.package import Applied, Effect, Fault, Package
+from nemesis.package import Applied, Effect, Fault, Package, has_brokers
 
 TIMES = (2, 4)
 """The range of the number of elections after the links are cut."""
@@ -84,6 +84,7 @@ async def apply(
 
 PACKAGE = Package(
     name="apart",
+    suits=has_brokers,
     faults=(Fault("elect-apart", admin.ElectOptions, aim.BROKERS),),
     needs=(CanAdminister, CanCut, HasProcesses, HasRoles),
     color="#e7969c",

@@ -26,10 +26,11 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker in most cases, and sometimes a majority or all of them at once."""
     down_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
     chance = rng.random()
-    if chance < 0.7 or len(shape.brokers) < 2:
-        return Drawn("kill", down_s, aim.draw_one(rng, shape))
-    several = len(shape.brokers) if chance < 0.85 else len(shape.brokers) // 2 + 1
-    return Drawn("kill", down_s, sorted(rng.sample(shape.brokers, several)), alone=True)
+    members = shape.layout.members
+    if chance < 0.7 or len(members) < 2:
+        return Drawn("kill", down_s, aim.draw_node(rng, shape))
+    several = len(members) if chance < 0.85 else len(members) // 2 + 1
+    return Drawn("kill", down_s, sorted(rng.sample(members, several)), alone=True)
 
 
 async def apply(

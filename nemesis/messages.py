@@ -32,7 +32,7 @@ from nemesis import admin
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options, Seconds
-from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package
+from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Package, has_brokers
 
 PARTS = ("request", "response")
 FOLLOWERS_SHARE = 1 / 3
@@ -324,6 +324,7 @@ def _unknown_names(options: MessageOptions, environment: Environment) -> str | N
 
 PACKAGE = Package(
     name="messages",
+    suits=has_brokers,
     faults=(
         Fault("hold-request", HoldOptions, aim.BROKERS, _refused),
         Fault("drop-response", MessageOptions, aim.BROKERS, _refused),

@@ -42,6 +42,11 @@ class Applied:
     """Nodes that other faults keep down while this one is healed: the heal does not start them."""
 
 
+def has_brokers(layout: Layout) -> bool:
+    """Return whether a cluster has brokers, which some faults affect."""
+    return bool(layout.brokers)
+
+
 class UndoList(Generic[Resource]):
     """The parts that a fault has broken, for example links; each is restored once.
 

@@ -98,14 +98,47 @@ class Cuttable(Cluster, CanCut, CanRefuse, HasProcesses, HasRoles, Protocol):
 
 def room(shape: ClusterShape) -> bool:
     """Return whether there are links that can be cut."""
-    others = [keeper for keeper in shape.layout.keepers if keeper not in shape.brokers]
+    layout = shape.layout
+    if not layout.brokers:
+        return layout.is_ensemble or shape.cuts_clients
+    others = [keeper for keeper in layout.keepers if keeper not in shape.brokers]
     return shape.cuts_clients or len(shape.brokers) > 1 or bool(others)
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw any partition, mostly long enough for a session to expire, sometimes not quite."""
+    layout = shape.layout
+    if not layout.brokers or (layout.is_ensemble and rng.random() < aim.SERVERS_P):
+        return _between_servers(rng, shape)
     drawn = _draw(rng, shape)
     return drawn if shape.cuts_clients else _without_clients(drawn, shape)
+
+
+def _between_servers(rng: random.Random, shape: ClusterShape) -> Drawn:
+    """Draw a partition of the servers of a ZooKeeper ensemble, or between them and others."""
+    layout = shape.layout
+    duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
+    way = rng.choice(["cut", "cut", "cut", "down"]) if shape.refuses_links else "cut"
+    clients = ["clients"] if shape.cuts_clients and not layout.brokers else []
+    users = ["brokers"] if layout.brokers else clients
+    one = aim.draw_server(rng, shape)
+    if not layout.is_ensemble:
+        return Drawn("partition-one", duration_s, one, {"from": users, "way": way})
+    several = ["partition-halves", "partition-majorities-ring"] if not layout.brokers else []
+    match rng.choice(["partition-one", "partition-one", "partition-one-way", *several]):
+        case "partition-halves":
+            half = sorted(rng.sample(layout.zookeepers, len(layout.zookeepers) // 2))
+            return Drawn("partition-halves", duration_s, half, {"way": way})
+        case "partition-majorities-ring":
+            ring = rng.sample(layout.voters, len(layout.voters))
+            return Drawn("partition-majorities-ring", duration_s, ring)
+        case "partition-one-way":
+            parties = rng.choice([["zookeeper"], [*users, "zookeeper"]])
+            options = {"from": parties, "direction": rng.choice(["out", "in"])}
+            return Drawn("partition-one-way", duration_s, one, options)
+        case _:
+            parties = rng.choice([["zookeeper"], ["zookeeper"], [*users, "zookeeper"]])
+            return Drawn("partition-one", duration_s, one, {"from": parties, "way": way})
 
 
 def _without_clients(drawn: Drawn, shape: ClusterShape) -> Drawn:
@@ -190,9 +223,10 @@ def cuts(fault: str, nodes: Sequence[NodeId], options: LinkOptions, layout: Layo
         case PartiesOptions(parties=parties), _:
             return _apart(nodes, parties, layout)
         case HalvesOptions(zookeeper=zookeeper), _:
-            rest = [broker for broker in layout.brokers if broker not in nodes]
+            rest = [member for member in layout.members if member not in nodes]
             keepers = (*layout.zookeepers, *layout.separate) if zookeeper == "rest" else ()
-            return both_ways(nodes, [*rest, *keepers])
+            others = [keeper for keeper in keepers if keeper not in (*rest, *nodes)]
+            return both_ways(nodes, [*rest, *others])
         case _, "partition-zookeeper":
             return _apart(nodes, ["zookeeper"], layout)
         case _, "partition-controllers":
@@ -267,7 +301,7 @@ def _ends(
         return [(nodes, others), (own, rest)]
     members: dict[str, Sequence[NodeId]] = {
         "brokers": rest,
-        "zookeeper": layout.zookeepers,
+        "zookeeper": [node for node in layout.zookeepers if node not in nodes],
         "controllers": [node for node in layout.controllers if node not in nodes],
         "clients": [CLIENTS],
     }
@@ -294,6 +328,7 @@ def unknown_party(options: PartiesOptions, targets: Any, environment: Environmen
     layout = environment.layout
     missing = [] if layout.zookeepers else ["zookeeper"]
     missing += [] if layout.controllers else ["controllers"]
+    missing += [] if layout.brokers else ["brokers"]
     missing += [] if layout.keepers else [METADATA_QUORUM]
     known = [party for party in (*PARTIES, *environment.brokers) if party not in missing]
     strange = [party for party in options.parties if party not in known]
@@ -435,7 +470,7 @@ LINKS = Cleanup("the cut links", cluster=lambda cluster: cluster.heal_all())
 PACKAGE = Package(
     name="partition",
     faults=(
-        Fault("partition-one", PartiesOptions, aim.BROKERS, not_from),
+        Fault("partition-one", PartiesOptions, refuse=not_from),
         Fault("partition-leader", PartiesOptions, aim.BROKERS, not_from),
         Fault("partition-zookeeper", LinkOptions, aim.BROKERS, no_zookeeper),
         Fault("partition-controllers", LinkOptions, refuse=no_controllers),

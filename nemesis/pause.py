@@ -42,7 +42,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     longer = rng.random() < 0.5
     sessions = rng.uniform(1.5, 2.5) if longer else rng.uniform(0.2, 0.7)
     options = {"session": "longer" if longer else "shorter"}
-    return Drawn("pause", sessions * shape.session_timeout_s, aim.draw_one(rng, shape), options)
+    return Drawn("pause", sessions * shape.session_timeout_s, aim.draw_node(rng, shape), options)
 
 
 async def apply(

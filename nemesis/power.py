@@ -27,7 +27,7 @@ from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasHealth, HasRoles
 from model.capabilities.machines import CanLosePower
 from model.capabilities.processes import CanKill, CanPause
-from model.roles import ZOOKEEPER, NodeId
+from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
@@ -40,6 +40,8 @@ WITHIN = 0.5
 
 The others cut it between two steps.
 """
+SEVERAL = 0.3
+"""The share of draws without brokers in which several servers lose power."""
 OPERATIONS_MAX = 20
 OVERHEAD_S = 8.0
 """The time that the broker takes to start, to register again and to fetch what it has lost.
@@ -85,7 +87,7 @@ class Powered(Cluster, CanLosePower, CanKill, CanPause, HasRoles, HasHealth, Pro
 
 def room(shape: ClusterShape) -> bool:
     """Is one machine fewer than ``min.insync.replicas``, or does a power loss cost no record?"""
-    return shape.min_isr > 1 or shape.synced
+    return shape.min_isr > 1 or shape.synced or not shape.brokers
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
@@ -93,7 +95,13 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     options: dict[str, Any] = {"spare": not shape.synced}
     if rng.random() < WITHIN:
         options["after"] = rng.randint(1, OPERATIONS_MAX)
-    targets = [ZOOKEEPER] if rng.random() < ZOOKEEPERS else aim.draw_one(rng, shape)
+    is_keeper = rng.random() < ZOOKEEPERS
+    targets = aim.draw_server(rng, shape) if is_keeper else aim.draw_node(rng, shape)
+    if not shape.brokers:
+        options["spare"] = False  # servers sync before they answer: they lose nothing
+        if rng.random() < SEVERAL:
+            servers = shape.layout.zookeepers
+            targets = sorted(rng.sample(servers, rng.randint(1, len(servers))))
     duration_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
     return Drawn("power-loss", duration_s, targets, options, alone=True, overhead_s=OVERHEAD_S)
 
@@ -148,7 +156,7 @@ async def heal(cluster: Powered, applied: Applied) -> Effect:
 
     async def is_back() -> bool:
         # Until the former session has expired, the ISRs are those from before the fault.
-        if spared.node != ZOOKEEPER:
+        if spared.node in cluster.brokers:
             now = await cluster.registration(spared.node)
             if now is None or now == spared.registration:
                 return False
@@ -165,7 +173,7 @@ async def _spared(
     """Return the target, or another broker if the target may not lose power; empty if none may."""
     others = rng.sample(cluster.brokers, len(cluster.brokers))
     for node in (*nodes, *others):
-        if node == ZOOKEEPER or await cluster.in_sync_min(node) >= IN_SYNC_MIN:
+        if node not in cluster.brokers or await cluster.in_sync_min(node) >= IN_SYNC_MIN:
             return (node,)
     return ()
 

@@ -29,10 +29,11 @@ class Restartable(Cluster, CanRestart, HasProcesses, HasRoles, Protocol):
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker in most cases, and sometimes all in a row."""
-    if rng.random() < 0.25 and len(shape.brokers) > 1:
-        order = rng.sample(shape.brokers, len(shape.brokers))
+    members = shape.layout.members
+    if rng.random() < 0.25 and len(members) > 1:
+        order = rng.sample(members, len(members))
         return Drawn("restart-rolling", 0.0, order, alone=True, overhead_s=ROLLING_S * len(order))
-    one = aim.draw_one(rng, shape)
+    one = aim.draw_node(rng, shape)
     return Drawn("restart", rng.uniform(0.1, 0.8) * shape.session_timeout_s, one)
 
 

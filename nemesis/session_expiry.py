@@ -18,7 +18,7 @@ from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.options import Options
-from nemesis.package import Applied, Effect, Fault, Package
+from nemesis.package import Applied, Effect, Fault, Package, has_brokers
 
 RETURN_S = 5.0
 """How long a broker may take to register again."""
@@ -95,6 +95,7 @@ async def _until_registered(
 
 PACKAGE = Package(
     name="session",
+    suits=has_brokers,
     faults=(Fault("expire-session", targets=aim.BROKERS),),
     needs=(CanExpire, CanKill, CanPause, HasRoles, HasHealth),
     color="#aec7e8",

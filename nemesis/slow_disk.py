@@ -43,7 +43,7 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     low, high = SECONDS
     options = {"seconds": round(low * (high / low) ** rng.random(), 4)}
     duration_s = rng.uniform(0.5, 2.5) * shape.session_timeout_s
-    one = aim.draw_one(rng, shape)
+    one = aim.draw_node(rng, shape)
     return Drawn("slow-disk", duration_s, one, options, overhead_s=OVERHEAD_S)
 
 

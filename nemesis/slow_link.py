@@ -17,6 +17,7 @@ from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.network import CanCut, CanSlow
 from model.capabilities.processes import HasProcesses
+from model.layout import Layout
 from model.link_faults import LinkFaults
 from model.roles import NodeId
 from nemesis import overlap, partition, verification
@@ -44,16 +45,24 @@ class Slowable(Cluster, CanSlow, CanCut, HasProcesses, HasRoles, Protocol):
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     """Draw one broker whose messages to its peers, to ZooKeeper, or to both are slow."""
-    keepers = "controllers" if shape.layout.is_kraft else "zookeeper"
-    several = len(shape.brokers) > 1
-    parties = [["brokers"], ["brokers", keepers]] if several else []
-    has_keepers = bool(shape.layout.keepers)
     options = {
         "latency_s": round(rng.uniform(*LATENCY_S), 3),
-        "from": rng.choice([*parties, [keepers]] if has_keepers else [["brokers"]]),
+        "from": rng.choice(_parties(shape.layout)),
     }
     duration_s = rng.uniform(1.0, 2.5) * shape.session_timeout_s
     return Drawn("slow", duration_s, aim.draw_one(rng, shape), options)
+
+
+def _parties(layout: Layout) -> list[list[str]]:
+    """Return the parties of which one choice is drawn."""
+    if not layout.brokers:
+        between = [["zookeeper"], ["zookeeper", "clients"]] if layout.is_ensemble else []
+        return [["clients"], *between]
+    if not layout.keepers:
+        return [["brokers"]]
+    keepers = "controllers" if layout.is_kraft else "zookeeper"
+    several = len(layout.brokers) > 1
+    return [*([["brokers"], ["brokers", keepers]] if several else []), [keepers]]
 
 
 async def strike(

@@ -12,6 +12,8 @@ from nemesis.draws import ClusterShape, Drawn
 from nemesis.package import DOWN, FROZEN, Fault, Package
 
 FAULTS = ("kill-zookeeper", "pause-zookeeper")
+ROLE_P = 0.5
+"""The share of draws that affect one server of an ensemble, by its role."""
 
 
 def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
@@ -23,6 +25,8 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     fault, servers = rng.choice(FAULTS), shape.layout.zookeepers
     if len(servers) == 1:
         return Drawn(fault, away_s, list(servers), alone=True)
+    if rng.random() < ROLE_P:
+        return Drawn(fault, away_s, aim.draw_server(rng, shape), alone=True)
     away = rng.choice((1, len(servers) // 2 + 1, len(servers)))
     return Drawn(fault, away_s, sorted(rng.sample(servers, away)), alone=True)
 

@@ -174,10 +174,13 @@ def plan_options(command: F) -> F:
                          help="where the cluster runs: processes (default), containers, simulated,"
                          " external"),
             click.option("--system", metavar="NAME",
-                         help="what is tested: kafka (default) or apache-kafka:VERSION"),
+                         help="what is tested: kafka (default), apache-kafka:VERSION, zookeeper or"
+                         " apache-zookeeper:VERSION"),
             click.option("--kafka-home", type=click.Path(path_type=Path), metavar="DIR",
                          help="unpacked distribution of Apache Kafka to test"),
             click.option("--brokers", type=int, metavar="N", help="number of brokers (3)"),
+            click.option("--zookeepers", type=int, metavar="N",
+                         help="number of ZooKeeper servers (1; 3 where ZooKeeper is tested)"),
             click.option("--mutant", "mutants", multiple=True, metavar="NAME",
                          help="plant this bug in every broker; may be repeated"),
             click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",

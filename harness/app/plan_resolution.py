@@ -13,13 +13,21 @@ from typing import Any
 import msgspec
 
 from checkers.expectations import BadSetting, Contract
-from harness.app import catalogue, client_settings, names, schedule_checks, toml_lines, versions
+from harness.app import (
+    catalogue,
+    client_settings,
+    names,
+    schedule_checks,
+    service,
+    toml_lines,
+    versions,
+)
 from harness.app.refused import Refused
 from harness.app.schedule_checks import TIME_LIMIT_MAX_S
 from harness.cluster import settings
 from harness.cluster.system import System
 from harness.cluster.target import Target
-from harness.systems.catalogue import OURS
+from harness.systems.catalogue import APACHE_ZOOKEEPER, OURS, ZOOKEEPER
 from model import masking, plan_settings
 from model.capabilities.control_plane import CanExpire
 from model.capabilities.network import CanRefuse, KeepsClients
@@ -184,11 +192,14 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
     known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
     _check_numbers(plan)
+    plan = service.fitted(plan, workload)
     try:
         plan = target.complete(plan, workload)
     except ValueError as error:
         raise Refused(str(error)) from None
     system = _system(plan)
+    if system.service != workload.service:
+        raise Refused(service.mismatch(plan, workload))
     defaults = {**system.broker, **target.broker, **workload.broker} if target.owns_cluster else {}
     options = default_options(workload, target, system)
     for name in plan.options:
@@ -255,9 +266,15 @@ def check_numbers(plan: Plan) -> None:
 
     A recorded plan may come from an untrusted source, and it is drawn, judged and repeated.
     """
-    _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
+    _check_brokers(plan)
     _check_numbers(plan)
     schedule_checks.check_numbers(plan.schedule or ())
+
+
+def _check_brokers(plan: Plan) -> None:
+    """Raise :class:`Refused` for a number of brokers that no cluster has; 0 is ZooKeeper alone."""
+    if plan.brokers != 0 or plan.system.partition(":")[0] not in (ZOOKEEPER, APACHE_ZOOKEEPER):
+        _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
 
 
 def _check_numbers(plan: Plan) -> None:
@@ -303,6 +320,8 @@ def standalone(plan: Plan) -> Plan:
     """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
     _only_data(plan)
     target, system = _target(plan), _system(plan)
+    if system.service == "zookeeper":
+        plan = msgspec.structs.replace(plan, brokers=0)
     if target.is_virtual:
         raise Refused(f"--target {target.name}: its clusters exist only within a run")
     if not target.owns_cluster:
@@ -334,7 +353,7 @@ def _only_data(plan: Plan) -> None:
 def _target(plan: Plan) -> Target:
     known("--target", plan.target, catalogue.TARGETS)
     target = catalogue.TARGETS[plan.target]
-    _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
+    _check_brokers(plan)
     if (refusal := target.refusal()) is not None:
         raise Refused(f"--target {target.name}: {refusal}")
     return target
@@ -346,9 +365,9 @@ def _system(plan: Plan) -> System:
     except catalogue.UnknownSystem as error:
         raise Refused(str(error)) from None
     target = catalogue.TARGETS[plan.target]
-    if not target.any_system and target.system is None and plan.system != OURS:
+    if not target.any_system and target.system is None and plan.system not in (OURS, ZOOKEEPER):
         raise Refused(
-            f"--target {plan.target}: it runs this project's broker only, not {plan.system};"
+            f"--target {plan.target}: it runs this project's programs only, not {plan.system};"
             " use --target processes or containers"
         )
     planted = system.mutants()
@@ -418,7 +437,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         coordinators=workload.coordinators(plan),
         trigger_ops=workload.trigger_ops,
         acknowledged=plan.producer.get("acks") != "0",
-        replicas=int(plan.options["replication_factor"]),
+        replicas=int(plan.options.get("replication_factor", 3)),
         asked=workload.asked(plan),
         # A target that can end no session gives a controller no reason for requests.
         intercepts_brokers=issubclass(kind, CanExpire),

@@ -6,21 +6,34 @@ A target adds how its nodes are created and linked, and how everything is remove
 import abc
 import asyncio
 import contextlib
+import functools
 import random
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from harness.cluster import ensembles
+from harness.cluster.address import Address
 from harness.cluster.node import ClusterError, Exit, Node, NodeError
+from harness.cluster.observe import ensemble_view
+from harness.cluster.observe.ensemble_view import NoMetadata
+from harness.cluster.observe.metadata_view import MetadataView
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.observed_cluster import ObservedCluster
 from harness.cluster.polling import EVERY_S, until
 from harness.cluster.system import MakeView, Ready
-from model.layout import Layout, with_zookeeper
+from model.layout import Layout
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
+
+
+def _view(rng: random.Random, nodes: Mapping[NodeId, Address]) -> MetadataView:
+    """Return the view of brokers that ZooKeeper coordinates; without brokers there is none."""
+    servers = [str(at) for node, at in nodes.items() if node.startswith(ZOOKEEPER)]
+    return View(",".join(servers), rng) if len(servers) < len(nodes) else NoMetadata()
+
 
 CONTROLLER_FIRST = "controller_first"
 """The option of a plan that starts the first broker alone, so that it becomes the controller."""
@@ -62,10 +75,10 @@ class BaseCluster(ObservedCluster):
         nodes: by default the plan's brokers and one ZooKeeper. The view of the metadata and the
         criterion of readiness are those of the system.
         """
-        super().__init__(layout or with_zookeeper(plan.brokers))
+        super().__init__(layout or ensembles.layout(plan))
         self._plan = plan
         self._folder = folder
-        self._make_view = make_view or (lambda nodes: View(str(nodes[ZOOKEEPER]), rng))
+        self._make_view = make_view or functools.partial(_view, rng)
         self._ready = ready
         self._nodes: dict[NodeId, Node] = {}
         self.unexpected_exits: list[Exit] = []
@@ -189,6 +202,8 @@ class BaseCluster(ObservedCluster):
             await self._nodes[name].start()
         for name in self.layout.zookeepers:
             await self._answering(name, self.START_TIMEOUT_S)
+        if self.layout.is_ensemble:
+            await until(self._has_ensemble, self.LOOK_EVERY_S)
         names = (*self.layout.separate, *self.brokers)
         if self._plan.options.get(CONTROLLER_FIRST):
             first, *rest = names
@@ -198,6 +213,11 @@ class BaseCluster(ObservedCluster):
             await self._start_brokers(names)
             self._open_view()
         await asyncio.gather(*(self._answering(name, self.START_TIMEOUT_S) for name in names))
+
+    async def _has_ensemble(self) -> bool:
+        if any(end.node in self.layout.zookeepers for end in self.unexpected_exits):
+            raise NodeError(self._what_failed())
+        return ensemble_view.is_whole(self.layout, await self.zookeepers())
 
     async def _start_brokers(self, names: Sequence[NodeId]) -> None:
         await asyncio.gather(*(self._nodes[name].start() for name in names))

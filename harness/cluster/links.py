@@ -1,11 +1,13 @@
 """The links that a cluster needs: which party connects to which, at which listener."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.cluster.settings import PEER_LISTENER, client_listener
 from model import roles
+from model.layout import PEER_PORTS, Layout, peer_port
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 HARNESS: NodeId = "harness"
@@ -46,14 +48,25 @@ def listeners(clients: Sequence[str]) -> tuple[str, ...]:
     return (*(client_listener(name) for name in (None, *clients)), PEER_LISTENER)
 
 
-def between(brokers: Sequence[NodeId], clients: Sequence[str]) -> Iterator[LinkSpec]:
+def between(layout: Layout, clients: Sequence[str]) -> Iterator[LinkSpec]:
     """The links that faults may touch; ``clients`` are those that have their own links."""
-    for broker in brokers:
+    for broker in layout.brokers:
         yield from of_clients(broker, clients)
-        for peer in brokers:
+        for peer in layout.brokers:
             if peer != broker:
                 yield LinkSpec(peer, broker, PEER_LISTENER)
-        yield LinkSpec(broker, ZOOKEEPER, ZOOKEEPER)
+        for server in layout.zookeepers:
+            yield LinkSpec(broker, server, ZOOKEEPER)
+    yield from of_zookeepers(layout)
+
+
+def of_zookeepers(layout: Layout, *, by_name: bool = False) -> Iterator[LinkSpec]:
+    """The links between the servers of an ensemble, and those of clients if there is no broker."""
+    for one, other in itertools.permutations(layout.zookeepers, 2):
+        for port in PEER_PORTS:
+            yield LinkSpec(one, peer_port(other, port), port, by_name)
+    for server in () if layout.brokers else layout.zookeepers:
+        yield LinkSpec(CLIENTS, server, ZOOKEEPER)
 
 
 def of_clients(broker: NodeId, clients: Sequence[str]) -> Iterator[LinkSpec]:

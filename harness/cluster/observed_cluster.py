@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 from broker_impl.coordinator.partitioner import partition_of
 from harness.cluster import admin
 from harness.cluster.address import Address
+from harness.cluster.observe import ensemble_view
 from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from model import roles
-from model.capabilities.control_plane import Partition
+from model.capabilities.control_plane import EnsembleRole, Partition
 from model.layout import Layout
 from model.roles import Coordinated, NodeId
 
@@ -79,6 +80,12 @@ class ObservedCluster(abc.ABC):
         number = partition_of(name, len(partitions))
         return {each.key: each.leader for each in partitions}.get(f"{topic}-{number}")
 
+    # --- HasEnsemble
+
+    async def zookeepers(self) -> Mapping[NodeId, EnsembleRole]:
+        servers = {node: self.direct(node) for node in self.layout.zookeepers}
+        return await self._past_faults(lambda: ensemble_view.roles_of(servers), "roles")
+
     # --- CanAdminister
 
     async def partitions(self) -> Sequence[Partition]:
@@ -114,6 +121,12 @@ class ObservedCluster(abc.ABC):
     # --- HasHealth
 
     async def is_whole(self) -> bool:
+        layout = self.layout
+        if layout.is_ensemble or not layout.brokers:
+            if not ensemble_view.is_whole(layout, await self.zookeepers()):
+                return False
+            if not layout.brokers:
+                return True
         try:
             if sorted(await self.view.live()) != sorted(self.brokers):
                 return False

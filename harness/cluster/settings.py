@@ -92,7 +92,8 @@ class Addresses:
     """The addresses to bind, by listener name; the replication listener is one of them."""
     advertised: Mapping[str, Address]
     """The addresses at which clients reach a listener: a proxy's, where there is one."""
-    zookeeper: Address
+    zookeepers: tuple[Address, ...]
+    """The links to the ZooKeeper servers."""
     peers: Mapping[int, Address] = field(default_factory=dict)
     """The link to each peer, by ``broker.id``."""
 
@@ -104,8 +105,9 @@ class Addresses:
         links: Mapping[NodeId, Address],
     ) -> Self:
         """Return the addresses of a broker with these links to ZooKeeper and to its peers."""
-        peers = {roles.number(node): at for node, at in links.items() if node != ZOOKEEPER}
-        return cls(listeners, advertised, links[ZOOKEEPER], peers)
+        servers = {node: at for node, at in links.items() if node.startswith(ZOOKEEPER)}
+        peers = {roles.number(node): at for node, at in links.items() if node not in servers}
+        return cls(listeners, advertised, tuple(servers.values()), peers)
 
 
 def client_listener(name: str | None) -> str:
@@ -130,7 +132,7 @@ def of_broker(
         ),
         "inter.broker.listener.name": PEER_LISTENER,
         "log.dirs": str(data),
-        "zookeeper.connect": str(addresses.zookeeper),
+        "zookeeper.connect": ",".join(map(str, addresses.zookeepers)),
         "default.replication.factor": str(min(3, brokers)),
         **SCALED,
         "min.insync.replicas": str(min_isr(brokers, overrides)),

@@ -25,7 +25,7 @@ from model.plan import Plan
 from model.roles import NodeId
 from nemesis.package import Package
 
-Protocol = Literal["kafka", "zookeeper"]
+Service = Literal["kafka", "zookeeper"]
 Say = Callable[[str], None]
 
 
@@ -57,6 +57,11 @@ class Place:
     def configuration(self) -> PurePath:
         """The absolute path of the folder of its configuration, as the node sees it."""
         return self.seen or self.folder.resolve()
+
+    def port(self, listener: str, end: NodeId) -> int:
+        """Return the port at which the node reaches an end of a link, or its own for a listener."""
+        link = self.links.get(end)
+        return link.port if link is not None else self.listens[listener].port
 
 
 class Program(NamedTuple):
@@ -118,6 +123,8 @@ class System(abc.ABC):
     """The exit status of a broker that ends because its disk is full or has failed."""
     reuses_ports: bool = False
     """Do its programs listen with ``SO_REUSEPORT``, so that their ports can be reserved?"""
+    service: Service = "kafka"
+    """What its clients speak to: brokers, or ZooKeeper servers of a cluster without brokers."""
 
     @abc.abstractmethod
     def layout(self, plan: Plan) -> Layout:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from model.roles import Coordinated, NodeId
 
@@ -87,6 +87,19 @@ class HasRoles(Protocol):
         It is the current leader, according to ZooKeeper, of the partition of the internal topic
         that the name maps to.
         """
+        ...
+
+
+EnsembleRole = Literal["leader", "follower", "observer"]
+"""The role of a ZooKeeper server; a server that is alone leads."""
+
+
+@runtime_checkable
+class HasEnsemble(Protocol):
+    """A cluster whose ZooKeeper servers say which role they have."""
+
+    async def zookeepers(self) -> Mapping[NodeId, EnsembleRole]:
+        """Return the roles of the servers that answer and have one."""
         ...
 
 

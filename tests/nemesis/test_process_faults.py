@@ -122,11 +122,14 @@ def test_zookeeper_is_drawn_alone() -> None:
 
 
 def test_one_a_majority_or_all_servers_of_an_ensemble_are_drawn() -> None:
-    """Of five servers one, three or all are away, and each server has its share."""
-    shape = ClusterShape(with_zookeeper(3, 5))
-    drawn = [zookeeper.draw(random.Random(seed), shape).targets for seed in range(100)]
-    assert {len(targets) for targets in drawn} == {1, 3, 5}
-    assert {server for targets in drawn for server in targets} == set(shape.layout.zookeepers)
+    """Of five servers one, three or all are away, each has its share, and so has each role."""
+    shape = ClusterShape(with_zookeeper(3, 5, observers=1))
+    drawn = [zookeeper.draw(random.Random(seed), shape).targets for seed in range(200)]
+    lists = [targets for targets in drawn if isinstance(targets, list)]
+    assert {len(targets) for targets in lists} == {1, 3, 5}
+    assert {server for targets in lists for server in targets} == set(shape.layout.zookeepers)
+    named = {targets for targets in drawn if isinstance(targets, str)}
+    assert named == {"zk-leader", "zk-follower", "zk-observer"}
     rule = zookeeper.PACKAGE.faults[0].targets
     assert all(rule.refusal(targets, shape.layout) is None for targets in drawn)
 

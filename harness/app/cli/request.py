@@ -68,6 +68,8 @@ def plan_from(
     fields = fields | {name: value for name, value in given.items() if value is not None}
     if (home := fields.pop("kafka_home", None)) is not None:
         fields.setdefault("system", _system_at(home))
+    if (servers := fields.pop("zookeepers", None)) is not None:
+        settings = [*settings, f"{plan_resolution.OPTIONS}.zookeepers={servers}"]
     if mutants:
         fields["mutants"] = tuple(mutants)
     fields = plan_resolution.override(fields, settings)

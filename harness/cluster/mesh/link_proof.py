@@ -92,7 +92,7 @@ async def _sign_through(mesh: Mesh, link: Link) -> Sign | None:
     grace_s = GRACE_S + slowness_s
     through = asyncio.create_task(probe.sign(link.reached, protocol, PROBE_TIMEOUT_S + grace_s))
     try:
-        if not await probe.answers(link.past, protocol, PROBE_TIMEOUT_S):
+        if not await probe.answers(link.past, protocol_of(link.node), PROBE_TIMEOUT_S):
             return None
         async with asyncio.timeout(grace_s):
             return await through

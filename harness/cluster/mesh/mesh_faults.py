@@ -6,6 +6,7 @@ import itertools
 from harness.cluster.mesh import link_proof
 from harness.cluster.mesh.toxiproxy import Link, Mesh, MeshError
 from harness.cluster.observed_cluster import ObservedCluster
+from model.layout import peer_port
 from model.link_faults import LinkFaults
 from model.roles import NodeId
 
@@ -89,6 +90,16 @@ class MeshFaults(ObservedCluster):
         return [link for pair in self._pairs(one, other) for link in self.mesh.between(*pair)]
 
     def _probed(self, one: NodeId, other: NodeId) -> list[Link]:
-        """Those of the links whose acceptors answer probes: not those between ZooKeeper servers."""
+        """Those of the links whose acceptors answer probes, in the direction from one to the other.
+
+        Only the leader of a ZooKeeper ensemble accepts connections at its quorum port. The answer
+        of an election port, the end of the connection, passes a link that loses all bytes: each
+        direction is probed over the link that its sender opens.
+        """
         answering = {*self.nodes, *self.layout.controllers}
-        return [link for link in self._between(one, other) if link.acceptor in answering]
+        election = peer_port(other, "ELECTION")
+        return [
+            link
+            for link in self._between(one, other)
+            if link.acceptor in answering or (link.opener, link.acceptor) == (one, election)
+        ]

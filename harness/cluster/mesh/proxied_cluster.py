@@ -109,7 +109,7 @@ class ProxiedCluster(MeshFaults, BaseCluster):
 
     def bootstrap(self, client: str | None = None) -> str:
         party = CLIENTS if client is None else roles.client(client)
-        links = [self.mesh.between(party, broker)[0] for broker in self.brokers]
+        links = [self.mesh.between(party, node)[0] for node in self.layout.members]
         return ",".join(str(self._entrance(link)) for link in links)
 
     def direct(self, node: NodeId) -> Address:
@@ -161,7 +161,9 @@ class ProxiedCluster(MeshFaults, BaseCluster):
         opener, acceptor, listener, _ = wanted
         node = self.layout.node_of(acceptor)
         upstream = Address(self._host_of(node), self._ports[node][listener])
-        past = self._past(node, listener)
+        is_peer = acceptor not in (*self.nodes, *self.layout.controllers)
+        first = self._system.listeners(node, self._plan)[0]
+        past = self._past(node, first if is_peer else listener)
         await self.mesh.add(opener, acceptor, upstream, past, self._endpoint(wanted))
 
     def _entrance(self, link: Link) -> Address:

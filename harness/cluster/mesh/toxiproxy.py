@@ -103,12 +103,17 @@ class Link:
     reached: Address
     """The proxy, as this machine reaches it."""
     past: Address
-    """The acceptor, as this machine reaches it without any fault in between."""
+    """The acceptor's node, as this machine reaches it without any fault in between."""
 
     @property
     def name(self) -> str:
         """The name of the link's proxy."""
         return f"{self.opener}.{self.acceptor}"
+
+    @property
+    def node(self) -> NodeId:
+        """The acceptor, or the node that has the accepting port."""
+        return self.acceptor.partition(".")[0]
 
 
 class _Toxic(NamedTuple):

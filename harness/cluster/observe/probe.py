@@ -1,14 +1,19 @@
-"""A probe asks a server for a sign of life, in its own protocol, over a separate connection."""
+"""A probe asks a server for a sign of life, in its own protocol, over a separate connection.
+
+A server of a ZooKeeper ensemble is probed by a four-letter word, which it answers even while there
+is no leader. Its election port answers a greeting of an unknown kind by closing the connection.
+"""
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from harness.cluster.address import Address
+from model.layout import peer_port
 from model.roles import ZOOKEEPER, NodeId
 
-Protocol = Literal["kafka", "zookeeper"]
+Protocol = Literal["kafka", "zookeeper", "ensemble", "election"]
 Sign = Literal["answer", "end", "silence"]
 """``end``: the connection was refused, reset or closed without an answer.
 
@@ -21,13 +26,28 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, _CORRELATION, -1)
 """ApiVersions v0 without a client id; every Kafka broker answers it, ready or not."""
 _CONNECT = struct.pack(">iiqiqi16x", 44, 0, 0, 4000, 1, 16)
 """A ZooKeeper connect request for a session that does not exist: answered, but none is created."""
-_REQUESTS = {"kafka": _API_VERSIONS, "zookeeper": _CONNECT}
+_WORD = b"ruok"
+_GREETING = struct.pack(">qqi", -3, 0, 0)
+"""A version that no release knows, and the id of no server: every release closes the connection."""
+_REQUESTS: Mapping[Protocol, bytes] = {
+    "kafka": _API_VERSIONS,
+    "zookeeper": _CONNECT,
+    "ensemble": _WORD,
+    "election": _GREETING,
+}
 ANSWER_BYTES_MIN = 8
+_WORD_BYTES_MIN = 4
+"""The size of ``imok``; a server that does not permit the word says so in more bytes."""
 
 
 def protocol_of(node: NodeId) -> Protocol:
-    """The protocol in which a node is probed."""
-    return "zookeeper" if node.startswith(ZOOKEEPER) else "kafka"
+    """The protocol in which a node, or an end of a link, is probed."""
+    if not node.startswith(ZOOKEEPER):
+        return "kafka"
+    server = node.partition(".")[0]
+    if node == peer_port(server, "ELECTION"):
+        return "election"
+    return "zookeeper" if server == ZOOKEEPER else "ensemble"
 
 
 def request_bytes(protocol: Protocol) -> int:
@@ -48,6 +68,11 @@ async def sign(
             try:
                 on_connect()
                 writer.write(_REQUESTS[protocol])
+                if protocol == "election":
+                    return "end" if await reader.read(1) else "answer"
+                if protocol == "ensemble":
+                    await reader.readexactly(_WORD_BYTES_MIN)
+                    return "answer"
                 size, correlation = struct.unpack(">ii", await reader.readexactly(ANSWER_BYTES_MIN))
             finally:
                 writer.close()

@@ -67,7 +67,7 @@ class Snapshots:
         self._distrusted: set[int] = set()
         self._compacted: dict[str, None] = {}
         self._damages: dict[int, Callable[[], int]] = {}
-        self._zookeeper: _ZooKeeper | None = None
+        self._zookeepers: dict[str, _ZooKeeper] = {}
         self.calm_since_ns: int | None = None
         """Since when no fault has been active."""
 
@@ -86,13 +86,13 @@ class Snapshots:
         self._starts[number] = self._starts.get(number, 0) + 1
         self._lives[number] = _Life(self._starts[number], look, is_alive)
 
-    def zookeeper_started(self, history: History) -> None:
-        """Register ZooKeeper's history.
+    def zookeeper_started(self, node: str, history: History) -> None:
+        """Register the history of a server's new life.
 
         Its content also counts while ZooKeeper is down: everything that it has answered is durable,
-        and no other process changes it.
+        and no other process changes it. Of several servers, the one that has applied most counts.
         """
-        self._zookeeper = _ZooKeeper(history.database)
+        self._zookeepers[node] = _ZooKeeper(history)
 
     def disk_changed(self, number: int) -> None:
         """Exclude a broker from snapshots, because a fault has changed bytes on its disk.
@@ -113,7 +113,7 @@ class Snapshots:
                 if state is not None:
                     brokers[number] = state
                     self._compacted.update(self._lives[number].compacted)
-        zookeeper = None if self._zookeeper is None else self._zookeeper.look()
+        zookeeper = self._look_at_zookeeper()
         if self._compacted:
             # Compaction loses nothing, and each replica compacts at its own time: leave these out.
             brokers = {number: self._judged(state) for number, state in brokers.items()}
@@ -130,6 +130,10 @@ class Snapshots:
             },
             calm_since_ns=None if self._distrusted else self.calm_since_ns,
         )
+
+    def _look_at_zookeeper(self) -> ZooKeeperState | None:
+        most = max(self._zookeepers.values(), key=lambda each: each.last_zxid, default=None)
+        return None if most is None else most.look()
 
     def _judged(self, state: BrokerState) -> BrokerState:
         return msgspec.structs.replace(
@@ -267,11 +271,20 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
 class _ZooKeeper:
     """The content of one life of ZooKeeper."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, history: History) -> None:
+        self._history = history
         self._zxid = -1
         self._last = ZooKeeperState(partitions={})
         self._partitions: dict[str, tuple[tuple[int, int], PartitionState]] = {}
+
+    @property
+    def last_zxid(self) -> int:
+        """The last transaction that the server has applied."""
+        return self._history.database.last_zxid
+
+    @property
+    def _database(self) -> Database:
+        return self._history.database
 
     def look(self) -> ZooKeeperState:
         database = self._database

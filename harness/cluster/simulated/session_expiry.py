@@ -7,7 +7,6 @@ learns that the session has expired.
 
 import asyncio
 
-from broker_impl.zookeeper import sessions
 from broker_impl.zookeeper.jute import Reader, frame
 from broker_impl.zookeeper.records import (
     ConnectRequest,
@@ -22,17 +21,16 @@ TIMEOUT_S = 2.0
 _SIZE_BYTES = 4
 
 
-async def end(zookeeper: Address, session_id: int, secret: bytes, timeout_ms: int) -> bool:
+async def end(zookeeper: Address, session_id: int, password: bytes, timeout_ms: int) -> bool:
     """Close a session; return False if it has already ended or the server does not answer.
 
-    secret: the server derives its passwords from it.
+    password: the session's password.
     timeout_ms: the session's own timeout.
     """
     try:
         async with asyncio.timeout(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(*zookeeper)
             try:
-                password = sessions.password(secret, session_id)
                 writer.write(frame(ConnectRequest(0, 0, timeout_ms, session_id, password, False)))
                 answer = ConnectResponse.read(Reader(await _packet(reader)))
                 if answer.timeout_ms <= 0:

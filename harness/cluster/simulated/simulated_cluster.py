@@ -12,16 +12,16 @@ import functools
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from broker_impl import failpoints, mutants
 from broker_impl.errors import StorageError
 from broker_impl.node.broker import Broker
 from broker_impl.wire.messages.apis import APIS
-from broker_impl.zookeeper.program import Settings
+from broker_impl.zookeeper import sessions
 from broker_impl.zookeeper.store import SECRET
-from harness.cluster import links, settings
+from harness.cluster import settings
 from harness.cluster.address import Address
 from harness.cluster.expected_exits import ExpectedExits
 from harness.cluster.links import HARNESS, LinkSpec
@@ -38,13 +38,18 @@ from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.probe import Sign, protocol_of
 from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.snapshots import Snapshots, looking_at
-from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
-from harness.cluster.simulated import aiokafka_patch, session_expiry, simulated_node
+from harness.cluster.simulated import (
+    aiokafka_patch,
+    node_settings,
+    session_expiry,
+    simulated_node,
+)
 from harness.cluster.simulated.breakpoints import Breakpoints
 from harness.cluster.simulated.host_faults import HostFaultsCluster, Result
 from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
+from harness.cluster.simulated.node_settings import PORTS
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode
 from harness.cluster.system import MakeView
 from harness.simulation.clock import EPOCH_S
@@ -59,8 +64,6 @@ from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
-PORTS: Mapping[str, int] = {CLIENT_LISTENER: 9092, PEER_LISTENER: 9093, ZOOKEEPER: 2181}
-"""The port of each listener, by name."""
 OPTIONS: Mapping[str, float] = {
     "latency_ms": 0.2,
     "jitter_ms": 0.8,
@@ -170,11 +173,10 @@ class Simulated(HostFaultsCluster):
 
     def bootstrap(self, client: str | None = None) -> str:
         assert client is None, "simulated clients have no separate listeners"
-        return ",".join(str(self.direct(broker)) for broker in self.brokers)
+        return ",".join(str(self.direct(node)) for node in self.layout.members)
 
     def direct(self, node: NodeId) -> Address:
-        listener = ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER
-        return Address(node, PORTS[listener])
+        return node_settings.address(self.layout, node)
 
     async def is_running(self, node: NodeId) -> bool:
         """Measure whether the node's process runs, or its port accepts connections."""
@@ -317,12 +319,22 @@ class Simulated(HostFaultsCluster):
             return False
         if found is None:
             return False
-        secret = self._disk(ZOOKEEPER).peek(SECRET)
         timeout_ms = int(settings.session_timeout_s(self._plan.broker) * 1000)
-        work = functools.partial(
-            session_expiry.end, self.direct(ZOOKEEPER), found.session_id, secret, timeout_ms
-        )
-        return await self._on(HARNESS, work, f"usurper of {node}")
+        if self.layout.is_ensemble:
+            password = sessions.shared_password(found.session_id)
+        else:
+            password = sessions.password(self._disk(ZOOKEEPER).peek(SECRET), found.session_id)
+        for server in await self._serving():
+            work = functools.partial(
+                session_expiry.end, self.direct(server), found.session_id, password, timeout_ms
+            )
+            if await self._on(HARNESS, work, f"usurper of {node}"):
+                return True
+        return False
+
+    async def _serving(self) -> Sequence[NodeId]:
+        """Return the ZooKeeper servers that serve clients."""
+        return [*await self.zookeepers()] if self.layout.is_ensemble else self.layout.zookeepers
 
     # --- implementation
 
@@ -335,22 +347,18 @@ class Simulated(HostFaultsCluster):
         """Do nothing: nothing has to be prepared."""
 
     async def _make_nodes(self) -> None:
-        on_life = self._snapshots.zookeeper_started
-        self._make(ZOOKEEPER, simulated_node.zookeeper(self._zookeeper_settings(), on_life))
+        for name in self.layout.zookeepers:
+            on_history = functools.partial(self._snapshots.zookeeper_started, name)
+            program = simulated_node.zookeeper(
+                node_settings.of_zookeeper(self.layout, name), on_history
+            )
+            self._make(name, program)
         for name in self.brokers:
             number = roles.number(name)
-            broker_settings = self._settings_of(number)
+            broker_settings = node_settings.of_broker(self.layout, self._plan, number)
             on_life = functools.partial(self._broker_lives, number)
             self._make(name, simulated_node.broker(broker_settings, on_life))
             settings.write(self._folder_of(name) / "server.properties", broker_settings)
-
-    def _zookeeper_settings(self) -> Settings:
-        return Settings(
-            host="0.0.0.0",
-            port=PORTS[ZOOKEEPER],
-            tick_ms=settings.TICK_MS,
-            snap_count=simulated_node.SNAP_COUNT,
-        )
 
     async def _start_brokers(self, names: Sequence[NodeId]) -> None:
         gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000
@@ -379,20 +387,6 @@ class Simulated(HostFaultsCluster):
         node = SimulatedNode(host, program, disk, self._stage.logs, self._ended)
         self._nodes[name] = self._machines[name] = node
 
-    def _settings_of(self, number: int) -> dict[str, str]:
-        """The settings of a broker: its host's name and ports, without proxies."""
-        name = roles.broker(number)
-        listeners = (CLIENT_LISTENER, PEER_LISTENER)
-        addresses = Addresses(
-            listeners={listener: Address("0.0.0.0", PORTS[listener]) for listener in listeners},
-            advertised={listener: Address(name, PORTS[listener]) for listener in listeners},
-            zookeeper=self.direct(ZOOKEEPER),
-        )
-        plan = self._plan
-        return settings.of_broker(
-            number, plan.brokers, addresses, PurePosixPath("/data"), plan.broker
-        )
-
     def _ended(self, end: Exit) -> None:
         if not self._expected_exits.cover(end, oom_killed=False):
             self.unexpected_exits.append(end)
@@ -415,7 +409,7 @@ class Simulated(HostFaultsCluster):
         return await self._sign(HARNESS, self._past(node), PROBE_TIMEOUT_S) == "answer"
 
     def _past(self, node: NodeId) -> LinkSpec:
-        return LinkSpec(HARNESS, node, ZOOKEEPER if node == ZOOKEEPER else CLIENT_LISTENER)
+        return LinkSpec(HARNESS, node, node_settings.listener(self.layout, node))
 
     def _links(self, one: NodeId, other: NodeId) -> list[LinkSpec]:
         """All links between the two nodes, in either direction."""
@@ -424,7 +418,11 @@ class Simulated(HostFaultsCluster):
         return found
 
     def _links_between(self, one: NodeId, other: NodeId) -> list[LinkSpec]:
-        return [link for link in links.between(self.brokers, ()) if {*link[:2]} == {one, other}]
+        return [link for link in self._every_link if {*link[:2]} == {one, other}]
+
+    @functools.cached_property
+    def _every_link(self) -> list[LinkSpec]:
+        return node_settings.links_of(self.layout)
 
     async def _is_cut(self, link: LinkSpec) -> bool | None:
         """Return whether a probe through the link was lost, but a later one past it was answered.

@@ -25,11 +25,6 @@ from harness.simulation.host import Host
 from harness.simulation.process import Process
 
 KILLED = -9
-SNAP_COUNT = 2_000
-"""Number of transactions between two snapshots of a simulated ZooKeeper (``snapCount``). With
-ZooKeeper's default, 100,000, its log would take the memory of this process for half a day, and few
-runs would ever recover from a snapshot."""
-
 Stop = Callable[[], None]
 """A callback that does what SIGTERM does."""
 

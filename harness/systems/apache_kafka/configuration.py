@@ -1,6 +1,5 @@
 """The configuration files of Apache Kafka's brokers and controllers, and of its ZooKeeper."""
 
-import platform
 from collections.abc import Iterable, Mapping
 
 from harness.cluster import settings
@@ -8,7 +7,7 @@ from harness.cluster.address import Address
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER
 from harness.cluster.system import Place
 from model import roles
-from model.layout import PEER_PORTS, Layout, peer_port
+from model.layout import Layout
 from model.plan import Plan
 from model.roles import NodeId
 
@@ -72,21 +71,6 @@ def node_of(number: int) -> NodeId:
     return roles.broker(number)
 
 
-def hosts(place: Place) -> str:
-    """Return the file in which a node looks up names (``jdk.net.hosts.file``).
-
-    It must contain all names that the node uses. ZooKeeper 3.4.13, in 2.0 and 2.1, looks up the
-    text of an unresolved address as a name (ZOOKEEPER-3779).
-    """
-    local = (
-        "localhost",
-        platform.node(),
-        *(f"{at.host}/<unresolved>" for at in place.links.values()),
-    )
-    names = {**dict.fromkeys(local, "127.0.0.1"), **place.names}
-    return "".join(f"{address} {name}\n" for name, address in names.items())
-
-
 def of_broker(place: Place, plan: Plan, layout: Layout) -> dict[str, str]:
     """Return all settings of a broker, which may also be a controller."""
     peer = Address(place.node, place.listens[PEER_LISTENER].port)
@@ -121,26 +105,6 @@ def of_controller(place: Place, plan: Plan, layout: Layout) -> dict[str, str]:
     }
 
 
-def of_zookeeper(place: Place, layout: Layout, tick_ms: int) -> str:
-    """Return the configuration file of a ZooKeeper server, alone or in an ensemble."""
-    client = place.listens[roles.ZOOKEEPER]
-    lines = [
-        f"tickTime={tick_ms}",
-        f"dataDir={place.data}",
-        f"clientPort={client.port}",
-        f"clientPortAddress={client.host}",
-        "admin.enableServer=false",
-        "maxClientCnxns=0",
-        "4lw.commands.whitelist=*",
-    ]
-    if len(layout.zookeepers) > 1:
-        lines += ["initLimit=20", "syncLimit=8", "quorumListenOnAllIPs=false"]
-        for node in layout.zookeepers:
-            quorum, election = (_port(place, name, peer_port(node, name)) for name in PEER_PORTS)
-            lines.append(f"server.{roles.number(node)}={node}:{quorum}:{election}")
-    return "\n".join(lines) + "\n"
-
-
 def _zookeeper(place: Place, layout: Layout) -> dict[str, str]:
     servers = ",".join(str(place.links[node]) for node in layout.zookeepers)
     return {"broker.id": str(node_id(place.node, layout)), "zookeeper.connect": servers}
@@ -155,16 +119,10 @@ def _kraft(place: Place, layout: Layout) -> dict[str, str]:
         "process.roles": ",".join(process_roles),
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.voters": ",".join(
-            f"{node_id(layout.node_of(end), layout)}@{end}:{_port(place, CONTROLLER_LISTENER, end)}"
+            f"{node_id(layout.node_of(end), layout)}@{end}:{place.port(CONTROLLER_LISTENER, end)}"
             for end in layout.controllers
         ),
     }
-
-
-def _port(place: Place, listener: str, end: NodeId) -> int:
-    """The port at which a node reaches an end of links by its name: its own, or another one's."""
-    link = place.links.get(end)
-    return link.port if link is not None else place.listens[listener].port
 
 
 def _controller(layout: Layout) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from harness.cluster.system import ImageSource, SystemUnavailable
 from harness.systems.java.jvm import Runtime
 
 NAME = "faultline-apache-kafka"
+ZOOKEEPER_NAME = "faultline-apache-zookeeper"
 LIBS = "opt/kafka/libs"
 """The folder of the jars, in the build context and in the image."""
 RUNTIME = Runtime(PurePosixPath("java"), (PurePosixPath("/", LIBS, "*"),))
@@ -38,7 +39,7 @@ _DONE = ".faultline-set-up"
 """A file among the data: the command that must end before the first start has ended."""
 
 
-def source(classpath: Sequence[Path]) -> ImageSource:
+def source(classpath: Sequence[Path], name: str = NAME) -> ImageSource:
     """Return what the image with these jars is built from.
 
     Raises :class:`SystemUnavailable` if two of them have one name.
@@ -46,7 +47,7 @@ def source(classpath: Sequence[Path]) -> ImageSource:
     files = {f"{LIBS}/{jar.name}": jar for jar in classpath}
     if len(files) < len(classpath):
         raise SystemUnavailable("two jars of the class path have the same name")
-    return ImageSource(NAME, "java", DOCKERFILE, MappingProxyType(files))
+    return ImageSource(name, "java", DOCKERFILE, MappingProxyType(files))
 
 
 def command(argv: Sequence[str], first: Sequence[str], data: str) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.cluster import links, settings
+from harness.cluster import ensembles, links, settings
 from harness.cluster.address import Address
 from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.links import LinkSpec
@@ -37,14 +37,14 @@ from harness.cluster.system import (
 from harness.systems.apache_kafka import configuration, contained, distribution, log4j
 from harness.systems.apache_kafka.configuration import CONTROLLER_LISTENER
 from harness.systems.apache_kafka.releases import PRODUCT, Release
-from harness.systems.java import jars, jvm, lockfile, maven
+from harness.systems.java import jars, jvm, lockfile, maven, zoo_cfg
 from harness.systems.java.jvm import Runtime
 from harness.systems.kafka import contained as kafka_contained
 from harness.systems.kafka.configuration import zookeeper_command
-from model import options, roles
+from model import options
 from model.capabilities.control_plane import CanAdminister
 from model.cluster_facts import ClusterFacts
-from model.layout import PEER_PORTS, Layout, peer_port, with_kraft, with_zookeeper
+from model.layout import PEER_PORTS, Layout, with_kraft
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
 from nemesis.package import Package
@@ -59,8 +59,8 @@ HOME = "FAULTLINE_KAFKA_HOME"
 """The environment variable with the folder of an unpacked distribution (``--kafka-home``)."""
 RELEASE, OURS = "release", "kafka"
 """Whose ZooKeeper coordinates the brokers."""
-_LEAST = {"heap_mb": 128, "zookeeper_servers": 1, "controllers": 1}
-_MOST = {"heap_mb": 65_536, "zookeeper_servers": 9, "controllers": 9}
+_LEAST = {"heap_mb": 128, "controllers": 1}
+_MOST = {"heap_mb": 65_536, "controllers": 9}
 
 
 class ApacheKafka(System):
@@ -71,7 +71,7 @@ class ApacheKafka(System):
         "coordination": "",
         # Whose ZooKeeper: that of the release, or this project's.
         "zookeeper": "release",
-        "zookeeper_servers": 1,
+        **ensembles.OPTIONS,
         "controllers": 3,
         "heap_mb": 512,
         # In containers: the image of the brokers and controllers, in place of one built from jars.
@@ -101,7 +101,7 @@ class ApacheKafka(System):
         wanted = {**self.options, **plan.options}
         mode = self.coordination(plan)
         if mode == "zookeeper":
-            return with_zookeeper(plan.brokers, int(wanted["zookeeper_servers"]))
+            return ensembles.layout(plan)
         combined = mode == "kraft"
         controllers = min(int(wanted["controllers"]), plan.brokers if combined else 9)
         return with_kraft(plan.brokers, controllers, combined=combined)
@@ -109,7 +109,7 @@ class ApacheKafka(System):
     def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
         layout = self.layout(plan)
         if node in layout.zookeepers:
-            return (ZOOKEEPER, *(PEER_PORTS if len(layout.zookeepers) > 1 else ()))
+            return (ZOOKEEPER, *(PEER_PORTS if layout.is_ensemble else ()))
         if node in layout.separate:
             return (CONTROLLER_LISTENER,)
         own = links.listeners(plan.options.get("client_listeners", ()))
@@ -124,9 +124,7 @@ class ApacheKafka(System):
             yield LinkSpec(one, other, PEER_LISTENER, by_name=True)
         for broker, server in itertools.product(layout.brokers, layout.zookeepers):
             yield LinkSpec(broker, server, ZOOKEEPER)
-        for one, other in itertools.permutations(layout.zookeepers, 2):
-            for port in PEER_PORTS:
-                yield LinkSpec(one, peer_port(other, port), port, by_name=True)
+        yield from links.of_zookeepers(layout, by_name=True)
         for one, controller in itertools.product(
             (*layout.brokers, *layout.separate), layout.controllers
         ):
@@ -151,7 +149,7 @@ class ApacheKafka(System):
 
     def program(self, place: Place, plan: Plan) -> Program:
         if self._is_our_zookeeper(place.node, plan):
-            return Program(zookeeper_command(place))
+            return Program(zookeeper_command(place, self.layout(plan)))
         return self._program(place, plan, Runtime(jvm.find(), self._classpath))
 
     def image(self, node: NodeId, plan: Plan) -> Image:
@@ -161,7 +159,7 @@ class ApacheKafka(System):
 
     def contained(self, place: Place, plan: Plan) -> Contained:
         if self._is_our_zookeeper(place.node, plan):
-            return kafka_contained.zookeeper(place)
+            return kafka_contained.zookeeper(place, self.layout(plan))
         if self._named_image(place.node, plan):
             named = self._settings(place, plan)
             settings.write(place.folder / "server.properties", named)
@@ -197,14 +195,10 @@ class ApacheKafka(System):
         layout = self.layout(plan)
         status = jvm.STOPPED_STATUS
         if place.node in layout.zookeepers:
-            (place.folder / "zoo.cfg").write_text(
-                configuration.of_zookeeper(place, layout, TICK_MS)
-            )
-            number, path = str(roles.number(place.node)), str(place.data / "myid")
-            first = ["sh", "-c", 'echo "$0" > "$1"', number, path]
-            main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-            command = self._java(runtime, main, place, plan, str(place.configuration / "zoo.cfg"))
-            return Program(command, first=first, stopped_status=status)
+            (place.folder / "zoo.cfg").write_text(zoo_cfg.settings_of(place, layout, TICK_MS))
+            path = str(place.configuration / "zoo.cfg")
+            command = self._java(runtime, zoo_cfg.MAIN, place, plan, path)
+            return Program(command, first=zoo_cfg.first(place), stopped_status=status)
         settings.write(place.folder / "server.properties", self._settings(place, plan))
         path = str(place.configuration / "server.properties")
         first = self._format(runtime, place, plan, path) if layout.is_kraft else []
@@ -235,7 +229,7 @@ class ApacheKafka(System):
         self, runtime: Runtime, main: str, place: Place, plan: Plan, *arguments: str
     ) -> list[str]:
         version = str(self.release)
-        (place.folder / "hosts").write_text(configuration.hosts(place))
+        (place.folder / "hosts").write_text(zoo_cfg.hosts(place))
         quiet = () if place.node.startswith(ZOOKEEPER) else log4j.QUIET
         log4j.write_configuration(version, place.folder, quiet)
         folder = place.configuration
@@ -298,8 +292,6 @@ class ApacheKafka(System):
         wanted = {**self.options, **plan.options}
         if wanted["zookeeper"] not in (RELEASE, OURS):
             return f"options: zookeeper={wanted['zookeeper']}: must be {RELEASE} or {OURS}"
-        if wanted["zookeeper"] == OURS and wanted["zookeeper_servers"] != 1:
-            return f"options: zookeeper={OURS}: this project's ZooKeeper has one server"
         if not isinstance(wanted["image"], str):
             return f"options: image={wanted['image']}: must be the name of an image"
         if self.release.has_kip(1030) and wanted.get(SEGMENT_BYTES, math.inf) < SEGMENT_BYTES_MIN:
@@ -308,7 +300,7 @@ class ApacheKafka(System):
                 f" below {SEGMENT_BYTES_MIN} bytes; use --set options.{SEGMENT_BYTES}="
                 f"{SEGMENT_BYTES_MIN} and options.segment_ms to end them by their age"
             )
-        refusal = options.refusal(wanted, _LEAST) or _too_many(wanted)
+        refusal = options.refusal(wanted, _LEAST) or _too_many(wanted) or ensembles.refusal(wanted)
         return refusal or (self.missing() if self._needs_jars(plan) else None)
 
     def fitted(self, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from harness.cluster import settings
 from harness.cluster.settings import Addresses
 from harness.cluster.system import Place
 from model import roles
+from model.layout import PEER_PORTS, Layout, peer_port
 from model.plan import Plan
 from model.roles import ZOOKEEPER
 
@@ -17,14 +18,32 @@ def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
     return settings.of_broker(number, plan.brokers, addresses, place.data, plan.broker)
 
 
-def zookeeper_arguments(place: Place) -> list[str]:
+def zookeeper_arguments(place: Place, layout: Layout) -> list[str]:
     """Return the arguments of Python that start this project's ZooKeeper at this place."""
     return [
         *("-m", "broker_impl.zookeeper", "--listen", str(place.listens[ZOOKEEPER])),
-        *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS)),
+        *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS), "--connections-max", "0"),
+        *(_member_arguments(place, layout) if layout.is_ensemble else ()),
     ]
 
 
-def zookeeper_command(place: Place) -> list[str]:
+def _member_arguments(place: Place, layout: Layout) -> list[str]:
+    """Return the arguments that name the ensemble, as this server reaches its other servers."""
+    arguments = ["--id", str(roles.number(place.node))]
+    for node in layout.zookeepers:
+        if node == place.node:
+            host, ports = node, [place.listens[name].port for name in PEER_PORTS]
+        else:
+            ends = [place.links[peer_port(node, name)] for name in PEER_PORTS]
+            host, ports = ends[0].host, [end.port for end in ends]
+        if place.names:
+            host = place.names.get(node, host)
+        kind = ":observer" if node in layout.observers else ""
+        member = f"{roles.number(node)}={host}:{ports[0]}:{ports[1]}{kind}"
+        arguments += ["--server", member]
+    return arguments
+
+
+def zookeeper_command(place: Place, layout: Layout) -> list[str]:
     """Return the command of this project's ZooKeeper as a process of this machine."""
-    return [sys.executable, *zookeeper_arguments(place)]
+    return [sys.executable, *zookeeper_arguments(place, layout)]

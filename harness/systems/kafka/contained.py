@@ -3,14 +3,15 @@
 from harness.cluster import settings
 from harness.cluster.system import Contained, Place
 from harness.systems.kafka.configuration import broker_settings, zookeeper_arguments
+from model.layout import Layout
 from model.plan import Plan
 
 PYTHON = "python3"
 
 
-def zookeeper(place: Place) -> Contained:
+def zookeeper(place: Place, layout: Layout) -> Contained:
     """Return the command of a ZooKeeper server."""
-    return Contained([PYTHON, *zookeeper_arguments(place)])
+    return Contained([PYTHON, *zookeeper_arguments(place, layout)])
 
 
 def broker(place: Place, plan: Plan) -> Contained:

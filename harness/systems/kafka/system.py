@@ -3,8 +3,9 @@
 import random
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from harness.cluster import links, mutants, settings
+from harness.cluster import ensembles, links, mutants, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe.metadata_view import MetadataView
@@ -12,7 +13,7 @@ from harness.cluster.observe.zookeeper_metadata import View
 from harness.cluster.system import Contained, Image, Place, Program, System
 from harness.systems.kafka import contained
 from harness.systems.kafka.configuration import broker_settings, zookeeper_command
-from model.layout import Layout, with_zookeeper
+from model.layout import PEER_PORTS, Layout
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
 
@@ -22,23 +23,25 @@ class Kafka(System):
 
     name = "kafka"
     broker = settings.SCALED
+    options: ClassVar[Mapping[str, Any]] = ensembles.OPTIONS
     reuses_ports = True
 
     def layout(self, plan: Plan) -> Layout:
-        return with_zookeeper(plan.brokers)
+        return ensembles.layout(plan)
 
     def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
-        if node == ZOOKEEPER:
-            return (ZOOKEEPER,)
+        layout = self.layout(plan)
+        if node in layout.zookeepers:
+            return (ZOOKEEPER, *(PEER_PORTS if layout.is_ensemble else ()))
         return links.listeners(plan.options.get("client_listeners", ()))
 
     def links(self, plan: Plan) -> Iterator[LinkSpec]:
         clients = plan.options.get("client_listeners", ())
-        return links.between(self.layout(plan).brokers, clients)
+        return links.between(self.layout(plan), clients)
 
     def program(self, place: Place, plan: Plan) -> Program:
-        if place.node == ZOOKEEPER:
-            command = zookeeper_command(place)
+        if place.node.startswith(ZOOKEEPER):
+            command = zookeeper_command(place, self.layout(plan))
             return Program([*command, "--reuse-port"])
         properties = place.folder / "server.properties"
         settings.write(properties, broker_settings(place, plan))
@@ -50,15 +53,16 @@ class Kafka(System):
         return None
 
     def contained(self, place: Place, plan: Plan) -> Contained:
-        if place.node == ZOOKEEPER:
-            return contained.zookeeper(place)
+        if place.node.startswith(ZOOKEEPER):
+            return contained.zookeeper(place, self.layout(plan))
         return contained.broker(place, plan)
 
     def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
-        return View(str(addresses[ZOOKEEPER]), rng)
+        servers = [str(at) for node, at in addresses.items() if node.startswith(ZOOKEEPER)]
+        return View(",".join(servers), rng)
 
     def refusal(self, plan: Plan) -> str | None:
-        return settings.refusal(plan.broker)
+        return ensembles.refusal({**self.options, **plan.options}) or settings.refusal(plan.broker)
 
     def session_timeout_s(self, broker: Mapping[str, str]) -> float:
         return settings.session_timeout_s(broker)

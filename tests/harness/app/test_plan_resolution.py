@@ -226,9 +226,9 @@ def test_a_system_has_a_known_name() -> None:
 
 
 def test_the_simulation_runs_no_other_system() -> None:
-    """The simulation runs this project's broker only, whose code it needs."""
+    """The simulation runs this project's programs only, whose code it needs."""
     target = "simulated"
-    line = f"--target {target}: it runs this project's broker only, not apache-kafka:3.9.1;"
+    line = f"--target {target}: it runs this project's programs only, not apache-kafka:3.9.1;"
     assert system_refusal(system="apache-kafka:3.9.1", target=target).startswith(line)
 
 
@@ -259,8 +259,8 @@ def test_no_bug_can_be_planted_in_a_release() -> None:
 @pytest.mark.parametrize("count", ["x", [1], 0, -1])
 def test_wrong_options_of_a_system_are_refused_in_words(count: Any) -> None:
     """The system checks its options before they decide on nodes and faults."""
-    line = system_refusal(system="apache-kafka:3.9.1", options={"zookeeper_servers": count})
-    assert line == f"options: zookeeper_servers={count}: must be a whole number of at least 1"
+    line = system_refusal(system="apache-kafka:3.9.1", options={"zookeepers": count})
+    assert line == f"options: zookeepers={count}: must be a whole number of at least 1"
 
 
 def test_faults_of_zookeeper_need_a_zookeeper() -> None:

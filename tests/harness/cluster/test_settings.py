@@ -13,7 +13,7 @@ from harness.cluster.settings import Addresses
 ADDRESSES = Addresses(
     listeners={"CLIENT": Address("0.0.0.0", 1001), "REPLICATION": Address("0.0.0.0", 1002)},
     advertised={"CLIENT": Address("127.0.0.1", 2001), "REPLICATION": Address("broker-2", 1002)},
-    zookeeper=Address("toxiproxy", 3001),
+    zookeepers=(Address("toxiproxy", 3001),),
     peers={1: Address("toxiproxy", 4001), 3: Address("toxiproxy", 4003)},
 )
 

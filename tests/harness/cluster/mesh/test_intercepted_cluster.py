@@ -87,7 +87,7 @@ class Cluster(InterceptedCluster):
         self._server = server
 
     async def add_links(self) -> None:
-        for wanted in links.between(self.brokers, ()):
+        for wanted in links.between(self.layout, ()):
             self._ports.setdefault(wanted.acceptor, {})[wanted.listener] = self._server.port
             await self._add_link(wanted)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker_impl.errors import StorageError
+from broker_impl.zookeeper import sessions
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.program import Settings
 from broker_impl.zookeeper.store import SECRET
@@ -42,7 +43,8 @@ def test_who_knows_the_secret_ends_the_session(knows_secret: bool) -> None:
             await owner.start()
             await owner.create("/mine", ephemeral=True)
             secret = disk.peek(SECRET) if knows_secret else bytes(16)
-            ended = await session_expiry.end(SERVER, owner.session_id, secret, TIMEOUT_MS)
+            password = sessions.password(secret, owner.session_id)
+            ended = await session_expiry.end(SERVER, owner.session_id, password, TIMEOUT_MS)
             await asyncio.sleep(1.0)
             state = owner.state
             await owner.close()

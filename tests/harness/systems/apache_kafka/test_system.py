@@ -44,7 +44,7 @@ def with_maven(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("2.8.2", {}, with_zookeeper(2)),
         ("3.9.1", {}, with_zookeeper(2)),
-        ("3.9.1", {"zookeeper_servers": 3}, with_zookeeper(2, 3)),
+        ("3.9.1", {"zookeepers": 3}, with_zookeeper(2, 3)),
         ("3.9.1", {"coordination": "kraft"}, with_kraft(2, 2, combined=True)),
         ("4.1.0", {}, with_kraft(2, 2, combined=True)),
         ("4.1.0", {"coordination": "kraft-separate"}, with_kraft(2, 3, combined=False)),
@@ -67,7 +67,7 @@ def test_links_with_zookeeper() -> None:
 
 def test_links_of_an_ensemble() -> None:
     """Every broker reaches every server, and the servers reach each other at two ports."""
-    found = list(system("2.8.2").links(plan(zookeeper_servers=3)))
+    found = list(system("2.8.2").links(plan(zookeepers=3)))
     one = [link for link in found if link.opener == "zookeeper-1"]
     assert {(link.acceptor, link.listener) for link in one} == {
         ("zookeeper-2.quorum", "QUORUM"),
@@ -103,9 +103,9 @@ def test_links_with_kraft() -> None:
         ("2.8.2", {"coordination": "kraft"}, "has no KRaft mode for production"),
         ("3.9.1", {"coordination": "raft"}, "must be one of zookeeper, kraft, kraft-separate"),
         ("3.9.1", {"heap_mb": 1}, "heap_mb"),
-        ("3.9.1", {"zookeeper_servers": 10}, "zookeeper_servers=10: must be at most 9"),
+        ("3.9.1", {"zookeepers": 10}, "zookeepers=10: must be at most 9"),
         ("3.9.1", {"zookeeper": "any"}, "zookeeper=any: must be release or kafka"),
-        ("3.9.1", {"zookeeper": "kafka", "zookeeper_servers": 3}, "has one server"),
+        ("3.9.1", {"zookeepers": 2, "observers": 2}, "at least one server must vote"),
         ("3.9.0", {}, "the jars of Apache Kafka 3.9.0 are not pinned"),
         (
             "4.1.0",

@@ -18,7 +18,7 @@ def test_zookeeper_listens_and_keeps_its_data(tmp_path: Path) -> None:
     place = Place(ZOOKEEPER, tmp_path, DATA, {ZOOKEEPER: Address("0.0.0.0", 2181)}, {}, {})
     assert Kafka().contained(place, Plan()).command == [
         *("python3", "-m", "broker_impl.zookeeper", "--listen", "0.0.0.0:2181"),
-        *("--data", "/data", "--tick-ms", "500"),
+        *("--data", "/data", "--tick-ms", "500", "--connections-max", "0"),
     ]
 
 

@@ -47,7 +47,7 @@ def test_nodes_listeners_and_links() -> None:
     assert system.listeners(ZOOKEEPER, PLAN) == (ZOOKEEPER,)
     assert system.listeners(A, PLAN) == ("CLIENT", "CLIENT_ALICE", "REPLICATION")
     assert system.listeners(A, Plan()) == ("CLIENT", "REPLICATION")
-    assert list(system.links(PLAN)) == list(links.between((A, B), ["alice"]))
+    assert list(system.links(PLAN)) == list(links.between(with_zookeeper(2), ["alice"]))
     assert not any(link.by_name for link in system.links(PLAN))
 
 
@@ -81,7 +81,8 @@ def test_zookeeper_s_program(tmp_path: Path) -> None:
     place = Place(ZOOKEEPER, tmp_path, tmp_path / "data", {ZOOKEEPER: KEEPER}, {}, {})
     assert list(Kafka().program(place, PLAN).argv) == [
         *(sys.executable, "-m", "broker_impl.zookeeper", "--listen", str(KEEPER)),
-        *("--data", str(tmp_path / "data"), "--tick-ms", str(settings.TICK_MS), "--reuse-port"),
+        *("--data", str(tmp_path / "data"), "--tick-ms", str(settings.TICK_MS)),
+        *("--connections-max", "0", "--reuse-port"),
     ]
     assert list(tmp_path.iterdir()) == [], "ZooKeeper has no file of settings"
 
@@ -114,7 +115,7 @@ async def test_all_its_bugs_and_faults_are_offered(tmp_path: Path) -> None:
     assert dict(system.mutants()) == dict(mutants.catalogue())
     assert system.mutants()
     assert all(system.offers(package) for package in NEMESES.values())
-    assert (system.options, system.versions) == ({}, {})
+    assert (dict(system.options), system.versions) == ({"zookeepers": 1, "observers": 0}, {})
     assert system.reuses_ports
     await system.prepare(PLAN, said.append)
     assert said == []

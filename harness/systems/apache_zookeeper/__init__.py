@@ -1,0 +1,1 @@
+"""The system ``apache-zookeeper``: releases of Apache ZooKeeper, also with servers of ours."""

@@ -1,0 +1,1 @@
+"""The system ``zookeeper``: this project's own ZooKeeper, without brokers."""

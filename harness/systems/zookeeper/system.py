@@ -1,0 +1,68 @@
+"""The system ``zookeeper``: an ensemble of this project's ZooKeeper servers, without brokers."""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from harness.cluster import ensembles, links
+from harness.cluster.address import Address
+from harness.cluster.links import LinkSpec
+from harness.cluster.observe.ensemble_view import NoMetadata
+from harness.cluster.observe.metadata_view import MetadataView
+from harness.cluster.system import Contained, Image, Place, Program, Service, System
+from harness.systems.kafka import contained
+from harness.systems.kafka.configuration import zookeeper_command
+from model.layout import PEER_PORTS, Layout
+from model.plan import Plan
+from model.roles import ZOOKEEPER, NodeId
+
+SERVERS = 3
+"""The number of servers unless the plan says otherwise."""
+SESSION_TIMEOUT_S = 4.0
+"""The session timeout that clients ask for; faults are drawn shorter or longer than it."""
+LOOK_S = 0.05
+
+
+class ZooKeeper(System):
+    """This project's own ZooKeeper servers."""
+
+    name = "zookeeper"
+    service: Service = "zookeeper"
+    broker: Mapping[str, str] = {}
+    options: ClassVar[Mapping[str, Any]] = {**ensembles.OPTIONS, ensembles.SERVERS: SERVERS}
+    reuses_ports = True
+
+    def layout(self, plan: Plan) -> Layout:
+        return ensembles.layout(plan, self.options)
+
+    def listeners(self, node: NodeId, plan: Plan) -> tuple[str, ...]:
+        return (ZOOKEEPER, *(PEER_PORTS if self.layout(plan).is_ensemble else ()))
+
+    def links(self, plan: Plan) -> Iterator[LinkSpec]:
+        return links.of_zookeepers(self.layout(plan))
+
+    def program(self, place: Place, plan: Plan) -> Program:
+        return Program([*zookeeper_command(place, self.layout(plan)), "--reuse-port"])
+
+    def image(self, node: NodeId, plan: Plan) -> Image:
+        return None
+
+    def contained(self, place: Place, plan: Plan) -> Contained:
+        return contained.zookeeper(place, self.layout(plan))
+
+    def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
+        return NoMetadata()
+
+    async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
+        """Return at once: a cluster of servers is ready when it is whole."""
+
+    def refusal(self, plan: Plan) -> str | None:
+        if plan.broker:
+            return f"--set broker.{next(iter(plan.broker))}: {self.name} has no brokers"
+        return ensembles.refusal({**self.options, **plan.options})
+
+    def has_kip(self, kip: int) -> bool:
+        return False
+
+    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
+        return SESSION_TIMEOUT_S
