@@ -31,7 +31,6 @@ from harness.cluster.ports import HOST
 from harness.cluster.processes.process_cluster import Processes
 from harness.cluster.registry import Known, known, state_folder
 from model.plan import Plan
-from model.roles import broker
 
 START_TIMEOUT_S = 75.0
 STOP_TIMEOUT_S = 90.0
@@ -165,9 +164,10 @@ def _kept(plan: Plan, home: Path, port: int | None) -> Up:
 
 
 def _refuse_ports(plan: Plan, first: int) -> None:
-    last = first + plan.brokers - 1
+    count = len(catalogue.system_of(plan).layout(plan).members)
+    last = first + count - 1
     if first < 1 or last > PORT_MAX:
-        raise Refused(f"--port {first}: all {plan.brokers} ports must be from 1 to {PORT_MAX}")
+        raise Refused(f"--port {first}: all {count} ports must be from 1 to {PORT_MAX}")
     for port in range(first, last + 1):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -275,7 +275,8 @@ async def _keep(home: Path, port: int | None) -> None:
     cluster: Any = catalogue.maker_of(plan)(plan, home, random.Random(f"{plan.seed}:cluster"))
     if port is not None:
         assert isinstance(cluster, ProxiedCluster), "a virtual cluster has no keeper"
-        cluster.client_ports = {broker(n): port + n - 1 for n in range(1, plan.brokers + 1)}
+        members = cluster.layout.members
+        cluster.client_ports = {node: port + n for n, node in enumerate(members)}
     try:
         await cluster.start()
         keeper = known(os.getpid(), "keeper")

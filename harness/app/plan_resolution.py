@@ -200,7 +200,8 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
     system = _system(plan)
     if system.service != workload.service:
         raise Refused(service.mismatch(plan, workload))
-    defaults = {**system.broker, **target.broker, **workload.broker} if target.owns_cluster else {}
+    own = {**service.broker_defaults(system, target), **workload.broker}
+    defaults = own if target.owns_cluster else {}
     options = default_options(workload, target, system)
     for name in plan.options:
         known("options", name, options)
@@ -316,12 +317,15 @@ def missing_faults(plan: Plan, wanted: Sequence[str]) -> list[str]:
     return [f"the schedule of seed {plan.seed} has no fault of {', '.join(missing)}"]
 
 
-def standalone(plan: Plan) -> Plan:
-    """Return the plan of a cluster that is not tested; raises :class:`Refused`."""
+def standalone(plan: Plan, broker: Mapping[str, str] | None = None) -> Plan:
+    """Return the plan of a cluster that is not tested; raises :class:`Refused`.
+
+    ``broker``: settings of brokers that the plan may override.
+    """
     _only_data(plan)
     target, system = _target(plan), _system(plan)
     if system.service == "zookeeper":
-        plan = msgspec.structs.replace(plan, brokers=0)
+        plan, broker = msgspec.structs.replace(plan, brokers=0), None
     if target.is_virtual:
         raise Refused(f"--target {target.name}: its clusters exist only within a run")
     if not target.owns_cluster:
@@ -332,7 +336,7 @@ def standalone(plan: Plan) -> Plan:
     resolved = msgspec.structs.replace(
         plan,
         nemesis=(),
-        broker={**system.broker, **target.broker, **plan.broker},
+        broker={**service.broker_defaults(system, target), **(broker or {}), **plan.broker},
         options={**target.options, **system.options, **plan.options},
     )
     refusal = target.refuse(resolved) or system.refusal(resolved)

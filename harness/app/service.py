@@ -3,6 +3,8 @@
 import msgspec
 
 from harness.app import catalogue
+from harness.cluster.system import System
+from harness.cluster.target import Target
 from harness.systems.catalogue import APACHE_ZOOKEEPER, OURS, ZOOKEEPER
 from model.plan import Plan
 from workloads.package import Workload
@@ -29,3 +31,8 @@ def mismatch(plan: Plan, workload: Workload) -> str:
         f"--workload {plan.workload}: it needs brokers, which {plan.system} does not have;"
         f" use one of {', '.join(fitting)}"
     )
+
+
+def broker_defaults(system: System, target: Target) -> dict[str, str]:
+    """Return the broker settings that system and target choose, if there are brokers."""
+    return {**system.broker, **target.broker} if system.service == "kafka" else {}

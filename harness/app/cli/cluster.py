@@ -3,7 +3,6 @@
 from typing import Any
 
 import click
-import msgspec
 
 from harness.app import options
 from harness.app.cli import request
@@ -23,7 +22,8 @@ def cluster() -> None:
 )
 @options.plan_options
 @click.option("--port", type=int, metavar="N",
-              help="port of broker 1; broker 2 has N+1, and so on (any free ports)")  # fmt: skip
+              help="port of broker 1; broker 2 has N+1, and so on (any free ports); without"
+                   " brokers, of ZooKeeper servers")  # fmt: skip
 @options.json_output
 def up(
     settings: tuple[str, ...],
@@ -36,8 +36,7 @@ def up(
     from harness.app import cluster, plan_resolution
 
     plan = request.plan_from({"nemesis": (plan_resolution.NONE,)}, settings, mutants, given)
-    brokers = {"auto.create.topics.enable": "true"} | plan.broker
-    plan = plan_resolution.standalone(msgspec.structs.replace(plan, broker=brokers))
+    plan = plan_resolution.standalone(plan, {"auto.create.topics.enable": "true"})
     try:
         there = cluster.up(plan, lambda line: click.echo(line, err=True), port)
     except cluster.CannotStart as error:

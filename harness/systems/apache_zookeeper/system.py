@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from harness.cluster import ensembles, settings
 from harness.cluster.system import Contained, Image, Place, Program, Say
 from harness.systems.apache_kafka import contained as java_contained
-from harness.systems.apache_zookeeper import log4j
+from harness.systems.apache_zookeeper import logs
 from harness.systems.apache_zookeeper.releases import PRODUCT, Release
 from harness.systems.java import jars, jvm, lockfile, maven, zoo_cfg
 from harness.systems.java.jvm import Runtime
@@ -104,7 +104,7 @@ class ApacheZooKeeper(ZooKeeper):
         text = zoo_cfg.settings_of(place, self.layout(plan), settings.TICK_MS)
         (place.folder / "zoo.cfg").write_text(text)
         (place.folder / "hosts").write_text(zoo_cfg.hosts(place))
-        log4j.write_configuration(place.folder)
+        logs.write_configuration(place.folder)
         folder: PurePath = place.configuration
         command = jvm.command(
             runtime,
@@ -114,8 +114,7 @@ class ApacheZooKeeper(ZooKeeper):
             folder=place.data if place.seen else folder,
             properties={
                 "jdk.net.hosts.file": str(folder / "hosts"),
-                "log4j.configuration": (folder / log4j.FILE).as_uri(),
-                "user.timezone": "UTC",
+                **logs.properties(folder),
             },
         )
         return Program(command, first=zoo_cfg.first(place), stopped_status=jvm.STOPPED_STATUS)

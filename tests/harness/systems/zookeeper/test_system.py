@@ -1,0 +1,61 @@
+"""The system of this project's ZooKeeper servers."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.address import Address
+from harness.cluster.links import LinkSpec
+from harness.cluster.system import Place
+from harness.systems.zookeeper.system import ZooKeeper
+from model.plan import Plan
+from model.roles import CLIENTS
+
+PLAN = Plan(brokers=0, options={"zookeepers": 3, "observers": 1})
+
+
+def test_clients_and_servers_have_links() -> None:
+    """Clients reach every server, and the servers each other at two ports."""
+    found = list(ZooKeeper().links(PLAN))
+    servers = ZooKeeper().layout(PLAN).zookeepers
+    assert [link for link in found if link.opener == CLIENTS] == [
+        LinkSpec(CLIENTS, server, "zookeeper") for server in servers
+    ]
+    assert sum(link.opener == "zookeeper-1" for link in found) == 4
+
+
+def test_a_server_knows_the_others_by_its_links(tmp_path: Path) -> None:
+    """The command names each other server at the proxies of its links, and which one observes."""
+    link = {
+        end: Address("127.0.0.1", port)
+        for end, port in {
+            "zookeeper-1.quorum": 31, "zookeeper-1.election": 32,
+            "zookeeper-3.quorum": 33, "zookeeper-3.election": 34,
+        }.items()
+    }  # fmt: skip
+    own = {"zookeeper": 1, "QUORUM": 2, "ELECTION": 3}
+    listens = {name: Address("127.0.0.1", port) for name, port in own.items()}
+    place = Place("zookeeper-2", tmp_path, tmp_path / "data", listens, {}, link)
+    words = list(ZooKeeper().program(place, PLAN).argv)
+    assert words[words.index("--id") + 1] == "2"
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--server"] == [
+        "1=127.0.0.1:31:32",
+        "2=zookeeper-2:2:3",
+        "3=127.0.0.1:33:34:observer",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"zookeepers": 10}, "zookeepers=10: must be at most 9"),
+        ({"zookeepers": 3, "observers": 3}, "at least one server must vote"),
+        ({"zookeepers": 0}, "must be a whole number of at least 1"),
+    ],
+)
+def test_impossible_ensembles_are_refused(options: dict[str, int], why: str) -> None:
+    """The refusal names the option, and what it may be."""
+    refusal = ZooKeeper().refusal(Plan(brokers=0, options=options))
+    assert refusal is not None
+    assert why in refusal
+    assert ZooKeeper().refusal(PLAN) is None
