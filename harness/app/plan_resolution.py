@@ -50,6 +50,8 @@ SETTINGS = ("broker", "producer", "consumer")
 """The tables of a plan file with settings of Kafka."""
 OF_THE_FILE = ("results", "inline", "lake")
 """Fields of a plan file that are not part of the plan."""
+CLIENTS = ("client", "zk_client")
+"""The options that select a client's library; a workload has at most one of them."""
 OPTIONS = "options"
 """The table with settings of the workload, the target and the system."""
 
@@ -247,7 +249,12 @@ def with_options(plan: Plan, usual: Mapping[str, Any]) -> Plan:
 def default_options(workload: Workload, target: Target, system: System) -> dict[str, Any]:
     """Return the options of a plan that sets none."""
     fitted = system.fitted(workload.options)
-    return {**workload.options, **target.options, **system.options, **fitted}
+    of_target = {
+        name: value
+        for name, value in target.options.items()
+        if name not in CLIENTS or name in workload.options
+    }
+    return {**workload.options, **of_target, **system.options, **fitted}
 
 
 def check_numbers(plan: Plan) -> None:
@@ -418,7 +425,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         coordinators=workload.coordinators(plan),
         trigger_ops=workload.trigger_ops,
         acknowledged=plan.producer.get("acks") != "0",
-        replicas=int(plan.options["replication_factor"]),
+        replicas=int(plan.options.get("replication_factor", plan.brokers)),
         asked=workload.asked(plan),
         # A target that can end no session gives a controller no reason for requests.
         intercepts_brokers=issubclass(kind, CanExpire),
