@@ -72,6 +72,11 @@ class _Inline(SequentialThreadingHandler):  # type: ignore[misc]
 class _ConfirmedClose(Close):  # type: ignore[misc]
     """The request that ends a session, with a result, so that its reply can be awaited."""
 
+    def __bool__(self) -> bool:
+        """Return true: kazoo sets the result of a true request only, and a tuple without fields is
+        false."""
+        return True
+
     @classmethod
     def deserialize(cls, data: bytes, offset: int) -> bool:
         """Return the result of the confirmation, which has no body."""
