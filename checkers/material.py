@@ -95,6 +95,12 @@ MATERIAL: dict[str, Material] = {
             _of_zookeeper("zk-session-order", "operations"),
             _of_zookeeper("zk-session-reads", "znodes read"),
             _of_zookeeper("zk-sync", "znodes read after sync"),
+            _of_zookeeper("zk-lost-ephemerals", "ephemeral znodes"),
+            _of_zookeeper("zk-ended-sessions", "ephemeral znodes"),
+            _of_zookeeper("zk-sequences", "sequential znodes"),
+            _of_zookeeper("zk-lists", "lists of children"),
+            _of_zookeeper("zk-torn-multis", "acknowledged multis"),
+            _of_zookeeper("zk-multi-conditions", "acknowledged multis"),
             _of_zookeeper("zk-counter-bounds", "additions and reads"),
         )
     ),

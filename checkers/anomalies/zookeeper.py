@@ -124,6 +124,75 @@ ANOMALIES = (
         ),
     ),
     _anomaly(
+        "zk-ephemeral-lost",
+        "zk-lost-ephemerals",
+        "An ephemeral znode vanished while its session lived.",
+        "a read shows no ephemeral znode, and its session had created it before, was alive later"
+        " (a later write of it was acknowledged), and nothing may have deleted it",
+    ),
+    _anomaly(
+        "zk-ephemeral-outlived",
+        "zk-ended-sessions",
+        "An ephemeral znode outlived its session.",
+        "a read shows an ephemeral znode although its session has seen the zxid of the owner's"
+        " confirmed `close`; or a read after the recovery shows one when every session must have"
+        " expired",
+    ),
+    _anomaly(
+        "zk-sequence-reused",
+        "zk-sequences",
+        "A sequential name was used twice.",
+        "two acknowledged creations of sequential znodes returned the same name",
+    ),
+    _anomaly(
+        "zk-sequence-order",
+        "zk-sequences",
+        "The numbers of sequential znodes are against real time.",
+        "a sequential znode has a smaller number than one that was created before its creation"
+        " began",
+    ),
+    _anomaly(
+        "zk-lost-node",
+        "zk-lists",
+        "An acknowledged znode is missing after the recovery.",
+        "a creation was acknowledged, nothing may have deleted the znode, and the list of children"
+        " after `sync`, when all servers had recovered, lacks it",
+    ),
+    _anomaly(
+        "zk-stale-list",
+        "zk-lists",
+        "A list of children was older than the state that its session had seen.",
+        "a list of children lacks a znode that was created up to the zxid of an earlier reply to"
+        " the session, and that nothing may have deleted",
+    ),
+    _anomaly(
+        "zk-resurrected-node",
+        "zk-lists",
+        "A deleted znode is in a list of children.",
+        "a list of children shows a sequential znode whose deletion was acknowledged up to the"
+        " zxid that its session had seen, or, after the recovery, at all",
+    ),
+    _anomaly(
+        "zk-phantom-node",
+        "zk-lists",
+        "A list of children shows a znode that nothing created.",
+        "a list of children shows more names without an acknowledged creation than creations are"
+        " in doubt",
+    ),
+    _anomaly(
+        "zk-torn-multi",
+        "zk-torn-multis",
+        "Only a part of a multi was executed, or visible.",
+        "two znodes that are only written together differ in the transaction or the data of one"
+        " version, or a read does not show a multi that its session has seen in another znode",
+    ),
+    _anomaly(
+        "zk-unchecked-multi",
+        "zk-multi-conditions",
+        "A multi was executed although one of its conditions did not hold.",
+        "a multi was acknowledged with a condition on a version that its znode cannot have reached",
+    ),
+    _anomaly(
         "zk-counter-out-of-bounds",
         "zk-counter-bounds",
         "A counter had a value that no set of additions explains.",

@@ -10,7 +10,16 @@ from checkers.kernels.found import Found
 from checkers.kernels.key import Report
 from checkers.overview import Whole
 from checkers.tables import Tables
-from checkers.zookeeper import calls, counters, linear, sessions, znodes
+from checkers.zookeeper import (
+    calls,
+    children,
+    counters,
+    ephemerals,
+    linear,
+    multis,
+    sessions,
+    znodes,
+)
 from checkers.zookeeper.calls import History
 from model.op import Op
 
@@ -38,6 +47,12 @@ KERNELS: Mapping[str, tuple[Kernel, Count]] = {
         sessions.synced,
         lambda history: sum(bool(c.ok and c.value.get("sync")) for c in history.of(*znodes.READS)),
     ),
+    "zk-lost-ephemerals": (ephemerals.lost, ephemerals.count),
+    "zk-ended-sessions": (ephemerals.outlived, ephemerals.count),
+    "zk-sequences": (children.sequences, children.count),
+    "zk-lists": (children.lists, _calls("children")),
+    "zk-torn-multis": (multis.torn, _calls("multi")),
+    "zk-multi-conditions": (multis.conditions, _calls("multi")),
     "zk-counter-bounds": (counters.bounds, _calls("add", "read")),
 }
 """Every checker, and how much it has to judge in a history."""

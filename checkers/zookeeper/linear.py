@@ -82,7 +82,8 @@ def judged_paths(history: History) -> dict[str, list[Call]]:
     found = history.by_path(*WRITES, "get")
     for path, calls in found.items():
         special = any(call.value.get("ephemeral") or call.value.get("sequential") for call in calls)
-        if special or path == "":
+        is_created = any(call.f == "create" for call in calls)
+        if special or not is_created:
             left_out.add(path)
     return {path: calls for path, calls in found.items() if path not in left_out}
 

@@ -42,16 +42,22 @@ class _Known:
         return self._ordered[at - 1] if at else None
 
 
+def deleted_paths(history: History) -> set[str]:
+    """Return the paths whose znodes a client or the end of a session may have deleted."""
+    found = {call.path for call in history.of("delete") if call.may_have_happened}
+    for call in history.of("create", "multi"):
+        if call.may_have_happened and call.value.get("ephemeral"):
+            found.add(call.path)
+        for part in call.value.get("parts", ()):
+            is_ephemeral = part[0] == "create" and any(part[3:])
+            if call.may_have_happened and (part[0] == "delete" or is_ephemeral):
+                found.add(part[1])
+    return found
+
+
 def reads(history: History) -> Iterator[Found]:
     """Find reads that are older than the state that their session had seen."""
-    deleted = {call.path for call in history.of("delete") if call.may_have_happened}
-    deleted |= {
-        part[1]
-        for call in history.of("multi")
-        if call.may_have_happened
-        for part in call.value["parts"]
-        if part[0] == "delete"
-    }
+    deleted = deleted_paths(history)
     gets = history.by_path(*znodes.READS)
     for path, shown in znodes.states(history).items():
         known = _Known(shown)
@@ -92,7 +98,7 @@ def synced(history: History) -> Iterator[Found]:
     legal; after the recovery it promises everything.
     """
     gets = history.by_path(*znodes.READS)
-    deletions = [call for call in history.of("delete", "multi") if call.may_have_happened]
+    deleted = deleted_paths(history)
     for path, shown in znodes.states(history).items():
         writes = sorted(
             (state for state in shown if state.is_write), key=lambda state: state.call.completed
@@ -103,7 +109,7 @@ def synced(history: History) -> Iterator[Found]:
             if not call.ok or not call.value.get("sync"):
                 continue
             at = bisect_right(ends, call.invoked)
-            if at and not _shows(call, latest[at - 1], deletions):
+            if at and not _shows(call, latest[at - 1], deleted):
                 yield _lost(path, call, latest[at - 1], history)
 
 
@@ -111,13 +117,10 @@ def _later(one: State, other: State) -> State:
     return other if other.mzxid > one.mzxid else one
 
 
-def _shows(call: Call, state: State, deletions: list[Call]) -> bool:
+def _shows(call: Call, state: State, deleted: set[str]) -> bool:
     stat = call.value["stat"]
     if stat is None:
-        return any(
-            call.path in (each.path, *(part[1] for part in each.value.get("parts", ())))
-            for each in deletions
-        )
+        return call.path in deleted
     return bool(stat["mzxid"] >= state.mzxid)
 
 

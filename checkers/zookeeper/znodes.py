@@ -197,8 +197,8 @@ def origins(history: History) -> Iterator[Found]:
     reported: set[tuple[str, str]] = set()
     for path, shown in states(history).items():
         for state in shown:
-            if state.call.f != "get" or state.data is None or (path, state.data) in reported:
-                continue
+            if state.call.f != "get" or not state.data or (path, state.data) in reported:
+                continue  # clients create what a workload needs without data
             found = _origin(path, state, writers.get((path, state.data)))
             if found is not None:
                 reported.add((path, state.data))

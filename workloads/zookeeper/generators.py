@@ -94,3 +94,21 @@ def final(until_s: float, readings: list[Choice]) -> Generator:
 def synced(path: str) -> Choice:
     """Return the read of a znode after ``sync``."""
     return "get", {"path": path, "sync": True, "final": True}
+
+
+class Later(msgspec.Struct, frozen=True):
+    """Begins after a delay, which is counted from the first time that it is asked."""
+
+    delay_s: float
+    of: Generator
+    begin_s: float | None = None
+
+    def op(self, ctx: Context) -> Answer:
+        begin_s = ctx.now_s + self.delay_s if self.begin_s is None else self.begin_s
+        if ctx.now_s < begin_s:
+            return Wait(begin_s), Later(self.delay_s, self.of, begin_s)
+        answer, of = self.of.op(ctx)
+        return answer, Later(self.delay_s, of, begin_s)
+
+    def update(self, event: Op) -> Generator:
+        return Later(self.delay_s, self.of.update(event), self.begin_s)

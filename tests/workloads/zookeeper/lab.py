@@ -122,6 +122,10 @@ class Lab:
 
         self._running[number] = host.spawn(serve, "server")
 
+    def pause(self, number: int) -> None:
+        """Freeze a server, so that requests are left without an answer."""
+        self._running[number].pause()
+
     def kill(self, number: int) -> None:
         """Kill a server; what it has not synced is kept, as after a SIGKILL."""
         self._running[number].kill()

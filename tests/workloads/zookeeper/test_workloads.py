@@ -26,6 +26,8 @@ def test_a_run_is_valid(workload: str, tmp_path: Path) -> None:
 async def _restart(server: Lab) -> None:
     for _ in range(3):
         await asyncio.sleep(4.0)
+        server.pause(0)  # requests are open when it is killed
+        await asyncio.sleep(0.5)
         server.kill(0)
         await asyncio.sleep(1.0)
         server.start(0)
