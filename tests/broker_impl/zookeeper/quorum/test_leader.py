@@ -21,6 +21,7 @@ from broker_impl.zookeeper.quorum.leader_events import (
     Send,
     SendState,
     Serve,
+    StateSent,
     Synced,
     SyncRequested,
     Tick,
@@ -191,8 +192,43 @@ def test_a_learner_that_is_too_far_behind_gets_the_state() -> None:
     site.history.store.memory.remove(f"version-2/log.{z(1, 1):x}")
     site.lead(2)
     site.connect(3, 1)
-    first, *_ = site.promise(3, 0, 0)
-    assert first == SendState(3, z(1, 2))
+    assert site.promise(3, 0, 0) == [SendState(3)]
+    assert sent(site.handle(StateSent(3)), 3) == [Packet(Type.NEWLEADER, z(2, 0))]
+    assert sent(site.arrive(3, Type.ACK, z(2, 0)), 3) == [Packet(Type.UPTODATE, -1)]
+
+
+def test_transactions_that_commit_while_the_state_is_sent_precede_newleader() -> None:
+    """What the state may contain in part is acknowledged with it (ZOOKEEPER-3104)."""
+    site = Site(z(1, 1), z(1, 2))
+    site.history.window.clear()
+    site.history.store.memory.remove(f"version-2/log.{z(1, 1):x}")
+    site.lead(2)
+    site.propose(z(2, 1))
+    site.connect(3, 1)
+    effects = site.promise(3, 0, 0)
+    effects += site.propose(z(2, 2))
+    effects += site.handle(Logged(z(2, 2))) + site.arrive(2, Type.ACK, z(2, 1))
+    effects += site.handle(StateSent(3))
+    effects += site.arrive(2, Type.ACK, z(2, 2))
+    assert [(p.type, p.zxid) for p in sent(effects, 3)] == [
+        (Type.PROPOSAL, z(2, 1)),
+        (Type.PROPOSAL, z(2, 2)),
+        (Type.COMMIT, z(2, 1)),
+        (Type.NEWLEADER, z(2, 0)),
+        (Type.COMMIT, z(2, 2)),
+    ]
+
+
+def test_a_learner_that_leaves_while_it_is_sent_the_state() -> None:
+    """Nothing is sent to a learner whose connection has ended meanwhile."""
+    site = Site(z(1, 1), z(1, 2))
+    site.history.window.clear()
+    site.history.store.memory.remove(f"version-2/log.{z(1, 1):x}")
+    site.lead(2)
+    site.connect(3, 1)
+    site.promise(3, 0, 0)
+    site.handle(Left(3))
+    assert site.handle(StateSent(3)) == []
 
 
 def test_a_learner_that_joins_receives_outstanding_proposals() -> None:
