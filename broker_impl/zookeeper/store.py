@@ -329,25 +329,26 @@ class Store:
             database.replay(proposal)
             self._since_snapshot += 1
         if is_last:
-            self._settle(path, end, torn=len(data) - end, is_damaged=any(data[end:]))
+            if any(data[end:]):
+                torn = len(data) - end
+                log.warning("%s: incomplete at %d; %d bytes were truncated", path, end, torn)
+            self._settle(path, data[:end])
         elif end == 0 or any(data[end:]):  # a real server fills its files with zeros in advance
             raise StorageError(
                 f"{path}: the log is damaged at {end}, and has more transactions after that"
             )
 
-    def _settle(self, path: str, end: int, *, torn: int, is_damaged: bool) -> None:
-        """Sync the last log file, as its content is served from now on; truncate a torn end."""
-        if is_damaged:
-            log.warning("%s: the log is incomplete at %d; %d bytes were truncated", path, end, torn)
-        if end == 0:
-            self._disk.remove(path)
+    def _settle(self, path: str, data: bytes) -> None:
+        """Write what was found in the last log file again, as it is served from now on.
+
+        A sync would not be enough. If a sync has failed before, in this or a former process, the
+        kernel may never write some of the pages, although later syncs succeed.
+        """
+        if data:
+            self._disk.write(path, data)
         else:
-            file = self._disk.open(path)
-            if torn:
-                file.truncate(end)
-            file.fsync()
-            file.close()
-        self._disk.fsync_dir(FOLDER)
+            self._disk.remove(path)
+            self._disk.fsync_dir(FOLDER)
 
     def _purge(self) -> None:
         """Keep three snapshots, and the log from the oldest of them on."""
