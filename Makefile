@@ -14,7 +14,7 @@ DRAWN := lost-update:list-append write-skew:list-append long-fork:list-append st
 	fifo-violation:fifo-queue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial pictures historic verdicts twins oracles hostile same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial pictures historic verdicts twins oracles hostile ensembles same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -80,6 +80,9 @@ oracles: ## 50,000 small random histories of each data type, judged as by trying
 
 hostile: ## 300 hostile inputs: histories, folders, plans, suites, options (COUNT=n, 0 for all)
 	$(WITH) python -m bench.hostile --count $(or $(COUNT),300)
+
+ensembles: ## simulated ZooKeeper ensembles under faults, invariants between any two events (COUNT=n; ARGS="--voters 5 --observers 2")
+	$(WITH) python -m bench.ensembles --count $(or $(COUNT),200) --workers $(WORKERS) $(ARGS)
 
 same: ## simulations record, and checkers find in them, what they did before (tests/sim/same.json)
 	$(WITH) python tests/sim/same.py
