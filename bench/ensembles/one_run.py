@@ -32,6 +32,8 @@ CLIENTS = 3
 RECOVERY_S = 12.0
 """How long after the last heal every server must serve."""
 LIMIT_S = 300.0
+INTERVAL_S = 0.002
+"""The least virtual time between two snapshots."""
 
 Faulting = Callable[[Rig, random.Random], Awaitable[Sequence[str]]]
 """Applies faults while clients operate; returns what it has applied."""
@@ -82,7 +84,7 @@ def run(
     *,
     planted: Sequence[str] = (),
     clients: int = CLIENTS,
-    interval_s: float = 0.0,
+    interval_s: float = INTERVAL_S,
 ) -> Outcome:
     """Simulate a run and judge it; the same arguments give the same outcome."""
     mutants.plant(planted)

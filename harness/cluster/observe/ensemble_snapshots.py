@@ -96,16 +96,16 @@ class EnsembleSnapshots:
         return self._last
 
     def committed(self) -> Database | None:
-        """Return the state of the running server that has applied the most of what is committed.
+        """Return the state of the server that has applied the most of what is committed.
 
-        ``None`` if no server serves clients: only those that do know what is committed.
+        ``None`` if no server served clients when the last snapshot was taken: only those that do
+        know what is committed.
         """
-        best: Database | None = None
-        for life in self._lives.values():
-            database = life.committed()
-            if database is not None and (best is None or database.last_zxid > best.last_zxid):
-                best = database
-        return best
+        members = {} if self._last is None else self._last.members
+        serving = [server for server, member in members.items() if member.is_established]
+        if not serving:
+            return None
+        return self._lives[max(serving, key=lambda server: members[server].applied)].database
 
 
 class _Role(NamedTuple):
@@ -198,9 +198,8 @@ class _Life:
         )
         return self._last
 
-    def committed(self) -> Database | None:
-        if not self._is_alive() or not _role(self._program).is_established:
-            return None
+    @property
+    def database(self) -> Database:
         return self._program.history.database
 
 

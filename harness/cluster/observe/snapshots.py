@@ -126,6 +126,7 @@ class Snapshots:
                 if state is not None:
                     brokers[number] = state
                     self._compacted.update(self._lives[number].compacted)
+        ensemble = self._ensemble.take()
         zookeeper = None if self._zookeeper is None else self._zookeeper.look()
         if self._compacted:
             # Compaction loses nothing, and each replica compacts at its own time: leave these out.
@@ -137,7 +138,7 @@ class Snapshots:
             time_ns=time_ns,
             brokers=brokers,
             zookeeper=zookeeper,
-            ensemble=self._ensemble.take(),
+            ensemble=ensemble,
             damages={
                 number: losses() + (number in self._distrusted)
                 for number, losses in self._damages.items()
