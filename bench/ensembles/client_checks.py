@@ -63,6 +63,26 @@ def _queue(seen: Sequence[Seen], finals: Sequence[Final]) -> Iterator[str]:
         if each.value[0] <= highest:
             yield f"number-went-back: {each.value[0]} was created after {highest}"
     yield from _owners(seen, finals)
+    yield from _sessions_order(seen, finals)
+
+
+def _sessions_order(seen: Sequence[Seen], finals: Sequence[Final]) -> Iterator[str]:
+    """The creates of a session take effect in the order in which its client has sent them."""
+    sessions: dict[bytes, tuple[int, int]] = {}
+    for each in seen:
+        if each.what == "append" and each.value is not None and each.outcome != "no":
+            value = each.value if isinstance(each.value, bytes) else each.value[1]
+            sessions[value] = each.client, each.session
+    for final in finals:
+        last: dict[tuple[int, int], int] = {}
+        for path in sorted(final.queue):
+            value = final.queue[path]
+            if value not in sessions:
+                continue
+            session, number = sessions[value], int(value.partition(b".")[2])
+            if number < last.get(session, 0):
+                yield f"reordered: {path} was sent before the node of {last[session]}"
+            last[session] = number
 
 
 def _owners(seen: Sequence[Seen], finals: Sequence[Final]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from broker_impl.zookeeper.multi import Check, MultiFailed, SetData
 from broker_impl.zookeeper.records import Op, PathRequest, WatcherEvent
 
 REGISTER, LEFT, RIGHT = "/register", "/pair-left", "/pair-right"
-QUEUE, OWNED = "/queue", "/owned"
+QUEUE, OWNED, MINE = "/queue", "/owned", "/mine"
 FORBIDDEN = b"never"
 """What a multi writes whose last operation is rejected, so that no read may ever return it."""
 NO_VERSION = 1_000_000
@@ -179,6 +179,7 @@ class Client:
             "disown": (self._disown, 0.7),
             "owned": (self._look_owned, 1.5),
             "sync": (self._sync, 1),
+            "count": (self._count_changes, 0.7),
         }
 
     def _value(self) -> bytes:
@@ -193,6 +194,11 @@ class Client:
         _, stat = await client.get(REGISTER)
         value = self._value()
         stat = await client.set(REGISTER, value, stat.version)
+        if not self._fired and self._watched is not None and stat.mzxid > self._watched:
+            self._violate(
+                "event-after-reply",
+                f"client {self.number} wrote the register, which it watches, and had no event",
+            )
         return stat.version, stat.mzxid, value
 
     async def _get(self, client: WatchingClient) -> tuple[int, int, bytes]:
@@ -262,6 +268,21 @@ class Client:
         await client.sync(REGISTER)
         data, stat = await client.get(REGISTER)
         return stat.version, stat.mzxid, data
+
+    async def _count_changes(self, client: WatchingClient) -> None:
+        """The ``cversion`` of a node counts the creations and deletions of its children."""
+        parent = f"{MINE}-{self.number}"
+        before = await client.exists(parent)
+        child = f"{parent}/{next(self._values)}"
+        await client.create(child)
+        await client.delete(child)
+        after = await client.exists(parent)
+        if before is not None and after is not None and after.cversion != before.cversion + 2:
+            self._violate(
+                "cversion-skipped",
+                f"the cversion of {parent} went from {before.cversion} to {after.cversion} with "
+                "one creation and one deletion",
+            )
 
     def _entered(self, state: SessionState) -> None:
         client = self.zookeeper

@@ -11,6 +11,7 @@ import msgspec
 from bench.ensembles.client_checks import Final, judge
 from bench.ensembles.clients import (
     LEFT,
+    MINE,
     OWNED,
     QUEUE,
     REGISTER,
@@ -22,7 +23,7 @@ from bench.ensembles.clients import (
 from bench.ensembles.faults import Faults
 from bench.ensembles.rig import Rig, Shape
 from broker_impl import mutants
-from broker_impl.zookeeper.errors import NodeExists, ZooKeeperError
+from broker_impl.zookeeper.errors import NodeExists, SessionExpired, ZooKeeperError
 from checkers.invariants.step import Rules
 from harness.cluster.observe.invariant_monitor import Watcher
 from harness.simulation.deadlock import Deadlock, Livelock, OutOfTime
@@ -166,6 +167,7 @@ class _Run:
         self._outcome.applied = await self._faulting(rig, self._rng)
         rig.heal_all()
         await self._calm(rig, watcher)
+        await self._steal(rig, clients)
         for client in clients:
             client.is_over = True
         for process in processes:
@@ -197,6 +199,22 @@ class _Run:
         while not watcher.is_settled():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.05)
 
+    async def _steal(self, rig: Rig, clients: Sequence[Client]) -> None:
+        """Ask for the session of a client with a wrong password: no server may give it."""
+        owner = clients[0].zookeeper
+        if owner is None or not owner.session_id:
+            return
+        thief = self._reader(rig.connect())
+        thief.session_id = owner.session_id
+        try:
+            await thief.start()
+        except SessionExpired:
+            return
+        self._observations.violations.append(
+            f"password-ignored: the session {owner.session_id:#x} was given to another client"
+        )
+        await thief.close()
+
     def _client(self, rig: Rig, number: int) -> Client:
         rng = random.Random(f"{self._outcome.seed} client {number}")
         session_ms = rng.choice((4, 8, 16)) * self._shape.tick_ms
@@ -212,7 +230,8 @@ class _Run:
     async def _prepare(self, rig: Rig) -> None:
         client = self._reader(rig.connect())
         await client.start()
-        for path in (REGISTER, LEFT, RIGHT, QUEUE, OWNED):
+        mine = [f"{MINE}-{number}" for number in range(1, self._count + 1)]
+        for path in (REGISTER, LEFT, RIGHT, QUEUE, OWNED, *mine):
             while True:
                 try:
                     await client.create(path, b"0")

@@ -17,6 +17,7 @@ from broker_impl.zookeeper import zxids
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Reader
 from broker_impl.zookeeper.quorum import ensemble as quorums
+from broker_impl.zookeeper.quorum import leader_rules as rules
 from broker_impl.zookeeper.quorum import packets, synchronization
 from broker_impl.zookeeper.quorum.ensemble import Ensemble, ServerId
 from broker_impl.zookeeper.quorum.leader_events import (
@@ -230,7 +231,7 @@ class Leader:
         """Choose the epoch once a quorum has sent the epochs that it has accepted."""
         if not self._ensemble.has_quorum(self._accepted):
             return []
-        self._history.ledger.accept_epoch(self.epoch)
+        rules.accept(self._history, self.epoch)
         self.phase = Phase.PROMISES
         told = [
             self._leader_info(key)
@@ -253,7 +254,7 @@ class Leader:
         votes = learner.server in self._ensemble.voters
         if current >= 0:
             ours = (self._history.ledger.current_epoch, self._history.last_zxid)
-            if votes and (current, packet.zxid) > ours:
+            if votes and rules.has_longer_history((current, packet.zxid), ours):
                 return self._drop(key, "it has a longer history than this server, which leads")
             self._promised.add(learner.server)
         return self._try_synchronization()
@@ -413,7 +414,7 @@ class Leader:
             elif learner.has_history:
                 effects.append(Send(key, packets.short(Type.PING, self.proposed)))
                 synced.add(learner.server)
-        if not self._ensemble.has_quorum(synced):
+        if not rules.may_lead(self._ensemble, synced):
             return [*effects, Resign("the quorum is lost")]
         return effects
 

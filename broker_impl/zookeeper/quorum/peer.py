@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import assert_never
 
+from broker_impl.zookeeper.quorum import role_rules
 from broker_impl.zookeeper.quorum.election import (
     Decided,
     Election,
@@ -89,8 +90,7 @@ class Peer:
                     reason = await following.run(leader)
             finally:
                 self.role = None
-                site.server.suspend()
-                site.history.settle()
+                role_rules.leave(site.server, site.history)
             log.info("server %d leaves its role: %s", site.me, reason)
             await asyncio.sleep(PAUSE_S)
 

@@ -125,7 +125,8 @@ class Deliveries:
         if known.crc != entry.crc:
             return "of which other servers have applied another one"
         if place is not None and found != place + 1:
-            return f"and not {shown(self._order.entries[place + 1].zxid)} before it"
+            before = shown(self._order.entries[place].zxid)
+            return f"right after {before}, which is not the one before it"
         return None
 
     def _quorum(self, step: MemberStep, server: int, zxid: int) -> Iterator[Violation]:

@@ -39,6 +39,8 @@ def test_servers_apply_one_order() -> None:
     assert violated(quorum, quorum | {3: serving(TWO)}) == []
     gap = entries((1, 1), (1, 3))
     assert "agreement" in violated(quorum, quorum | {3: serving(gap)})
+    back = entries((1, 1), (1, 2), (1, 1))
+    assert "agreement" in violated(quorum, quorum | {3: serving(back, applied=zxid(1, 2))})
     other = entries((1, 1), (1, 2), (2, 1))
     later = serving(other, epoch=2)
     assert "agreement" in violated(quorum, {2: later, 3: later})
