@@ -2,6 +2,9 @@
 
 from enum import IntEnum
 
+OK, FAILED, BAD_CONFIG, STORAGE_FAILED = 0, 1, 64, 74
+"""Exit statuses, as in sysexits.h (EX_USAGE, EX_IOERR); Python itself exits with 1, too."""
+
 
 class ErrorCode(IntEnum):
     """Kafka's error codes under Kafka's names: those that this broker sends or understands."""

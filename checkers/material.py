@@ -4,7 +4,7 @@ A history without transactions cannot show a torn one. Its verdict says so by a 
 report shows such a checker in grey. The counts say how much there was, not how well it was covered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from checkers.counts import Counts
@@ -24,6 +24,8 @@ class Input(NamedTuple):
     """Number of nodes whose exits were recorded; 0 for a history that another program wrote."""
     snapshots: int
     """Number of snapshots of the brokers' state."""
+    of_zookeeper: Mapping[str, int] = {}
+    """How much each checker of ZooKeeper had to judge, by its name."""
 
 
 class Material(NamedTuple):
@@ -36,6 +38,11 @@ class Material(NamedTuple):
 
 _READ = Material("records read", lambda given: given.counts.read)
 _TRANSACTIONS = Material("transactions", lambda given: given.counts.transactions)
+
+
+def _of_zookeeper(checker: str, unit: str) -> tuple[str, Material]:
+    return checker, Material(unit, lambda given: given.of_zookeeper.get(checker, 0))
+
 
 MATERIAL: dict[str, Material] = {
     **dict.fromkeys((*key.BASIC, *key.DERIVED), _READ),
@@ -79,6 +86,24 @@ MATERIAL: dict[str, Material] = {
         "transactions with unknown outcome", lambda given: given.counts.transactions_in_doubt
     ),
     "watermarks": Material("log ends requested", lambda given: given.counts.log_ends),
+    **dict(
+        (
+            _of_zookeeper("zk-updates", "states of znodes shown"),
+            _of_zookeeper("zk-real-time", "acknowledged writes with a transaction"),
+            _of_zookeeper("zk-origins", "znodes read"),
+            _of_zookeeper("zk-linearizable", "writes and rejections"),
+            _of_zookeeper("zk-session-order", "operations"),
+            _of_zookeeper("zk-session-reads", "znodes read"),
+            _of_zookeeper("zk-sync", "znodes read after sync"),
+            _of_zookeeper("zk-lost-ephemerals", "ephemeral znodes"),
+            _of_zookeeper("zk-ended-sessions", "ephemeral znodes"),
+            _of_zookeeper("zk-sequences", "sequential znodes"),
+            _of_zookeeper("zk-lists", "lists of children"),
+            _of_zookeeper("zk-torn-multis", "acknowledged multis"),
+            _of_zookeeper("zk-multi-conditions", "acknowledged multis"),
+            _of_zookeeper("zk-counter-bounds", "additions and reads"),
+        )
+    ),
 }
 """The material of each checker, by its name in ``verdict.json``.
 

@@ -5,7 +5,7 @@ for a large history as for a small one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -60,6 +60,8 @@ class Overview:
     unknown: Mapping[str, int]
     torn: str | None
     doubts: tuple[str, ...]
+    judged: Mapping[str, int] = field(default_factory=dict)
+    """How much each checker of ZooKeeper had to judge."""
 
 
 def of(tables: Tables) -> Overview:

@@ -163,6 +163,7 @@ def conclude(
         folded=sum(1 + f.folded for report in reports.values() for f in report.found),
         nodes=nodes,
         snapshots=snapshots,
+        of_zookeeper=history.judged,
     )
     if run is not None and run.schedule:
         evidence["faults_late_ms"] = _late_ms(history, run)

@@ -60,7 +60,7 @@ async def silent(cluster: Reachable, nodes: Iterable[NodeId]) -> list[NodeId]:
 
 async def _answers(cluster: Reachable, node: NodeId) -> bool:
     """Does the node answer? Whether a link to it is cut can be measured only if it does."""
-    party = CLIENTS if node in cluster.brokers else cluster.brokers[0]
+    party = CLIENTS if node in cluster.layout.members else cluster.brokers[0]
     faults = cluster.link_faults(party, node)
     if faults.disconnected:
         return True  # that fault is healed and proved separately

@@ -52,7 +52,7 @@ def test_anomalies_are_those_of_the_table(repository: Path) -> None:
     """docs/anomalies.md has the tables that ``python -m checkers.anomalies.page`` prints."""
     text = (repository / "docs" / "anomalies.md").read_text()
     tables = re.findall(r"^\| id \|.*\n(?:\|.*\n)+", text, re.M)
-    assert tables == [page.of_histories(), page.of_state()]
+    assert tables == [page.of_histories(), page.of_zookeeper(), page.of_state()]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 import logging
 
+from broker_impl.errors import BAD_CONFIG as BAD_CONFIG
+from broker_impl.errors import FAILED as FAILED
+from broker_impl.errors import OK as OK
+from broker_impl.errors import STORAGE_FAILED as STORAGE_FAILED
 from broker_impl.errors import BrokerError, ConfigError, StorageError
-
-OK, FAILED, BAD_CONFIG, STORAGE_FAILED = 0, 1, 64, 74
-"""Exit statuses, as in sysexits.h (EX_USAGE, EX_IOERR); Python itself exits with 1, too."""
 
 LOG = logging.getLogger("broker_impl")
 

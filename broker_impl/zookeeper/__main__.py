@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker_impl import mutants
-from broker_impl.errors import BrokerError, ConfigError
+from broker_impl.errors import (
+    FAILED,
+    OK,
+    STORAGE_FAILED,
+    BrokerError,
+    ConfigError,
+    StorageError,
+)
 from broker_impl.platform.os_disk import OsDisk
 from broker_impl.platform.port_file import publish
 from broker_impl.zookeeper.program import Program, Settings
@@ -20,7 +27,10 @@ from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status: 0, or 1 after one line on stderr."""
+    """Serve until SIGTERM or SIGINT; return the exit status.
+
+    It is 0, or after one line on stderr 74 if the disk failed, and 1 for any other error.
+    """
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO,
@@ -31,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asyncio.run(_serve(options))
     except (BrokerError, OSError) as error:
         sys.stderr.write(f"zookeeper: {error}\n")
-        return 1
-    return 0
+        return STORAGE_FAILED if isinstance(error, StorageError) else FAILED
+    return OK
 
 
 async def _serve(options: argparse.Namespace) -> None:

@@ -39,6 +39,7 @@ from broker_impl.zookeeper.records import (
     Create2Response,
     CreateRequest,
     EventType,
+    GetChildren2Response,
     GetChildrenResponse,
     GetDataResponse,
     MultiHeader,
@@ -46,6 +47,7 @@ from broker_impl.zookeeper.records import (
     Nothing,
     Number,
     Op,
+    PathRequest,
     PathResponse,
     PathVersion,
     PathWatch,
@@ -130,6 +132,10 @@ class ZooKeeper:
         self.last_zxid = 0
         """The latest zxid that the client has seen; a server that is behind it rejects the
         client."""
+        self.reply_zxid = 0
+        """The zxid of the latest reply; the server must not let it go back."""
+        self.connections = 0
+        """How many connections have carried the session."""
         self.servers = [_address(server) for server in servers.split(",")]
         """The servers' addresses, in the order in which they are tried."""
         self._chroot = (slash + chroot).rstrip("/")
@@ -149,15 +155,28 @@ class ZooKeeper:
         self._task = asyncio.get_running_loop().create_task(self._run())
         await self.connected()
 
-    async def close(self) -> None:
-        """End the session and its ephemeral nodes, if a server is connected; else only stop."""
+    async def close(self) -> bool:
+        """End the session and its ephemeral nodes, if a server is connected; else only stop.
+
+        Returns whether the server has confirmed the end of the session.
+        """
         connection, self._connection = self._connection, None
+        is_confirmed = False
         if connection is not None:
             try:
                 async with asyncio.timeout(self.session_timeout_ms / 3000):
                     await connection.request(Op.CLOSE_SESSION, Nothing(), None)
+                    is_confirmed = True
             except (TimeoutError, ConnectionLoss):
                 log.info("session %#x could not be closed, and will expire", self.session_id)
+            connection.drop()
+        await self.abandon()
+        return is_confirmed
+
+    async def abandon(self) -> None:
+        """Stop without ending the session, as a client does that is killed: it will expire."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
             connection.drop()
         if self._task is not None:
             self._task.cancel()
@@ -239,6 +258,19 @@ class ZooKeeper:
         """The names of a node's children, sorted; ``watch`` is called once, when they change."""
         reply = await self._look(Op.GET_CHILDREN, path, watch, _Kind.CHILD)
         return sorted(GetChildrenResponse.read(reply).children)
+
+    async def children2(self, path: str, watch: Watch | None = None) -> tuple[list[str], Stat]:
+        """The names of a node's children, sorted, and the node's Stat."""
+        look = await self._look(Op.GET_CHILDREN2, path, watch, _Kind.CHILD)
+        reply = GetChildren2Response.read(look)
+        return sorted(reply.children), reply.stat
+
+    async def sync(self, path: str) -> None:
+        """Wait until the server has applied what the leader had committed.
+
+        A read after it is up to date unless the leader was replaced meanwhile (ZOOKEEPER-1675).
+        """
+        await self._call(Op.SYNC, PathRequest(self._outside(path)))
 
     async def multi(self, ops: Sequence[Create | SetData | Delete | Check]) -> list[MultiResult]:
         """Execute all of these operations, or none.
@@ -360,6 +392,7 @@ class ZooKeeper:
             if connection.lost.done():
                 return False
             self._connection = connection
+            self.connections += 1
             connection.begin(response.timeout_ms / 1000, self._lost_watches())
             self._enter(SessionState.CONNECTED)
             await connection.lost

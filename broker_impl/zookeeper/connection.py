@@ -42,6 +42,8 @@ class Owner(Protocol):
     session_id: int
     last_zxid: int
     """The latest zxid that the client has seen; its connection advances it with each reply."""
+    reply_zxid: int
+    """The zxid of the latest reply."""
 
     def lose(self, connection: "Connection") -> None:
         """Handle the end of the connection."""
@@ -170,6 +172,7 @@ class Connection(asyncio.Protocol):
         if not self._pending or self._pending[0].xid != header.xid:
             raise WireError(f"the reply {header.xid} is out of order")
         _, reply, on_reply = self._pending.popleft()
+        self._client.reply_zxid = header.zxid
         if on_reply is not None:
             on_reply(header.error)
         if reply.done():

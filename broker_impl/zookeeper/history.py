@@ -44,7 +44,14 @@ class Ledger(Protocol):
         """Replace everything by a state that was received."""
 
     def applied(self, database: Database) -> None:
-        """The database has changed; a snapshot may be due."""
+        """Write a slice of a snapshot if one is due or begun; the database may have changed."""
+
+    @property
+    def is_writing_snapshot(self) -> bool:
+        """Has a snapshot been begun that is not complete?"""
+
+    def stop_snapshot(self) -> None:
+        """Abandon a snapshot that is not complete."""
 
     def accept_epoch(self, epoch: int) -> None:
         """Set the accepted epoch, durable on return."""
@@ -117,13 +124,21 @@ class History:
         while self._logged and self._logged[0].header.zxid <= zxid:
             self.commit(self._logged[0].header.zxid)
 
-    def rest(self) -> None:
-        """Take a snapshot if one is due; called between two turns."""
+    def rest(self) -> bool:
+        """Write a slice of a snapshot if one is due; called between two turns.
+
+        Returns whether there is more to write, so that another turn is due without requests.
+        """
         self.ledger.applied(self.database)
+        return self.ledger.is_writing_snapshot
 
     def settle(self) -> None:
-        """Apply everything in the log, as a restart would (ZOOKEEPER-2845): there is no leader."""
+        """Apply everything in the log, as a restart would (ZOOKEEPER-2845): there is no leader.
+
+        It may not be committed, so it must not get into a snapshot that is being written (1549).
+        """
         self.listener = None
+        self.ledger.stop_snapshot()
         self.commit_to(self.last_zxid)
 
     def truncate(self, zxid: int) -> None:

@@ -257,8 +257,10 @@ class Pipeline:
         for session_id in self.tracker.expired(self._clock()):
             self._enqueue(None, session_id, 0, Op.CLOSE_SESSION, Nothing(), b"")
 
-    def turn(self) -> None:
+    def turn(self) -> bool:
         """Handle all queued requests; what is ordered meanwhile is answered.
+
+        Returns whether another turn is due without requests, because a snapshot is being written.
 
         Raises:
             StorageError: it is unknown which transactions are stored; the server must stop.
@@ -267,7 +269,7 @@ class Pipeline:
         for request in batch:
             self._take(request)
         self._orderer.flush()
-        self._history.rest()
+        return self._history.rest()
 
     # --- what the orderer returns
 

@@ -163,8 +163,8 @@ class Server:
         if self._broken:
             return
         try:
-            if self.pipeline is not None:
-                self.pipeline.turn()
+            if self.pipeline is not None and self.pipeline.turn():
+                self.schedule()
         except StorageError as error:
             self.fail(error)
             return

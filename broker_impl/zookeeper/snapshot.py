@@ -8,7 +8,7 @@ import zlib
 
 from broker_impl.errors import StorageError, WireError
 from broker_impl.zookeeper.jute import Int, Long, Reader, Record, UString
-from broker_impl.zookeeper.state_stream import StateReader, encode_state
+from broker_impl.zookeeper.state_stream import StateReader, StateWriter
 from broker_impl.zookeeper.tree import Database
 
 
@@ -35,11 +35,44 @@ def name(zxid: int) -> str:
     return f"snapshot.{zxid:x}"
 
 
+class Encoder:
+    """The bytes of a snapshot in slices; transactions may be applied between two of them.
+
+    The file is named after ``zxid``: the transactions after it are replayed (``StateWriter``).
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._state = StateWriter(database)
+        self._checksum = 1
+        self._is_begun = False
+
+    @property
+    def zxid(self) -> int:
+        """The last transaction that the snapshot contains as a whole."""
+        return self._state.zxid
+
+    @property
+    def is_complete(self) -> bool:
+        """Has the last slice been returned?"""
+        return self._state.is_complete
+
+    def slice(self, nodes_max: int) -> bytes:
+        """Return the next bytes; it takes the time of so many nodes, each visited twice in all."""
+        out = bytearray() if self._is_begun else bytearray(_HEADER.encode())
+        self._is_begun = True
+        out += self._state.slice(nodes_max)
+        self._checksum = zlib.adler32(out, self._checksum)
+        if self.is_complete:
+            _Trailer(self._checksum, _END).write(out)
+        return bytes(out)
+
+
 def encode(database: Database) -> bytes:
-    """Encode the whole state."""
-    out = bytearray(_HEADER.encode())
-    out += encode_state(database)
-    _Trailer(zlib.adler32(out), _END).write(out)
+    """Encode the whole state at once."""
+    encoder = Encoder(database)
+    out = bytearray()
+    while not encoder.is_complete:
+        out += encoder.slice(2 * len(database.nodes) + 1)
     return bytes(out)
 
 

@@ -2,19 +2,25 @@
 
 It holds the sessions, then the ACLs in use (numbered), then every node, parents before children
 (ZooKeeper's ``SerializeUtils.serializeSnapshot``). Its length is not announced.
+
+A state is written in slices, and transactions may be applied in between. It is *fuzzy* then: it may
+contain the effects of some transactions after its zxid, which are replayed over it
+(``Database.replay``).
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TypeVar
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper.jute import Buffer, Int, Long, Reader, Record, UString
 from broker_impl.zookeeper.paths import name_of, parent_of
 from broker_impl.zookeeper.records import OPEN_ACL, Acl
-from broker_impl.zookeeper.tree import Database, Node, is_session
+from broker_impl.zookeeper.tree import READ_ACL, Database, Node, is_session
 
 _OPEN = -1
 """The number of the open ACL, which is not written because all servers know it."""
+_UNKNOWN_ACL: tuple[Acl, ...] = ()
+"""Grants nothing. An ACL that a writer has no number for was set later, and is replayed."""
 _ROOT = "/"
 """The root's path in the database; in the stream it is empty."""
 _END = "/"
@@ -61,21 +67,76 @@ class _Path(Record, frozen=True):
 _Any = TypeVar("_Any", bound=Record)
 
 
-def encode_state(database: Database) -> bytes:
-    """Encode the whole state."""
-    out = bytearray()
-    numbers: dict[tuple[Acl, ...], int] = {OPEN_ACL: _OPEN}
-    for node in database.nodes.values():
-        numbers.setdefault(node.acl, len(numbers))
-    _Tables(
-        tuple(_Session(*session) for session in database.sessions.items()),
-        tuple(_NumberedAcl(number, acl) for acl, number in numbers.items() if number != _OPEN),
-    ).write(out)
-    for path, node in database.nodes.items():
+class StateWriter:
+    """The state of a database in slices, which may change between two of them.
+
+    A node that was created after the beginning is left out, because its transaction is replayed.
+    All others are written as they are at that moment, parents before children: a node that exists
+    since before the beginning has a parent that does, too.
+
+    Args:
+        database: the database; transactions may be applied to it between two slices.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.zxid = database.last_zxid
+        """The last transaction that the state contains as a whole."""
+        self.is_complete = False
+        self._database = database
+        self._paths = list(database.nodes)
+        self._numbers: dict[tuple[Acl, ...], int] = {OPEN_ACL: _OPEN}
+        self._steps = self._write_all()
+        self._nodes_left = 0
+        self._out = bytearray()
+
+    def slice(self, nodes_max: int) -> bytes:
+        """Return the next bytes; it takes the time of so many nodes, each visited twice in all."""
+        self._nodes_left = nodes_max
+        next(self._steps)
+        out, self._out = self._out, bytearray()
+        return bytes(out)
+
+    def _write_all(self) -> Generator[None, None, None]:
+        """Append everything to the output; yield when a slice has no more nodes."""
+        for _, node in self._old_nodes():
+            self._numbers.setdefault(node.acl, len(self._numbers))
+            if self._nodes_left <= 0:
+                yield
+        self._write_tables(self._out)
+        for path, node in self._old_nodes():
+            self._write_node(path, node, self._out)
+            if self._nodes_left <= 0:
+                yield
+        _Path(_END).write(self._out)
+        self.is_complete = True
+        yield
+
+    def _old_nodes(self) -> Iterator[tuple[str, Node]]:
+        """Yield the nodes that exist since the beginning, as they are now."""
+        nodes = self._database.nodes
+        for path in self._paths:
+            node = nodes.get(path)
+            self._nodes_left -= 1
+            if node is not None and node.czxid <= self.zxid:
+                yield path, node
+
+    def _write_tables(self, out: bytearray) -> None:
+        _Tables(
+            tuple(_Session(*session) for session in self._database.sessions.items()),
+            tuple(
+                _NumberedAcl(number, acl)
+                for acl, number in self._numbers.items()
+                if number != _OPEN
+            ),
+        ).write(out)
+
+    def _write_node(self, path: str, node: Node, out: bytearray) -> None:
+        # An ACL that is not in the table was set later, so it is set again by the replay.
+        number = self._numbers.get(node.acl)
         _Path(path if path != _ROOT else "").write(out)
         _Node(
             data=node.data,
-            acl=numbers[node.acl],
+            acl=self._numbers.get(READ_ACL, _OPEN) if number is None else number,
             czxid=node.czxid,
             mzxid=node.mzxid,
             ctime=node.ctime,
@@ -86,7 +147,14 @@ def encode_state(database: Database) -> bytes:
             ephemeral_owner=node.ephemeral_owner,
             pzxid=node.pzxid,
         ).write(out)
-    _Path(_END).write(out)
+
+
+def encode_state(database: Database) -> bytes:
+    """Encode the whole state at once."""
+    writer = StateWriter(database)
+    out = bytearray()
+    while not writer.is_complete:
+        out += writer.slice(2 * len(database.nodes) + 1)
     return bytes(out)
 
 
@@ -151,11 +219,11 @@ class StateReader:
 
     def _add(self, path: str, kept: _Node) -> None:
         parent = parent_of(path) if path else _ROOT
-        if kept.acl not in self._acls or (path and parent not in self.database.nodes):
-            raise WireError(f"the node {path!r} has an unknown ACL, or no parent")
+        if path and parent not in self.database.nodes:
+            raise WireError(f"the node {path!r} has no parent")
         self.database.nodes[path or _ROOT] = Node(
             data=kept.data,
-            acl=self._acls[kept.acl],
+            acl=self._acls.get(kept.acl, _UNKNOWN_ACL),
             czxid=kept.czxid,
             mzxid=kept.mzxid,
             pzxid=kept.pzxid,

@@ -1,8 +1,9 @@
 """The server's data on disk: the transaction log, snapshots, and recovery from both.
 
 A transaction is acknowledged after the sync that covers it. A snapshot is the whole state after one
-transaction; the log continues in a new file after it. A starting server loads the newest intact
-snapshot, replays the log from there, and truncates what a crash has torn.
+transaction; the log continues in a new file after it. It is written in slices while later
+transactions are applied, and may contain some of their effects. A starting server loads the newest
+intact snapshot, replays the log from there, and truncates what a crash has torn.
 """
 
 import logging
@@ -13,6 +14,7 @@ from typing import Protocol
 from broker_impl.errors import StorageError
 from broker_impl.zookeeper import snapshot, txn_log, zxids
 from broker_impl.zookeeper.epochs import Epochs
+from broker_impl.zookeeper.snapshot_file import SUFFIX, SnapshotWriter
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
 
@@ -22,8 +24,11 @@ FOLDER = "version-2"
 """ZooKeeper's folder name, after the version of its formats."""
 SECRET = "secret"
 SECRET_BYTES = 32
-INSTALLING = "installing"
-"""Exists while a state of the leader replaces the log: the zxid of that state."""
+INSTALLING = "installing."
+"""Begins the name of a state of the leader while it replaces log and snapshots; its zxid follows.
+
+Its contents are those of a snapshot. It is complete, because it is renamed to this name.
+"""
 SNAPSHOTS_KEPT = 3
 
 
@@ -67,6 +72,9 @@ class StoreDisk(Protocol):
     def remove(self, path: str) -> None:
         """Remove a file."""
 
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file; one that has the new name is replaced."""
+
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory survive a crash."""
 
@@ -101,6 +109,7 @@ class Store:
         self._snap_count = snap_count
         self._since_snapshot = 0
         self._file: StoreFile | None = None
+        self._snapshot: SnapshotWriter | None = None
         self._epochs = Epochs(disk, FOLDER)
         if not disk.exists(FOLDER):
             disk.make_dir(FOLDER)
@@ -137,8 +146,10 @@ class Store:
             StorageError: data is missing or damaged in a way that a crash does not explain.
         """
         self._end_file()
+        self.stop_snapshot()
         self._since_snapshot = 0
         self._end_installation()
+        self._remove_partial()
         database = self._newest_snapshot()
         starts = self._zxids(txn_log.name)
         for position, start in enumerate(starts, 1):
@@ -149,6 +160,12 @@ class Store:
         if database.last_zxid < newest:
             raise StorageError(
                 f"{snapshot.name(newest)} is damaged, and the log ends at {database.last_zxid:#x}"
+            )
+        latest = max(max(node.mzxid, node.pzxid) for node in database.nodes.values())
+        if database.last_zxid < latest:
+            raise StorageError(
+                f"{snapshot.name(newest)} has changes of transaction {latest:#x}, "
+                f"and the log ends at {database.last_zxid:#x}"
             )
         self._epochs.load(database.last_zxid)
         return database
@@ -205,6 +222,7 @@ class Store:
             StorageError: a snapshot holds later transactions, so they cannot be removed.
         """
         self._end_file()
+        self.stop_snapshot()
         if any(kept > zxid for kept in self._zxids(snapshot.name)):
             raise StorageError(f"a snapshot is newer than {zxid:#x}, where the log must end")
         # The newest file first: after a crash, what is left has no gap.
@@ -235,47 +253,66 @@ class Store:
         be replayed over that state (ZOOKEEPER-2832).
         """
         self._end_file()
-        zxid = database.last_zxid
-        self._disk.write(self._path(INSTALLING), f"{zxid:x}".encode())
-        self._disk.write(self._path(snapshot.name(zxid)), snapshot.encode(database))
+        self.stop_snapshot()
+        name = f"{INSTALLING}{database.last_zxid:x}"
+        self._disk.write(self._path(name), snapshot.encode(database))
         self._end_installation()
         self._since_snapshot = 0
 
     def _end_installation(self) -> None:
-        """Remove what an installed state replaces; a crash may have left that undone."""
-        marker = self._path(INSTALLING)
-        if not self._disk.exists(marker):
-            return
-        zxid = int(self._disk.read(marker).decode(), 16)
-        if zxid in self._zxids(snapshot.name):
+        """Replace everything by an installed state; a crash may have left that undone."""
+        for zxid in self._zxids(lambda zxid: f"{INSTALLING}{zxid:x}"):
             for start in reversed(self._zxids(txn_log.name)):
                 self._disk.remove(self._path(txn_log.name(start)))
             for other in self._zxids(snapshot.name):
-                if other != zxid:
-                    self._disk.remove(self._path(snapshot.name(other)))
+                self._disk.remove(self._path(snapshot.name(other)))
             self._disk.fsync_dir(FOLDER)
-        self._disk.remove(marker)
-        self._disk.fsync_dir(FOLDER)
+            self._disk.rename(self._path(f"{INSTALLING}{zxid:x}"), self._path(snapshot.name(zxid)))
+            self._disk.fsync_dir(FOLDER)
 
     def applied(self, database: Database) -> None:
-        """Take a snapshot if one is due; the log may hold more than the database has applied."""
-        if self._since_snapshot < self._snap_count:
-            return
-        zxid = database.last_zxid
-        self._disk.write(self._path(snapshot.name(zxid)), snapshot.encode(database))
-        self._since_snapshot = 0
-        self._end_file()
-        self._purge()
+        """Write a slice of a snapshot if one is due or begun.
+
+        The log may hold more than the database has applied, and transactions may be applied before
+        the next slice.
+        """
+        if self._snapshot is None:
+            if self._since_snapshot < self._snap_count:
+                return
+            self._since_snapshot = 0
+            self._end_file()
+            self._snapshot = SnapshotWriter(self._disk, FOLDER, database)
+        if self._snapshot.step():
+            self._snapshot = None
+            self._purge()
+
+    @property
+    def is_writing_snapshot(self) -> bool:
+        """Has a snapshot been begun that is not complete?"""
+        return self._snapshot is not None
+
+    def stop_snapshot(self) -> None:
+        """Abandon a snapshot that is not complete; another one is begun when that is due."""
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+            self._snapshot = None
 
     def close(self) -> None:
         """Close the log file, and unlock the directory."""
         self._end_file()
+        self.stop_snapshot()
         self._disk.unlock()
 
     def _end_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _remove_partial(self) -> None:
+        """Remove the snapshots that a former life of the server has not completed."""
+        for name in self._disk.list(FOLDER):
+            if name.endswith(SUFFIX):
+                self._disk.remove(self._path(name))
 
     def _newest_snapshot(self) -> Database:
         zxids = self._zxids(snapshot.name)
@@ -300,25 +337,26 @@ class Store:
             database.replay(proposal)
             self._since_snapshot += 1
         if is_last:
-            self._settle(path, end, torn=len(data) - end, is_damaged=any(data[end:]))
+            if any(data[end:]):
+                torn = len(data) - end
+                log.warning("%s: incomplete at %d; %d bytes were truncated", path, end, torn)
+            self._settle(path, data[:end])
         elif end == 0 or any(data[end:]):  # a real server fills its files with zeros in advance
             raise StorageError(
                 f"{path}: the log is damaged at {end}, and has more transactions after that"
             )
 
-    def _settle(self, path: str, end: int, *, torn: int, is_damaged: bool) -> None:
-        """Sync the last log file, as its content is served from now on; truncate a torn end."""
-        if is_damaged:
-            log.warning("%s: the log is incomplete at %d; %d bytes were truncated", path, end, torn)
-        if end == 0:
-            self._disk.remove(path)
+    def _settle(self, path: str, data: bytes) -> None:
+        """Write what was found in the last log file again, as it is served from now on.
+
+        A sync would not be enough. If a sync has failed before, in this or a former process, the
+        kernel may never write some of the pages, although later syncs succeed.
+        """
+        if data:
+            self._disk.write(path, data)
         else:
-            file = self._disk.open(path)
-            if torn:
-                file.truncate(end)
-            file.fsync()
-            file.close()
-        self._disk.fsync_dir(FOLDER)
+            self._disk.remove(path)
+            self._disk.fsync_dir(FOLDER)
 
     def _purge(self) -> None:
         """Keep three snapshots, and the log from the oldest of them on."""

@@ -166,8 +166,9 @@ class Database:
         """Apply a transaction whose effects the state may contain already, in part or as a whole.
 
         A snapshot that was written while transactions were applied contains some that come after it
-        in the log. What a transaction has found then may be gone, what it has created may exist.
-        The counters of a parent never go back (ZOOKEEPER-3125, 3145, 3249).
+        in the log. What a transaction has found then may be gone, what it has created may exist,
+        and a node of the same path may have been created later: it is left as it is. The counters
+        of a parent never go back (ZOOKEEPER-3125, 3145, 3249).
         """
         header, txn = proposal
         self._replay(header, txn)
@@ -179,7 +180,7 @@ class Database:
                 for _, part in txn.transactions:
                     self._replay(header, part)
             case CreateTxn() | CreateContainerTxn() | CreateTtlTxn():
-                parent = self.nodes.get(parent_of(txn.path))
+                parent = self._before(header.zxid, parent_of(txn.path))
                 if parent is None:
                     return  # it was deleted later, and this node with it
                 if txn.path not in self.nodes:
@@ -190,7 +191,7 @@ class Database:
             case DeleteTxn():
                 self._replay_delete(header, txn.path)
             case SetDataTxn() | SetAclTxn():
-                if txn.path in self.nodes:
+                if self._before(header.zxid, txn.path) is not None:
                     self._apply(header, txn, [])
             case CloseSessionTxn():
                 owned = self.ephemerals.get(header.session_id, {})
@@ -200,13 +201,18 @@ class Database:
             case _:
                 self._apply(header, txn, [])
 
-    def _replay_delete(self, header: Header, path: str) -> None:
+    def _before(self, zxid: int, path: str) -> Node | None:
+        """Return a node that a transaction may have changed: none that was created after it."""
         node = self.nodes.get(path)
+        return node if node is not None and node.czxid <= zxid else None
+
+    def _replay_delete(self, header: Header, path: str) -> None:
+        node = self._before(header.zxid, path)
         if node is not None and not node.children:
             pzxid = self.nodes[parent_of(path)].pzxid
             self._delete(header, path, [])
             self.nodes[parent_of(path)].pzxid = pzxid
-        if (parent := self.nodes.get(parent_of(path))) is not None:
+        if (parent := self._before(header.zxid, parent_of(path))) is not None:
             advance(parent, parent.creates, header.zxid)
 
     def children(self, path: str) -> list[str]:

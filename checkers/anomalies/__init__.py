@@ -6,7 +6,7 @@ of the brokers' state (:mod:`checkers.invariants.table`) are anomalies, too, wit
 
 from collections.abc import Mapping
 
-from checkers.anomalies import cluster, groups, order, records, transactions
+from checkers.anomalies import cluster, groups, order, records, transactions, zookeeper
 from checkers.anomalies.anomaly import Anomaly as Anomaly
 from checkers.expectations import Contract
 from checkers.invariants.table import INVARIANTS
@@ -36,7 +36,10 @@ OF_STATE: Mapping[str, Anomaly] = {
 """The violations of invariants. They are never legal: an invariant that the settings suspend is not
 checked."""
 
-_ALL = {**OF_HISTORIES, **OF_STATE}
+OF_ZOOKEEPER: Mapping[str, Anomaly] = {anomaly.id: anomaly for anomaly in zookeeper.ANOMALIES}
+"""The anomalies of histories of ZooKeeper's workloads, in the order of docs/anomalies.md."""
+
+_ALL = {**OF_HISTORIES, **OF_STATE, **OF_ZOOKEEPER}
 
 
 class UnknownAnomaly(LookupError):

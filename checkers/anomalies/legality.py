@@ -113,6 +113,11 @@ def transaction_timeout(contract: Contract, found: Found) -> bool:
     return found.also[0] <= PATIENCE_S + contract.transaction_timeout_s
 
 
+def disturbed(contract: Contract, found: Found) -> bool:
+    """Permit a stale read after ``sync`` where a fault may have replaced ZooKeeper's leader."""
+    return found.variant == "disturbed"
+
+
 def member_timeout(contract: Contract, found: Found) -> bool:
     """Permit a standstill for as long as a silent member may cause it."""
     return found.also[0] <= PATIENCE_S + contract.member_timeout_s

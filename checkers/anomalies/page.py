@@ -6,13 +6,23 @@ python -m checkers.anomalies.page    # print them, to be pasted into the page
 import sys
 from collections.abc import Iterable, Sequence
 
-from checkers.anomalies import INVARIANT, OF_HISTORIES
+from checkers.anomalies import INVARIANT, OF_HISTORIES, OF_ZOOKEEPER
+from checkers.anomalies.anomaly import Anomaly
 from checkers.invariants.table import INVARIANTS
 
 
 def of_histories() -> str:
-    """Return the table of the anomalies that histories show."""
-    rows = ((f"`{a.id}`", a.definition, a.legal_when, a.counted_by) for a in OF_HISTORIES.values())
+    """Return the table of the anomalies that histories of brokers show."""
+    return _of(OF_HISTORIES.values())
+
+
+def of_zookeeper() -> str:
+    """Return the table of the anomalies that histories of ZooKeeper show."""
+    return _of(OF_ZOOKEEPER.values())
+
+
+def _of(anomalies: Iterable[Anomaly]) -> str:
+    rows = ((f"`{a.id}`", a.definition, a.legal_when, a.counted_by) for a in anomalies)
     return _table(("id", "meaning", "legal when", "counted by"), rows)
 
 
@@ -29,4 +39,4 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{of_histories()}\n{of_state()}")
+    sys.stdout.write(f"{of_histories()}\n{of_zookeeper()}\n{of_state()}")

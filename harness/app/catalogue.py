@@ -27,6 +27,7 @@ from workloads import (
     transactions,
 )
 from workloads.package import Workload
+from workloads.zookeeper import children, counter, kv, multi, reads, register, sessions
 
 SIMULATED = simulated.TARGET
 """The target of searches, which finds and shrinks what another target has shown."""
@@ -60,5 +61,6 @@ WORKLOADS: dict[str, Workload] = {
     for module in (
         *(idempotent, send_poll, offsets, groups),
         *(transactions, exactly_once, fencing, compacted, recreated),
+        *(register, kv, counter, sessions, reads, children, multi),
     )
 }

@@ -13,17 +13,19 @@ from checkers import engine, history_file, overview, table_builder, threads
 from checkers import findings as findings_
 from checkers import inline as inline_
 from checkers import verdict as verdict_
-from checkers.anomalies import INVARIANT
+from checkers.anomalies import INVARIANT, OF_ZOOKEEPER
 from checkers.expectations import Contract
 from checkers.overview import Whole
 from checkers.tables import Tables
 from checkers.verdict import Verdict
+from checkers.zookeeper import judging as zookeeper
 from harness.app import (
     catalogue,
     command_line,
     judgements,
     plan_file,
     run_folder,
+    service,
     signals,
     spark_judge,
     terminal,
@@ -34,6 +36,7 @@ from harness.app import (
 from harness.app.judgements import Judged, Kept
 from harness.app.refused import Refused
 from model import cluster_facts, node_sign, violation
+from model import history as history_
 from model.finding import Finding
 from model.history import BadHistory
 from model.plan import Plan
@@ -106,15 +109,20 @@ def examined(
     """
     folder, file = located(path)
 
+    is_of_zookeeper = folder is not None and _tests_zookeeper(_plan(folder))
+
     def find() -> Whole:
         with ExitStack() as stack:
             text = stack.enter_context(unpacking.plain(file))
+            if is_of_zookeeper:
+                return of_zookeeper(folder, text, progress)
             spark = None
             if not inline:
                 spark = stack.enter_context(spark_judge.opened(folder, text, session))
             return whole(folder, text, spark, progress)
 
-    judged = concluded(folder, find, settings, "inline" if inline else "spark")
+    executor = "inline" if inline or is_of_zookeeper else "spark"
+    judged = concluded(folder, find, settings, executor)
     return Examined(judged, None if folder is None else judgements.keep(folder, judged, results))
 
 
@@ -141,6 +149,18 @@ def concluded(
             contract = dataclasses.replace(contract, subscribes=True)
         judged = _concluded(folder, found, plan, contract)
     return _signed(judged, contract, changed, executor)
+
+
+def of_zookeeper(folder: Path | None, file: Path, progress: Progress) -> Whole:
+    """Return what checkers find in a history of a workload for ZooKeeper, in this process.
+
+    Raises :class:`Crashed`.
+    """
+    history = typed_history.read(folder, file, lambda done: progress("reading", done))
+    tables = table_builder.of_history(history, file)
+    events = (op for part in history_.segments(file) for op in history_.read(part))
+    with crashes():
+        return zookeeper.whole(tables, events)
 
 
 class Crashed(Exception):
@@ -193,9 +213,10 @@ def _signed(
     judged: Judged, contract: Contract, settings: Mapping[str, str], executor: str
 ) -> Judged:
     """Add to the verdict by which contract, settings, version and executor it was reached."""
+    is_of_kafka = service.of(judged.verdict.plan.get("workload")) == "kafka"
     verdict = msgspec.structs.replace(
         judged.verdict,
-        contract=dataclasses.asdict(contract),
+        contract=dataclasses.asdict(contract) if is_of_kafka else {},
         settings=dict(settings),
         judged_by={
             "faultline": versions.faultline(),
@@ -260,7 +281,11 @@ def _must_be_watched(plan: Plan | None) -> bool:
     """Return whether white-box checks watch every run of the plan's target from its beginning to
     its end."""
     target = None if plan is None else catalogue.TARGETS.get(plan.target)
-    return target is not None and target.is_virtual
+    return target is not None and target.is_virtual and not _tests_zookeeper(plan)
+
+
+def _tests_zookeeper(plan: Plan | None) -> bool:
+    return plan is not None and service.of(plan.workload) == "zookeeper"
 
 
 def _watched(folder: Path | None) -> Record | None:
@@ -339,7 +364,8 @@ def describe(
     word = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}[verdict.valid]
     lines = reasons(verdict, findings)
     if verdict.valid is True:
-        lines.append(_evidence(verdict.evidence))
+        places = service.PLACES[service.of(verdict.plan.get("workload"))]
+        lines.append(_evidence(verdict.evidence, places))
     if late := verdict_.lateness(verdict.evidence.get("faults_late_ms", 0)):
         lines.append(late)
     if verdict.allowed:
@@ -373,17 +399,18 @@ def reasons(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
 
 def _place(f: Finding) -> str:
     """Return a finding's partition, offset, generation and faults, if known; a crash has no
-    partition."""
-    parts = [] if f.key is None else [f"partition {f.key}"]
-    parts += [] if f.offset is None else [f"offset {f.offset}"]
+    partition. One about ZooKeeper has the path and the version of a znode."""
+    is_of_kafka = f.anomaly not in OF_ZOOKEEPER
+    parts = [] if f.key is None else [f"{'partition' if is_of_kafka else 'znode'} {f.key}"]
+    parts += [] if f.offset is None else [f"{'offset' if is_of_kafka else 'version'} {f.offset}"]
     parts += [] if f.generation is None else [f"generation {f.generation}"]
     parts += [f"fault {', '.join(map(str, f.faults))}"] if f.faults else []
     return ", ".join(parts)
 
 
-def _evidence(evidence: Mapping[str, int]) -> str:
+def _evidence(evidence: Mapping[str, int], places: str) -> str:
     return (
         f"{evidence['acked']:,} acknowledged, {evidence['read']:,} read ·"
-        f" {evidence['keys_caught_up']} of {evidence['keys']} partitions read to the end ·"
+        f" {evidence['keys_caught_up']} of {evidence['keys']} {places} read to the end ·"
         f" {evidence['faults_effective']} of {evidence['faults']} faults effective"
     )

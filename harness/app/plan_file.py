@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.app import names, plan_resolution
+from harness.app import names, plan_numbers
 from harness.app.refused import Refused
 from model import json_fields
 from model.plan import Plan
@@ -38,7 +38,7 @@ def read(folder: Path) -> Plan:
             hint = names.hint(name, sorted(known))
             raise Refused(f"{path}: no field is called {brief(name)}; {hint}")
     try:
-        plan_resolution.check_numbers(plan)
+        plan_numbers.check(plan)
     except Refused as error:
         raise Refused(f"{path}: {str(error).removeprefix('--')}") from None
     return plan

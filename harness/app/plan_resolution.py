@@ -4,7 +4,6 @@ An impossible request is refused here, before anything is started, in one line t
 wrong and what would be right.
 """
 
-import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,37 +16,27 @@ from harness.app import (
     catalogue,
     client_settings,
     names,
+    plan_numbers,
     schedule_checks,
     service,
     toml_lines,
     versions,
 )
 from harness.app.refused import Refused
-from harness.app.schedule_checks import TIME_LIMIT_MAX_S
 from harness.cluster import settings
 from harness.cluster.system import System
 from harness.cluster.target import Target
-from harness.systems.catalogue import APACHE_ZOOKEEPER, OURS, ZOOKEEPER
+from harness.systems.catalogue import OURS, ZOOKEEPER
 from model import masking, plan_settings
 from model.capabilities.control_plane import CanExpire
 from model.capabilities.network import CanRefuse, KeepsClients
 from model.plan import Plan, ScheduledFault
-from model.text import brief
 from nemesis import schedule
 from nemesis.schedule import EVEN, DrawSettings
 from workloads.package import Workload
 
 ALL = "all"
 NONE = "none"
-CONCURRENCY_MAX = 10_000
-"""This limit and those below are far above any useful value.
-
-They are below values that would keep a machine busy for minutes before anything starts.
-"""
-RATE_MAX_HZ = 1_000_000
-BROKERS_MAX = 100
-SEED_MAX = 2**63 - 1
-"""Numbers that are written to files have at most 64 bits."""
 LONGER_S = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0)
 """Time limits that are tried for a suggestion when no fault can be drawn."""
 NAMES_NEEDED = "name faults such as kill,partition, or write none"
@@ -58,6 +47,8 @@ SETTINGS = ("broker", "producer", "consumer")
 """The tables of a plan file with settings of Kafka."""
 OF_THE_FILE = ("results", "inline", "lake")
 """Fields of a plan file that are not part of the plan."""
+CLIENTS = ("client", "zk_client")
+"""The options that select a client's library; a workload has at most one of them."""
 OPTIONS = "options"
 """The table with settings of the workload, the target and the system."""
 
@@ -191,7 +182,7 @@ def resolve(plan: Plan, draw_settings: DrawSettings = EVEN, *, may_be_quiet: boo
     target = _target(plan)
     known("--workload", plan.workload, catalogue.WORKLOADS)
     workload = catalogue.WORKLOADS[plan.workload]
-    _check_numbers(plan)
+    plan_numbers.check_run(plan)
     plan = service.fitted(plan, workload)
     try:
         plan = target.complete(plan, workload)
@@ -259,32 +250,12 @@ def with_options(plan: Plan, usual: Mapping[str, Any]) -> Plan:
 def default_options(workload: Workload, target: Target, system: System) -> dict[str, Any]:
     """Return the options of a plan that sets none."""
     fitted = system.fitted(workload.options)
-    return {**workload.options, **target.options, **system.options, **fitted}
-
-
-def check_numbers(plan: Plan) -> None:
-    """Raise :class:`Refused` for a number that no run can have.
-
-    A recorded plan may come from an untrusted source, and it is drawn, judged and repeated.
-    """
-    _check_brokers(plan)
-    _check_numbers(plan)
-    schedule_checks.check_numbers(plan.schedule or ())
-
-
-def _check_brokers(plan: Plan) -> None:
-    """Raise :class:`Refused` for a number of brokers that no cluster has; 0 is ZooKeeper alone."""
-    if plan.brokers != 0 or plan.system.partition(":")[0] not in (ZOOKEEPER, APACHE_ZOOKEEPER):
-        _positive("--brokers", plan.brokers, BROKERS_MAX, "brokers")
-
-
-def _check_numbers(plan: Plan) -> None:
-    _positive("--time-limit", plan.time_limit_s, TIME_LIMIT_MAX_S, "seconds")
-    _positive("--concurrency", plan.concurrency, CONCURRENCY_MAX, "clients")
-    if plan.rate_hz != 0:
-        _positive("--rate", plan.rate_hz, RATE_MAX_HZ, "writes per second")
-    if abs(plan.seed) > SEED_MAX:
-        raise Refused(f"--seed {brief(plan.seed)}: must fit into 64 bits")
+    of_target = {
+        name: value
+        for name, value in target.options.items()
+        if name not in CLIENTS or name in workload.options
+    }
+    return {**workload.options, **of_target, **system.options, **fitted}
 
 
 def too_quiet(plan: Plan, draw_settings: DrawSettings = EVEN) -> str:
@@ -357,7 +328,7 @@ def _only_data(plan: Plan) -> None:
 def _target(plan: Plan) -> Target:
     known("--target", plan.target, catalogue.TARGETS)
     target = catalogue.TARGETS[plan.target]
-    _check_brokers(plan)
+    plan_numbers.check_brokers(plan)
     if (refusal := target.refusal()) is not None:
         raise Refused(f"--target {target.name}: {refusal}")
     return target
@@ -441,7 +412,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         coordinators=workload.coordinators(plan),
         trigger_ops=workload.trigger_ops,
         acknowledged=plan.producer.get("acks") != "0",
-        replicas=int(plan.options.get("replication_factor", 3)),
+        replicas=int(plan.options.get("replication_factor", plan.brokers)),
         asked=workload.asked(plan),
         # A target that can end no session gives a controller no reason for requests.
         intercepts_brokers=issubclass(kind, CanExpire),
@@ -463,15 +434,6 @@ def known(option: str, name: str, there: Iterable[str], all_of: str = "") -> Non
     there = list(there)
     if name not in there:
         raise Refused(f"{option}: {names.unknown(name, there, all_of)}")
-
-
-def _positive(option: str, number: float, most: float, unit: str) -> None:
-    if isinstance(number, int) and abs(number) > 10**15:
-        raise Refused(f"{option} {brief(number)}: must be from 1 to {most:,} {unit}")
-    if not (number > 0 and math.isfinite(number)):
-        raise Refused(f"{option} {number:g}: must be a number of {unit} above 0")
-    if number > most:
-        raise Refused(f"{option} {number:.15g}: the maximum is {most:,} {unit}")
 
 
 class _Odd(ValueError):

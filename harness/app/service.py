@@ -1,13 +1,25 @@
 """Which kind of system a workload tests: brokers, or ZooKeeper without brokers."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from harness.app import catalogue
-from harness.cluster.system import System
+from harness.cluster.system import Service, System
 from harness.cluster.target import Target
 from harness.systems.catalogue import APACHE_ZOOKEEPER, OURS, ZOOKEEPER
 from model.plan import Plan
 from workloads.package import Workload
+
+PLACES: Mapping[Service, str] = {"kafka": "partitions", "zookeeper": "znodes"}
+"""What is read to its end at the end of a run."""
+
+
+def of(workload: Any) -> Service:
+    """Return the service of the workload of this name; an unknown one is one of Kafka's."""
+    found = catalogue.WORKLOADS.get(workload) if isinstance(workload, str) else None
+    return "kafka" if found is None else found.service
 
 
 def fitted(plan: Plan, workload: Workload) -> Plan:

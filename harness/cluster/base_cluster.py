@@ -116,7 +116,8 @@ class BaseCluster(ObservedCluster):
             await self._prepare()
             async with asyncio.timeout(self.START_TIMEOUT_S):
                 await self._start()
-                await self._ready(self.view, {name: self.direct(name) for name in self.brokers})
+                if brokers := {name: self.direct(name) for name in self.brokers}:
+                    await self._ready(self.view, brokers)
         except TimeoutError:
             reason = self._what_failed() or "no node has exited"
             await self.stop()

@@ -9,6 +9,7 @@ from checkers import findings, inline, material, overview
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels, key
 from checkers.verdict import Verdict, conclude
+from checkers.zookeeper import judging
 from model.op import Op, OpType
 from model.plan import Plan
 
@@ -40,6 +41,7 @@ def test_every_checker_says_what_it_judges() -> None:
         *key.GROUPS,
         *history_kernels.KERNELS,
         *history_kernels.REWRITES,
+        *judging.KERNELS,
     }
     named = {"availability", "compacted", "crashes", "folding", "invariants"}
     assert run | named == set(material.MATERIAL)

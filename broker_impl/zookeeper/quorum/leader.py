@@ -39,6 +39,7 @@ from broker_impl.zookeeper.quorum.leader_events import (
     Send,
     SendState,
     Serve,
+    StateSent,
     Synced,
     SyncRequested,
     Tick,
@@ -66,6 +67,7 @@ class Stage(Enum):
     INFO = "FOLLOWERINFO or OBSERVERINFO"
     ACKEPOCH = "ACKEPOCH"
     WAITING = "nothing, until a quorum has promised"
+    STATE = "nothing, until the state is sent"
     NEWLEADER = "ACK of NEWLEADER"
     BROADCAST = "ACK, PING, REQUEST or REVALIDATE"
 
@@ -142,6 +144,8 @@ class Leader:
                 return self._after_commits(_synced(key, request))
             case Returning(key, session_id):
                 return self._after_commits(Returned(key, session_id))
+            case StateSent(key):
+                return self._state_sent(key)
             case Tick(now):
                 return self._tick(now)
             case Connected(key, now):
@@ -274,7 +278,6 @@ class Leader:
 
     def _synchronize(self, key: Key, learner: Learner) -> list[Effect]:
         """Send the leader's history, and from then on everything that is proposed and committed."""
-        learner.stage = Stage.NEWLEADER
         learner.forwards = True
         # It may have to truncate what it has acknowledged before, so that must not count any more.
         self._acknowledged.pop(learner.server, None)
@@ -282,8 +285,10 @@ class Leader:
         effects: list[Effect] = []
         out = bytearray()
         if found is None:
-            effects.append(SendState(key, self._history.database.last_zxid))
+            learner.stage = Stage.STATE
+            effects.append(SendState(key))
         else:
+            learner.stage = Stage.NEWLEADER
             plan, proposals = found
             out += packets.short(plan.type, plan.zxid)
             for proposal in proposals:
@@ -293,8 +298,21 @@ class Leader:
         if not learner.observes:
             for zxid, body in self._outstanding:
                 out += packets.encode(Packet(Type.PROPOSAL, zxid, body))
-        out += packets.short(Type.NEWLEADER, zxids.first_of(self.epoch))
-        return [*effects, Send(key, bytes(out))]
+        if learner.stage is Stage.NEWLEADER:
+            out += packets.short(Type.NEWLEADER, zxids.first_of(self.epoch))
+        return [*effects, Send(key, bytes(out))] if out else effects
+
+    def _state_sent(self, key: Key) -> list[Effect]:
+        """End the history of a learner that was sent the state.
+
+        The state may contain effects of transactions that were committed while it was sent. They
+        are sent before this, so that the learner acknowledges them too (ZOOKEEPER-3104).
+        """
+        learner = self.learners.get(key)
+        if learner is None:
+            return []
+        learner.stage = Stage.NEWLEADER
+        return [Send(key, packets.short(Type.NEWLEADER, zxids.first_of(self.epoch)))]
 
     def _plan(self, learner: int) -> tuple[synchronization.Plan, Sequence[Proposal]] | None:
         """Return how to synchronize a learner without the whole state; None if that is needed."""

@@ -69,7 +69,15 @@ class Tick(msgspec.Struct, frozen=True):
     now: float
 
 
-Event = Connected | Arrived | Left | Proposed | Logged | SyncRequested | Returning | Tick
+class StateSent(msgspec.Struct, frozen=True):
+    """A learner was sent the state, and everything that was meant for it meanwhile."""
+
+    key: Key
+
+
+Event = (
+    Connected | Arrived | Left | Proposed | Logged | SyncRequested | Returning | StateSent | Tick
+)
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -80,10 +88,13 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class SendState(msgspec.Struct, frozen=True):
-    """Send SNAP with the whole state, before everything that follows for this learner."""
+    """Send SNAP with the whole state, before everything that follows for this learner.
+
+    ``StateSent`` follows: transactions may be committed meanwhile, and the state that is sent may
+    contain their effects.
+    """
 
     key: Key
-    zxid: int
 
 
 class Drop(msgspec.Struct, frozen=True):

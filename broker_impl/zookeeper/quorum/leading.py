@@ -34,17 +34,18 @@ from broker_impl.zookeeper.quorum.leader_events import (
     Send,
     SendState,
     Serve,
+    StateSent,
     Synced,
     SyncRequested,
     Tick,
     Touched,
 )
+from broker_impl.zookeeper.quorum.learner_link import LearnerLink
 from broker_impl.zookeeper.quorum.membership import Membership
 from broker_impl.zookeeper.quorum.owners import Owners
-from broker_impl.zookeeper.quorum.packets import Packet, PacketReader, Type
+from broker_impl.zookeeper.quorum.packets import Packet, Type
 from broker_impl.zookeeper.records import REQUESTS, Id, Op
 from broker_impl.zookeeper.sessions import SessionTracker, shared_password
-from broker_impl.zookeeper.state_stream import encode_state
 from broker_impl.zookeeper.txn_records import CreateSessionTxn, Proposal
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class Leading:
         self._on_epoch = on_epoch
         self._history = site.history
         self._leader = Leader(site.me, site.ensemble, site.history, site.limits, site.clock())
-        self._links: dict[Key, _LearnerLink] = {}
+        self._links: dict[Key, LearnerLink] = {}
         self._keys = itertools.count(1)
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
@@ -94,7 +95,7 @@ class Leading:
         loop = asyncio.get_running_loop()
         me = self._site.ensemble.members[self._site.me]
         listener = await loop.create_server(
-            lambda: _LearnerLink(self, next(self._keys)),
+            lambda: LearnerLink(self, next(self._keys)),
             self._site.listen_host or me.host,
             me.quorum_port,
             reuse_port=self._site.reuse_port or None,
@@ -154,7 +155,7 @@ class Leading:
 
     # --- for the connections of learners
 
-    def connected(self, link: "_LearnerLink") -> None:
+    def connected(self, link: LearnerLink) -> None:
         """A learner has connected."""
         self._links[link.key] = link
         self._handle(Connected(link.key, self._site.clock()))
@@ -162,6 +163,10 @@ class Leading:
     def arrived(self, key: Key, packet: Packet) -> None:
         """A packet of a learner has arrived."""
         self._handle(Arrived(key, packet, self._site.clock()))
+
+    def state_sent(self, key: Key) -> None:
+        """A learner was sent the state, and everything behind it."""
+        self._handle(StateSent(key))
 
     def left(self, key: Key) -> None:
         """The connection of a learner has ended."""
@@ -197,8 +202,9 @@ class Leading:
                     self._take_session(key, session_id, timeout_ms, server)
                 case Returned(key, session_id):
                     self._returned(key, session_id)
-                case SendState(key, zxid):
-                    self._send_state(key, zxid)
+                case SendState(key):
+                    if (link := self._links.get(key)) is not None:
+                        link.send_state(self._history.database)
                 case Drop(key, reason):
                     self._drop(key, reason)
                 case Serve(epoch):
@@ -218,12 +224,6 @@ class Leading:
     def _send(self, key: Key, data: bytes) -> None:
         if (link := self._links.get(key)) is not None:
             link.send(data)
-
-    def _send_state(self, key: Key, zxid: int) -> None:
-        out = bytearray(packets.short(Type.SNAP, zxid))
-        out += encode_state(self._history.database)
-        out += packets.SNAPSHOT_END
-        self._send(key, bytes(out))
 
     def _drop(self, key: Key, reason: str) -> None:
         log.warning("a learner is dropped: %s", reason)
@@ -367,38 +367,3 @@ def _body(request: packets.Request) -> Record | None:
         return REQUESTS[request.op].read(reader)
     except WireError:
         return None
-
-
-class _LearnerLink(asyncio.Protocol):
-    """The connection of one learner."""
-
-    def __init__(self, leading: Leading, key: Key) -> None:
-        self.key = key
-        self._leading = leading
-        self._reader = PacketReader()
-        self._transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "a stream"
-        self._transport = transport
-        self._leading.connected(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._reader.receive(data)
-        try:
-            while (packet := self._reader.next()) is not None:
-                self._leading.arrived(self.key, packet)
-        except WireError as error:
-            log.warning("a learner: %s", error)
-            self.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._leading.left(self.key)
-
-    def send(self, data: bytes) -> None:
-        """Send encoded packets."""
-        self._transport.write(data)
-
-    def abort(self) -> None:
-        """Close the connection now."""
-        self._transport.abort()

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness.app import catalogue, names, options, plan_resolution, toml_lines
+from harness.app import catalogue, names, options, plan_numbers, plan_resolution, toml_lines
 from harness.app.gate import systems as systems_
 from harness.app.refused import Refused
 from harness.systems.catalogue import OURS
@@ -251,7 +251,7 @@ def _checked(document: Mapping[str, Any], path: Path) -> _File:
         toml_lines.check_below_here(file.lake, "lake", str(path))
     if file.time_limit is not None:
         try:
-            plan_resolution.check_numbers(Plan(time_limit_s=file.time_limit))
+            plan_numbers.check(Plan(time_limit_s=file.time_limit))
         except Refused as error:
             raise Refused(f"{path}: {str(error).removeprefix('--')}") from None
     if file.budget_minutes is not None and not file.budget_minutes > 0:

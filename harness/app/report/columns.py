@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from checkers.zookeeper.judging import READS
 from model import history
 from model.op import NEMESIS, Op, OpType
 
@@ -92,8 +93,11 @@ class _Names:
 def keys_of(value: Any) -> list[str]:
     """Return the partitions that micro-operations touch, each once, in order.
 
-    Returns none for any other value.
+    An operation on ZooKeeper touches a path. Returns none for any other value.
     """
+    if isinstance(value, dict):
+        place = value.get("place", value.get("path"))
+        return [place] if isinstance(place, str) else []
     found: dict[str, None] = {}
     for micro in value if isinstance(value, list) else ():
         match micro:
@@ -112,8 +116,13 @@ def keys_of(value: Any) -> list[str]:
     return list(found)
 
 
-def records_of(value: Any) -> tuple[int, int]:
-    """Return how many records the micro-operations of a completed event sent and read."""
+def records_of(value: Any, f: str = "") -> tuple[int, int]:
+    """Return how many records the micro-operations of a completed event sent and read.
+
+    An operation on ZooKeeper is one write or one read.
+    """
+    if isinstance(value, dict) and "path" in value:
+        return (0, 1) if f in READS else (1, 0)
     sent = read = 0
     for micro in value if isinstance(value, list) else ():
         match micro:
@@ -152,7 +161,7 @@ def load(path: Path) -> Columns:
                     break
                 raise
             keys = keys_of(op.value) if op.process != NEMESIS else []
-            sent, read = records_of(op.value) if op.type == "ok" else (0, 0)
+            sent, read = records_of(op.value, op.f) if op.type == "ok" else (0, 0)
             latency_ns = -1
             if op.type == "invoke":
                 invoked_ns[op.process] = op.time_ns

@@ -8,7 +8,7 @@ import msgspec
 from markupsafe import Markup
 
 from checkers.material import MATERIAL
-from harness.app import command_line, judgements, run_start
+from harness.app import command_line, judgements, run_start, service
 from harness.app.report import (
     availability,
     columns,
@@ -77,6 +77,7 @@ def render(folder: Path, judged: Path | None = None) -> Path:
         .render(
             name=folder.resolve().name,
             plan=plan,
+            places=service.PLACES[service.of(plan.get("workload"))],
             settings=list(settings(plan)),
             verdict=verdict,
             contract=judgements.contract_of(verdict),

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from broker_impl import config as configuration
-from broker_impl.errors import BrokerError
+from broker_impl.errors import BrokerError, StorageError
 from broker_impl.log.disk import Disk
 from broker_impl.node.broker import Broker
-from broker_impl.node.exit_status import FAILED, OK, exit_status
+from broker_impl.node.exit_status import FAILED, OK, STORAGE_FAILED, exit_status
 from broker_impl.zookeeper.program import Program as ZooKeeper
 from broker_impl.zookeeper.program import Settings
 from harness.cluster.node import Exit, NodeError
@@ -97,7 +97,7 @@ def zookeeper(
             await program.run()
         except (BrokerError, OSError) as error:
             logging.getLogger("broker_impl.zookeeper").error("%s", error)
-            return FAILED
+            return STORAGE_FAILED if isinstance(error, StorageError) else FAILED
         return OK
 
     return run

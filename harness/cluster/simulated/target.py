@@ -8,11 +8,17 @@ from model.plan import Plan
 
 
 def _refuse(plan: Plan) -> str | None:
-    client = plan.options["client"]
+    client = plan.options.get("client")
     if client == "librdkafka":
         return (
             f"options: client={client} cannot be simulated, because librdkafka starts threads;"
             " use aiokafka"
+        )
+    library = plan.options.get("zk_client")
+    if library == "kazoo":
+        return (
+            f"options: zk_client={library} cannot be simulated, because kazoo starts threads;"
+            " use asyncio"
         )
     return options.refusal(plan.options, simulated_cluster.LEAST)
 
@@ -24,7 +30,7 @@ TARGET = Target(
     # Kafka's default waits: a short wait in real time takes many steps in a simulation.
     broker={"replica.fetch.wait.max.ms": "500"},
     consumer={"fetch.wait.max.ms": "500"},
-    options={"client": "aiokafka", **simulated_cluster.OPTIONS},
+    options={"client": "aiokafka", "zk_client": "asyncio", **simulated_cluster.OPTIONS},
     refuse=_refuse,
     is_virtual=True,
     pace=0.04,

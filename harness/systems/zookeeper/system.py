@@ -20,7 +20,6 @@ SERVERS = 3
 """The number of servers unless the plan says otherwise."""
 SESSION_TIMEOUT_S = 4.0
 """The session timeout that clients ask for; faults are drawn shorter or longer than it."""
-LOOK_S = 0.05
 
 
 class ZooKeeper(System):
@@ -52,9 +51,6 @@ class ZooKeeper(System):
 
     def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
         return NoMetadata()
-
-    async def ready(self, view: MetadataView, brokers: Mapping[NodeId, Address]) -> None:
-        """Return at once: a cluster of servers is ready when it is whole."""
 
     def refusal(self, plan: Plan) -> str | None:
         if plan.broker:

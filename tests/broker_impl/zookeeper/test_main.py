@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from broker_impl.errors import STORAGE_FAILED
 from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
 from broker_impl.zookeeper.errors import ConnectionLoss
 from broker_impl.zookeeper.records import EventType
@@ -174,12 +175,12 @@ async def test_the_port_is_published(tmp_path: Path) -> None:
 
 
 async def test_a_second_server_on_the_same_data_is_refused(process: Process) -> None:
-    """A second server on the same data prints one line and exits with 1; the first continues."""
+    """A second server on the same data prints one line and exits with 74; the first continues."""
     second = Process(process.data.parent, 0)
     second.port_file = process.data.parent / "other"
     assert await second.start() == ""
     status, said = await second.ended()
-    assert status == 1
+    assert status == STORAGE_FAILED
     assert said.startswith("zookeeper: ")
     assert said.count("\n") == 1
     async with process.client() as zk:

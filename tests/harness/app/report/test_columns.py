@@ -45,12 +45,20 @@ def op(index: int, **more: Any) -> Op:
         (["a-0", "a-1"], [], (0, 0)),
         ({"id": 3, "targets": ["broker-1"]}, [], (0, 0)),
         (None, [], (0, 0)),
+        ({"path": "/q/n-1", "place": "/q"}, ["/q"], (1, 0)),
+        ({"path": "/r"}, ["/r"], (1, 0)),
     ],
 )
 def test_what_an_event_touches(value: Any, keys: list[str], records: tuple[int, int]) -> None:
     """Partitions and records are found in micro-operations, and nowhere else."""
     assert columns.keys_of(value) == keys
     assert columns.records_of(value) == records
+
+
+def test_reads_and_writes_of_znodes() -> None:
+    """An operation on ZooKeeper is one read or one write, by its name."""
+    assert columns.records_of({"path": "/r"}, "get") == (0, 1)
+    assert columns.records_of({"path": "/r"}, "set") == (1, 0)
 
 
 def test_latency_is_from_an_invocation_to_its_own_completion(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Runs all checkers of ZooKeeper on a history, and puts their findings into a verdict's form."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+
+from checkers import overview
+from checkers.kernels import history_kernels
+from checkers.kernels.checker_runs import CheckerRunner
+from checkers.kernels.found import Found
+from checkers.kernels.key import Report
+from checkers.overview import Whole
+from checkers.tables import Tables
+from checkers.zookeeper import (
+    calls,
+    children,
+    counters,
+    ephemerals,
+    linear,
+    multis,
+    sessions,
+    znodes,
+)
+from checkers.zookeeper.calls import History
+from model.op import Op
+
+Kernel = Callable[[History], Iterable[Found]]
+Count = Callable[[History], int]
+
+READS = frozenset(("get", "read", "children"))
+"""The operations that only read."""
+END = frozenset(("close", "abandon"))
+
+
+def _calls(*names: str) -> Count:
+    """Return what counts the calls of these operations that succeeded."""
+    return lambda history: sum(call.ok for call in history.of(*names))
+
+
+KERNELS: Mapping[str, tuple[Kernel, Count]] = {
+    "zk-updates": (znodes.updates, znodes.count),
+    "zk-real-time": (znodes.real_time, _calls(*znodes.WRITES, "multi")),
+    "zk-origins": (znodes.origins, _calls("get")),
+    "zk-linearizable": (linear.linearizable, linear.count),
+    "zk-session-order": (sessions.zxids, lambda history: len(history.calls)),
+    "zk-session-reads": (sessions.reads, _calls(*znodes.READS)),
+    "zk-sync": (
+        sessions.synced,
+        lambda history: sum(bool(c.ok and c.value.get("sync")) for c in history.of(*znodes.READS)),
+    ),
+    "zk-lost-ephemerals": (ephemerals.lost, ephemerals.count),
+    "zk-ended-sessions": (ephemerals.outlived, ephemerals.count),
+    "zk-sequences": (children.sequences, children.count),
+    "zk-lists": (children.lists, _calls("children")),
+    "zk-torn-multis": (multis.torn, _calls("multi")),
+    "zk-multi-conditions": (multis.conditions, _calls("multi")),
+    "zk-counter-bounds": (counters.bounds, _calls("add", "read")),
+}
+"""Every checker, and how much it has to judge in a history."""
+
+
+def whole(tables: Tables, events: Iterable[Op]) -> Whole:
+    """Judge a history. ``tables`` are those of the same history, which have its faults.
+
+    Raises :class:`~model.history.BadHistory` for an event that no client of ZooKeeper records.
+    """
+    history = calls.of_events(events, tables.faults, tables.recovered)
+    runner = CheckerRunner()
+    found: list[Found] = []
+    judged: dict[str, int] = {}
+    for name, (kernel, count) in KERNELS.items():
+        judged[name] = count(history)
+        found += _run(runner, name, kernel, history)
+    places = reports(history)
+    seen = dataclasses.replace(
+        overview.of(tables),
+        record_keys=frozenset(places),
+        caught_up=frozenset(final_places(history)),
+        tried=frozenset(places),
+        ignored={},
+        judged=judged,
+    )
+    return Whole(
+        reports=places,
+        found=history_kernels.Report(found, runner.checker_runs),
+        overview=seen,
+        subscribes=False,
+    )
+
+
+def _run(runner: CheckerRunner, name: str, kernel: Kernel, history: History) -> list[Found]:
+    return runner.run(name, lambda: kernel(history)) or []
+
+
+def reports(history: History) -> dict[str, Report]:
+    """Return how many writes and reads succeeded at each place."""
+    found: dict[str, Report] = {}
+    for call in history.calls:
+        if call.f in END or not call.place:
+            continue
+        report = found.setdefault(call.place, Report(found=[], checker_runs=[]))
+        is_read = call.f in READS
+        found[call.place] = report._replace(
+            acked=report.acked + (call.ok and not is_read), read=report.read + (call.ok and is_read)
+        )
+    return found
+
+
+def final_places(history: History) -> set[str]:
+    """Return the places that were read to their end after the recovery."""
+    return {call.place for call in history.calls if history.is_final(call)}

@@ -1,0 +1,208 @@
+"""Both libraries behave as one session: requests, outcomes, watches, and the session's end."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from tests.broker_impl.zookeeper.conftest import Site
+from workloads.client.zk_asyncio import AsyncioSession
+from workloads.client.zk_kazoo import KazooSession
+from workloads.client.zk_session import (
+    WATCH_LOST,
+    Check,
+    Create,
+    Delete,
+    Event,
+    NotSent,
+    Rejected,
+    Session,
+    SetData,
+    Stat,
+    Unknown,
+)
+
+TIMEOUT_MS = 600
+Open = Callable[[], Session]
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    await site.start()
+    yield site
+    await site.stop()
+
+
+@pytest.fixture(params=["asyncio", "kazoo"])
+async def make(request: pytest.FixtureRequest, site: Site) -> AsyncIterator[Open]:
+    """Makes sessions, and closes them at the end."""
+    made: list[Session] = []
+
+    def session() -> Session:
+        servers = f"127.0.0.1:{site.port}"
+        if request.param == "kazoo":
+            made.append(KazooSession(servers, timeout_ms=TIMEOUT_MS))
+        else:
+            made.append(AsyncioSession(servers, timeout_ms=TIMEOUT_MS, rng=random.Random(1)))
+        return made[-1]
+
+    yield session
+    for each in made:
+        if not each.has_ended:
+            await each.close()
+
+
+@pytest.fixture
+async def zk(make: Open) -> Session:
+    session = make()
+    await session.open()
+    return session
+
+
+async def create(zk: Session, path: str, data: str = "", *, ephemeral: bool = False) -> str:
+    return await zk.create(path, data, ephemeral=ephemeral, sequential=False)
+
+
+async def test_requests(zk: Session) -> None:
+    """Each request has its result, and the zxid of its reply."""
+    assert await create(zk, "/a", "1") == "/a"
+    assert await zk.create("/a/n-", "", ephemeral=True, sequential=True) == "/a/n-0000000000"
+    after = await zk.set("/a", "2", 0)
+    assert after.version == 1
+    assert zk.zxid == after.mzxid > after.czxid
+    data, stat = await zk.get("/a")
+    assert (data, stat.mzxid, stat.owner) == ("2", after.mzxid, 0)
+    assert (await zk.children("/a"))[0] == ["n-0000000000"]
+    owned = await zk.exists("/a/n-0000000000")
+    assert owned is not None
+    assert owned.owner == zk.id
+    await zk.sync("/a")
+    await zk.delete("/a/n-0000000000")
+    assert await zk.exists("/a/n-0000000000") is None
+    assert zk.connections == 1
+
+
+async def test_rejections(zk: Session) -> None:
+    """The server's answer that a request was not executed has one name in both libraries."""
+    await create(zk, "/a")
+    for request, why in (
+        (lambda: create(zk, "/a"), "node-exists"),
+        (lambda: zk.set("/a", "1", 7), "bad-version"),
+        (lambda: zk.delete("/b"), "no-node"),
+        (lambda: zk.multi([SetData("/a", "1"), Check("/a", 7)]), "bad-version of part 1"),
+    ):
+        with pytest.raises(Rejected) as rejected:
+            await request()
+        assert str(rejected.value) == why
+    assert (await zk.get("/a"))[0] == ""
+
+
+async def test_multi(zk: Session) -> None:
+    """All parts are executed, with the results of sets and creations."""
+    await create(zk, "/a")
+    results = await zk.multi(
+        [Check("/a", 0), Create("/b", "1", True), SetData("/a", "2"), Delete("/b")]
+    )
+    assert [results[0], results[1], results[3]] == [None, "/b", None]
+    assert isinstance(results[2], Stat)
+    assert results[2].mzxid == zk.zxid
+
+
+async def test_an_event_comes_before_the_read_that_shows_the_change(
+    zk: Session, make: Open
+) -> None:
+    """A watch is called once, and before the reply to a later read."""
+    await create(zk, "/a", "0")
+    events: list[Event] = []
+    await zk.get("/a", events.append)
+    other = make()
+    await other.open()
+    await other.set("/a", "1")
+    while (await zk.get("/a"))[0] == "0":
+        assert events == []
+    assert events == [("changed", "/a")]
+    await other.set("/a", "2")
+    await zk.sync("/a")
+    await zk.get("/a")
+    assert len(events) == 1
+
+
+async def test_a_lost_connection_leaves_a_write_in_doubt(zk: Session, site: Site) -> None:
+    """The server ends while a write is open; then nothing is sent until the session is back."""
+    await create(zk, "/a")
+    first = zk.id
+    write = asyncio.ensure_future(zk.set("/a", "1"))
+    await asyncio.sleep(0)
+    await site.stop()
+    with pytest.raises((Unknown, NotSent)):
+        await write
+    while True:
+        try:
+            await zk.connected(0.01)
+        except NotSent:
+            break
+    await site.start()
+    await zk.connected(5.0)
+    assert (await zk.get("/a"))[0] in ("", "1")
+    assert zk.connections == 2
+    assert zk.id == first
+
+
+async def test_close_deletes_ephemeral_znodes(zk: Session, make: Open) -> None:
+    """A confirmed end of the session deletes its ephemeral znodes at once."""
+    await create(zk, "/a", ephemeral=True)
+    other = make()
+    await other.open()
+    assert await zk.close() is True
+    assert zk.has_ended
+    await other.sync("/")
+    assert await other.exists("/a") is None
+    with pytest.raises(NotSent):
+        await zk.get("/a")
+
+
+@pytest.mark.slow
+async def test_an_abandoned_session_expires(zk: Session, make: Open) -> None:
+    """Ephemeral znodes stay until the session has expired."""
+    await create(zk, "/a", ephemeral=True)
+    other = make()
+    await other.open()
+    gone = asyncio.Event()
+    await zk.abandon()
+    assert zk.has_ended
+    assert await other.exists("/a", lambda event: gone.set()) is not None
+    async with asyncio.timeout(5.0):
+        await gone.wait()
+
+
+@pytest.mark.slow
+async def test_an_expired_session_has_ended(
+    zk: Session, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library may begin another session; the client does not use it."""
+    await create(zk, "/a", ephemeral=True)
+    due = [zk.id]
+    tracker = site.server.serving.tracker
+    monkeypatch.setattr(tracker, "expired", lambda now: [due.pop()] if due else [])
+    async with asyncio.timeout(5.0):
+        while not zk.has_ended:  # noqa: ASYNC110 - the client reports it in no other way
+            await asyncio.sleep(0.01)
+    with pytest.raises(NotSent):
+        await zk.get("/a")
+
+
+async def test_a_watch_is_not_forgotten_silently(zk: Session, site: Site, make: Open) -> None:
+    """After a reconnection the watch is set still, or its owner was notified that it is lost."""
+    await create(zk, "/a")
+    events: list[Event] = []
+    await zk.get("/a", events.append)
+    await site.stop()
+    await site.start()
+    await zk.connected(5.0)
+    other = make()
+    await other.open()
+    await other.set("/a", "1")
+    await zk.sync("/a")
+    assert [kind for kind, _ in events] in (["changed"], [WATCH_LOST])

@@ -1,0 +1,1 @@
+"""Workloads for ZooKeeper: operations on znodes whose outcomes can be judged."""
