@@ -76,3 +76,5 @@ class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):
     """All servers, running or not."""
     members: Mapping[int, MemberState]
     """The servers that run, by their ids."""
+    down: Mapping[int, MemberState] = {}
+    """The servers that have ended: with their logs, and without a role."""

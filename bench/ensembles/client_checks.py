@@ -143,5 +143,5 @@ def _pairs(seen: Sequence[Seen], finals: Sequence[Final]) -> Iterator[str]:
         if right < left or (left == right and one != other):
             yield f"torn-multi: the nodes of a multi have {left:#x} and {right:#x}"
     for final in finals:
-        if final.pair[0] != final.pair[1]:
+        if final.pair[2] != final.pair[3]:
             yield f"torn-multi: server {final.server} has half of a multi"

@@ -37,7 +37,7 @@ class Ensemble:
         """Process the next snapshot."""
         members = self._members.step(step)
         if members is not None:
-            for change in members.changed:
+            for change in (*members.changed, *members.ended):
                 self._durable.see(change)
             for fold in self._folds:
                 yield from fold.step(members)

@@ -26,6 +26,8 @@ class MemberStep:
     step: Step
     now: EnsembleState
     changed: list[MemberChange]
+    ended: list[MemberChange]
+    """The servers that have ended since the last snapshot."""
 
     def found(
         self,
@@ -90,8 +92,13 @@ class Members:
             for server, member in now.members.items()
             if self._last.get(server) is not member
         ]
-        self._last.update(now.members)
-        return MemberStep(step, now, changed)
+        ended = [
+            MemberChange(server, left, self._last.get(server))
+            for server, left in now.down.items()
+            if self._last.get(server) is not left
+        ]
+        self._last |= {**now.members, **now.down}
+        return MemberStep(step, now, changed, ended)
 
 
 def running(members: Mapping[int, MemberState]) -> Iterator[tuple[int, MemberState]]:

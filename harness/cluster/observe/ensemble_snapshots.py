@@ -81,18 +81,18 @@ class EnsembleSnapshots:
         """Take a snapshot; ``None`` before the first server has started."""
         if not self._lives:
             return None
-        members = {}
+        members, down = {}, {}
         for number in sorted(self._lives):
-            state = self._lives[number].look()
-            if state is not None:
-                members[number] = state
+            life = self._lives[number]
+            if life.is_alive():
+                members[number] = life.look()
+            elif (left := life.left_behind()) is not None:
+                down[number] = left
         last = self._last
-        if (
-            last is None
-            or members.keys() != last.members.keys()
-            or any(state is not last.members[number] for number, state in members.items())
-        ):
-            self._last = EnsembleState(voters=self._voters, servers=self._servers, members=members)
+        if last is None or not (_same(members, last.members) and _same(down, last.down)):
+            self._last = EnsembleState(
+                voters=self._voters, servers=self._servers, members=members, down=down
+            )
         return self._last
 
     def committed(self) -> Database | None:
@@ -106,6 +106,11 @@ class EnsembleSnapshots:
         if not serving:
             return None
         return self._lives[max(serving, key=lambda server: members[server].applied)].database
+
+
+def _same(now: Mapping[int, MemberState], before: Mapping[int, MemberState]) -> bool:
+    """Return whether two snapshots have the same servers in the same states."""
+    return now.keys() == before.keys() and all(now[each] is before[each] for each in now)
 
 
 class _Role(NamedTuple):
@@ -153,16 +158,15 @@ class _Life:
     ) -> None:
         self._number = number
         self._program = program
-        self._is_alive = is_alive
+        self.is_alive = is_alive
+        self._left_behind: MemberState | None = None
         self._log = _DiskLog(disk)
         self._last: MemberState | None = None
         self._seen: tuple[object, ...] = ()
         self._role: _Role = _LOOKING
         self._digested = 0
 
-    def look(self) -> MemberState | None:
-        if not self._is_alive():
-            return None
+    def look(self) -> MemberState:
         history = self._program.history
         ledger, database, role = history.ledger, history.database, _role(self._program)
         seen = (
@@ -197,6 +201,19 @@ class _Life:
             digest=digest(database) if wants_digest else None,
         )
         return self._last
+
+    def left_behind(self) -> MemberState | None:
+        """Return what is on the disk after the end: it may have logged after the last snapshot."""
+        if self._left_behind is None and self._last is not None:
+            base, log = self._log.read()
+            self._left_behind = MemberState(
+                life=self._number,
+                accepted_epoch=self._last.accepted_epoch,
+                current_epoch=self._program.history.ledger.current_epoch,
+                base=base,
+                log=log,
+            )
+        return self._left_behind
 
     @property
     def database(self) -> Database:

@@ -53,10 +53,13 @@ def leading(log: Entries | None = None, epoch: int = 1, **other: Any) -> MemberS
 
 
 def ensemble(
-    members: Mapping[int, MemberState], time_ns: int = 0, calm_since_ns: int | None = None
+    members: Mapping[int, MemberState],
+    time_ns: int = 0,
+    calm_since_ns: int | None = None,
+    down: Mapping[int, MemberState] | None = None,
 ) -> ClusterState:
     """One snapshot."""
-    state = EnsembleState(voters=VOTERS, servers=VOTERS, members=members)
+    state = EnsembleState(voters=VOTERS, servers=VOTERS, members=members, down=down or {})
     return ClusterState(
         time_ns=time_ns, brokers={}, zookeeper=None, ensemble=state, calm_since_ns=calm_since_ns
     )
