@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from model.ensemble_snapshot import EnsembleState
+
 Role = Literal["leader", "follower", "fenced", "stopped", "untold", "offline"]
 """The role of a replica on its broker.
 
@@ -167,7 +169,9 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     brokers: Mapping[int, BrokerState]
     """The brokers that run and have loaded their logs."""
     zookeeper: ZooKeeperState | None
-    """``None`` before ZooKeeper first started."""
+    """``None`` before ZooKeeper first started. With an ensemble it is what is committed."""
+    ensemble: EnsembleState | None = None
+    """The servers of the ensemble; ``None`` if ZooKeeper is one server."""
     damages: Mapping[int, int] = {}
     """By broker, running or not: how often its disk has lost or changed stored data."""
     calm_since_ns: int | None = None

@@ -1,4 +1,4 @@
-"""Bugs that can be planted in the broker: mutants, each registered with a description.
+"""Bugs that can be planted in broker and ZooKeeper: mutants, each with a description.
 
 A mutant is a function that replaces a rule, another function of the broker with the same signature.
 The module of the rule contains no switch and does not refer to mutants: planting a mutant sets the
@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar
 
 from broker_impl.errors import ConfigError
 
+System = Literal["kafka", "zookeeper"]
+"""The system in which a bug is planted: brokers, or the servers of a ZooKeeper ensemble."""
 Kind = Literal["historic", "mutation", "control", "protocol"]
 """``historic``: a defect that Kafka or this broker once had. ``mutation``: an invented defect in a
 documented rule. ``control``: a loss of data that a configuration permits. ``protocol``: another
@@ -30,6 +32,9 @@ _SECTIONS = (
     "protocols",
     "replicas",
     "transactions",
+    "zookeeper_clients",
+    "zookeeper_elections",
+    "zookeeper_histories",
 )
 
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
@@ -53,6 +58,11 @@ class Mutant:
     """1: clients observe the bug after a short time. 2: it needs a long run or an exact order of
     events. 3: only snapshots of the brokers' state, or a long wait, reveal it."""
     rule: Callable[..., Any]
+
+    @property
+    def system(self) -> System:
+        """The system whose rule it replaces."""
+        return "zookeeper" if self.of.startswith("broker_impl.zookeeper") else "kafka"
 
     @property
     def story(self) -> str:
@@ -90,9 +100,9 @@ def _load() -> dict[str, Mutant]:
     return _registry
 
 
-def names() -> list[str]:
-    """Return the names of all mutants, sorted."""
-    return sorted(_load())
+def names(system: System = "kafka") -> list[str]:
+    """Return the names of all mutants of a system, sorted."""
+    return sorted(name for name, each in _load().items() if each.system == system)
 
 
 def get(name: str) -> Mutant:

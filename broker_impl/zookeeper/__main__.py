@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from broker_impl import mutants
 from broker_impl.errors import (
     FAILED,
     OK,
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _serve(options: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
+    mutants.plant(options.mutant)
     options.data.mkdir(parents=True, exist_ok=True)
     host, port = options.listen
     settings = Settings(
@@ -138,6 +140,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_positive,
         default=SYNC_LIMIT,
         help="number of ticks for which leader and learners may be silent",
+    )
+    parser.add_argument(
+        "--mutant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="plant this bug, so that a test can show that it finds it",
     )
     return parser
 

@@ -38,12 +38,19 @@ class Epochs:
     def load(self, last_zxid: int) -> None:
         """Read the files; without them, the epochs are that of the last transaction.
 
+        A log may be one epoch ahead of the current epoch, because the transactions are made durable
+        before the epoch (ZOOKEEPER-4643); if that epoch was accepted, it is the current one.
+
         Raises:
             StorageError: they contradict each other or the log, or cannot be read.
         """
         epoch = epoch_of(last_zxid)
         self.current = self._read(CURRENT, epoch)
         self.accepted = self._read(ACCEPTED, self.current)
+        if self.current < epoch <= self.accepted:
+            # It has ended while it took over the history of that epoch's leader, which begins with
+            # all of the earlier epochs: what it has of the new one shows that it has those.
+            self.enter(epoch)
         if self.current < epoch:
             raise StorageError(
                 f"{CURRENT} is {self.current}, but the log has a transaction of epoch {epoch}"

@@ -14,7 +14,7 @@ from broker_impl.zookeeper.tree import Applied, Database
 from broker_impl.zookeeper.txn_records import Proposal
 
 WINDOW = 500
-"""The number of committed transactions that are kept for learners (``commitLogCount``)."""
+"""The number of committed transactions that are kept for learners, unless given."""
 
 
 class Ledger(Protocol):
@@ -70,12 +70,13 @@ class OutOfOrder(Exception):
 class History:
     """The log and the state of one server."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, *, window: int = WINDOW) -> None:
+        """``window``: the number of committed transactions that are kept for learners."""
         self.ledger = ledger
         self.database = ledger.recover()
         self.last_zxid = self.database.last_zxid
         """The zxid of the last transaction in the log."""
-        self.window: deque[Proposal] = deque(maxlen=WINDOW)
+        self.window: deque[Proposal] = deque(maxlen=window)
         """The latest committed transactions, without a gap."""
         self.listener: Listener | None = None
         """Is called with each transaction that is applied, while the server serves clients."""

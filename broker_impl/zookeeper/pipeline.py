@@ -6,9 +6,8 @@ a connection are answered in the order in which they arrived, so a read waits fo
 of its own connection, and sees them; it does not wait for those of others.
 """
 
-import hmac
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -145,6 +144,15 @@ class Latency:
         self.count += 1
 
 
+def deliver(trigger: Callable[[], None], answer: Callable[[], None]) -> None:
+    """Send the events of a change, then the reply to its client.
+
+    A client sees an event before any reply that shows the change, also before its own write's.
+    """
+    trigger()
+    answer()
+
+
 class Pipeline:
     """A serving server without its sockets: requests in, packets out through each ``Client``.
 
@@ -219,7 +227,7 @@ class Pipeline:
             self._next_session_id = sessions.next_id(session_id)
             create = CreateSessionTxn(timeout_ms)
             self._enqueue(client, session_id, 0, Op.CREATE_SESSION, create, create.encode())
-        elif not hmac.compare_digest(self._password(request.session_id), request.password or b""):
+        elif not sessions.is_password(self._password(request.session_id), request.password):
             self._reject(client)
         else:
             self._returning.setdefault(request.session_id, []).append((client, timeout_ms))
@@ -241,6 +249,8 @@ class Pipeline:
         self._unanswered.pop(client, None)
         if self.clients.get(client.session_id) is client:
             del self.clients[client.session_id]
+            if sessions.ends_with_connection():
+                self._enqueue(None, client.session_id, 0, Op.CLOSE_SESSION, Nothing(), b"")
 
     def expire(self) -> None:
         """End the sessions that were silent for too long."""
@@ -265,10 +275,18 @@ class Pipeline:
 
     def applied(self, proposal: Proposal, applied: Applied) -> None:
         """Answer a write that is applied now, if it is from a client of this server."""
-        header = proposal.header
-        for change in applied.changes:
+        deliver(
+            lambda: self._trigger(applied.changes, proposal.header.zxid),
+            lambda: self._answer(proposal, applied),
+        )
+
+    def _trigger(self, changes: Sequence[Change], zxid: int) -> None:
+        for change in changes:
             for watcher in self.watches.trigger(change):
-                self._notify(watcher, change, header.zxid)
+                self._notify(watcher, change, zxid)
+
+    def _answer(self, proposal: Proposal, applied: Applied) -> None:
+        header = proposal.header
         if header.type == Op.CREATE_SESSION:
             timeout_ms = self.database.sessions[header.session_id]
             self.tracker.add(header.session_id, timeout_ms, self._clock())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from broker_impl.errors import ConfigError
 from broker_impl.zookeeper import standalone
-from broker_impl.zookeeper.history import History
+from broker_impl.zookeeper.history import WINDOW, History
 from broker_impl.zookeeper.quorum.ensemble import Ensemble, Member
 from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT, Membership
 from broker_impl.zookeeper.quorum.peer import Peer
@@ -30,6 +30,8 @@ class Settings:
     """Session timeouts are 2 to 20 ticks."""
     snap_count: int = 100_000
     """The number of transactions between two snapshots."""
+    window: int = WINDOW
+    """The number of committed transactions that are kept for learners (``commitLogCount``)."""
     connections_max: int = 60
     """The maximum number of connections from one address; 0 is no limit."""
     reuse_port: bool = False
@@ -65,7 +67,9 @@ class Program:
         if self._ensemble is not None and settings.me not in self._ensemble.members:
             raise ConfigError(f"no server of the ensemble has the id {settings.me}")
         self._store = Store(disk, snap_count=settings.snap_count)
-        self.history = History(self._store)
+        self.history = History(self._store, window=settings.window)
+        self.peer: Peer | None = None
+        """Its part in the ensemble, while it runs; None if it is alone."""
         pipeline = None
         if self._ensemble is None:
             pipeline = standalone.pipeline(
@@ -108,7 +112,8 @@ class Program:
                     listen_host=self.settings.host,
                 )
                 wait_max_s = self.settings.election_wait_max_s
-                await Peer(site, wait_max_s=wait_max_s).run()
+                self.peer = Peer(site, wait_max_s=wait_max_s)
+                await self.peer.run()
         finally:
             await self.server.stop()
         self._store.close()

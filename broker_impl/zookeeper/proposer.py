@@ -6,6 +6,7 @@ rejection is a transaction too, and takes a zxid.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker_impl.zookeeper import acl as acls
@@ -212,9 +213,7 @@ class Proposer:
                 parts.append((op, self._txn(op, part, draft)))
             except ZooKeeperError as error:
                 draft.outlooks.clear()
-                before, after = len(parts), len(request.operations) - len(parts) - 1
-                codes = [Code.OK] * before + [error.code] + [Code.RUNTIME_INCONSISTENCY] * after
-                return MultiTxn(tuple((Op.ERROR, ErrorTxn(code)) for code in codes))
+                return rejected(parts, error.code, len(request.operations))
         return MultiTxn(tuple(parts))
 
     def _close_session(self, draft: Draft) -> CloseSessionTxn:
@@ -230,6 +229,16 @@ class Proposer:
         for path in ordered:
             draft.remove(path)
         return CloseSessionTxn(ordered)
+
+
+def rejected(parts: Sequence[tuple[int, Record]], code: Code, operations: int) -> MultiTxn:
+    """Return the transaction of a multi whose operation after these parts was rejected.
+
+    No operation takes effect: every part is an error.
+    """
+    before = len(parts)
+    codes = [Code.OK] * before + [code] + [Code.RUNTIME_INCONSISTENCY] * (operations - before - 1)
+    return MultiTxn(tuple((Op.ERROR, ErrorTxn(code)) for code in codes))
 
 
 def _create(request: CreateRequest, draft: Draft) -> CreateTxn:

@@ -61,6 +61,21 @@ def password(secret: bytes, session_id: int) -> bytes:
     return hmac.digest(secret, message, hashlib.sha256)[:PASSWORD_BYTES]
 
 
+def is_password(expected: bytes, given: bytes | None) -> bool:
+    """Return whether a client may resume a session: it has presented the session's password."""
+    return hmac.compare_digest(expected, given or b"")
+
+
+def ends_with_connection() -> bool:
+    """Return whether a session ends when its connection is lost: it waits for its client."""
+    return False
+
+
+def bucket_of(now: float, timeout_s: float, tick_s: float) -> int:
+    """Return the tick at whose beginning a session expires that shows a sign of life now."""
+    return int((now + timeout_s) / tick_s) + 1
+
+
 class SessionTracker:
     """Tracks when each session was last active; the caller supplies the time (seconds)."""
 
@@ -96,7 +111,7 @@ class SessionTracker:
         timeout = self._timeouts_s.get(session_id)
         if timeout is None:
             return
-        bucket = int((now + timeout) / self._tick_s) + 1
+        bucket = bucket_of(now, timeout, self._tick_s)
         before = self._bucket_of.get(session_id)
         if bucket != before:
             self._leave(session_id)

@@ -158,6 +158,11 @@ def encode_state(database: Database) -> bytes:
     return bytes(out)
 
 
+def restore_ephemeral(database: Database, owner: int, path: str) -> None:
+    """Note the owner of an ephemeral node, which is deleted with that session (ZOOKEEPER-1367)."""
+    database.ephemerals.setdefault(owner, {})[path] = None
+
+
 class StateReader:
     """Bytes in, a database out; the caller owns the file or socket.
 
@@ -232,4 +237,4 @@ class StateReader:
         if path:
             self.database.nodes[parent].children[name_of(path)] = None
         if is_session(kept.ephemeral_owner):
-            self.database.ephemerals.setdefault(kept.ephemeral_owner, {})[path] = None
+            restore_ephemeral(self.database, kept.ephemeral_owner, path)

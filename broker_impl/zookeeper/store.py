@@ -85,6 +85,16 @@ class StoreDisk(Protocol):
         """Release the lock."""
 
 
+def append_durably(file: StoreFile, buffers: Sequence[bytes]) -> None:
+    """Write at the end of a log file, and sync it: only then are transactions acknowledged.
+
+    Raises:
+        StorageError: it is unknown whether they are stored; the server must stop (ZOOKEEPER-2247).
+    """
+    file.append(buffers)
+    file.fsync()
+
+
 class Store:
     """A data directory, locked by one server.
 
@@ -168,13 +178,11 @@ class Store:
         """
         entries = txn_log.entries(proposals)
         if self._file is not None:
-            self._file.append([entries])
-            self._file.fsync()
+            append_durably(self._file, [entries])
         else:
             path = self._path(txn_log.name(proposals[0].header.zxid))
             self._file = self._disk.open(path, create=True)
-            self._file.append([txn_log.HEADER, entries])
-            self._file.fsync()
+            append_durably(self._file, [txn_log.HEADER, entries])
             self._disk.fsync_dir(FOLDER)
         self._since_snapshot += len(proposals)
 

@@ -62,13 +62,28 @@ class Node:
             ctime=self.ctime,
             mtime=self.mtime,
             version=self.version,
-            cversion=int32(2 * self.creates - len(self.children)),
+            cversion=changes_of_children(self.creates, len(self.children)),
             aversion=self.aversion,
             ephemeral_owner=self.ephemeral_owner,
             data_length=len(self.data or b""),
             children_count=len(self.children),
             pzxid=self.pzxid,
         )
+
+
+def changes_of_children(creates: int, children: int) -> int:
+    """The ``cversion`` of a node: how often a child of it was created or deleted."""
+    return int32(2 * creates - children)
+
+
+def advance(parent: Node, creates: int, zxid: int) -> None:
+    """Bring the counters of a parent to what they are after a change of its children.
+
+    They never go back: the state that a log is replayed over may be later (ZOOKEEPER-3125).
+    """
+    if int32(creates - parent.creates) > 0:
+        parent.creates = creates
+    parent.pzxid = max(parent.pzxid, zxid)
 
 
 def is_session(owner: int) -> bool:
@@ -172,7 +187,7 @@ class Database:
                     creates, pzxid = parent.creates, parent.pzxid
                     self._create(header, txn, [])
                     parent.creates, parent.pzxid = creates, pzxid
-                self._advance(parent, txn.parent_creates, header.zxid)
+                advance(parent, txn.parent_creates, header.zxid)
             case DeleteTxn():
                 self._replay_delete(header, txn.path)
             case SetDataTxn() | SetAclTxn():
@@ -198,12 +213,7 @@ class Database:
             self._delete(header, path, [])
             self.nodes[parent_of(path)].pzxid = pzxid
         if (parent := self._before(header.zxid, parent_of(path))) is not None:
-            self._advance(parent, parent.creates, header.zxid)
-
-    def _advance(self, parent: Node, creates: int, zxid: int) -> None:
-        if int32(creates - parent.creates) > 0:
-            parent.creates = creates
-        parent.pzxid = max(parent.pzxid, zxid)
+            advance(parent, parent.creates, header.zxid)
 
     def children(self, path: str) -> list[str]:
         """The names of a node's children."""

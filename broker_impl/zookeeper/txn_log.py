@@ -44,17 +44,25 @@ def read(data: bytes, path: str) -> Iterator[tuple[Proposal, int]]:
         return  # never synced: a crash may leave a later page, and zeros before it
     if _HEADER.unpack_from(data)[:2] != (b"ZKLG", 2):
         raise StorageError(f"{path}: the file is not a transaction log")
-    at = len(HEADER)
-    while at + _ENTRY.size < len(data):
-        checksum, length = _ENTRY.unpack_from(data, at)
-        end = at + _ENTRY.size + length
-        body = data[at + _ENTRY.size : end]
-        if length <= 0 or data[end : end + 1] != _MARK or zlib.adler32(body) != checksum:
-            return
-        at = end + len(_MARK)
+    for body, at in bodies(data):
         try:
             yield Proposal.decode(body), at
         except WireError as error:
             raise StorageError(
                 f"{path}: the transaction before {at} is invalid: {error}"
             ) from error
+
+
+def bodies(data: bytes | bytearray, at: int = len(HEADER)) -> Iterator[tuple[bytes, int]]:
+    """The encoded transactions from a position on, each with the position after its entry.
+
+    Ends where the file is torn.
+    """
+    while at + _ENTRY.size < len(data):
+        checksum, length = _ENTRY.unpack_from(data, at)
+        end = at + _ENTRY.size + length
+        body = bytes(data[at + _ENTRY.size : end])
+        if length <= 0 or data[end : end + 1] != _MARK or zlib.adler32(body) != checksum:
+            return
+        at = end + len(_MARK)
+        yield body, at

@@ -43,6 +43,11 @@ _REMOVED_BY: dict[int, tuple[Kind, ...]] = {
 }
 
 
+def is_one_shot(kind: Kind) -> bool:
+    """Return whether a watch is removed when it triggers."""
+    return kind in (Kind.DATA, Kind.CHILD)
+
+
 class WatchTable(Generic[Watcher]):
     """The watches of all connections of one server."""
 
@@ -79,7 +84,7 @@ class WatchTable(Generic[Watcher]):
         for kind in _FIRED_BY[change.type]:
             watchers = list(self._watchers.get((kind, change.path), ()))
             notified.update(dict.fromkeys(watchers))
-            if kind in (Kind.DATA, Kind.CHILD):
+            if is_one_shot(kind):
                 for watcher in watchers:
                     self._discard((kind, change.path), watcher)
         if self._recursive and change.type is not EventType.CHILD:

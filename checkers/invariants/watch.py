@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from checkers.invariants.committed import Committed
+from checkers.invariants.ensemble.ensemble_watch import Ensemble
 from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
 from checkers.invariants.liveness import Liveness
 from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
@@ -34,14 +35,15 @@ class Watch:
         if not rules.unclean_elections:
             self._folds.append(committed)
         self._liveness = Liveness(rules, committed.end)
-        self._folds.append(self._liveness)
+        self._ensemble = Ensemble(rules)
+        self._folds += [self._liveness, self._ensemble]
         self._reported: set[tuple[str, str | None]] = set()
 
     @property
     def is_pending(self) -> bool:
         """Whether the cluster was not whole in the last snapshot, and still has time to become
         so."""
-        return self._liveness.is_pending
+        return self._liveness.is_pending or self._ensemble.is_pending
 
     def step(self, now: ClusterState) -> Iterator[Violation]:
         """Yield new violations. Each invariant is reported once for each partition, because it

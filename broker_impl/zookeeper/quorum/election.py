@@ -114,7 +114,7 @@ class Election:
             case Silence():
                 return self._silence()
             case Synchronized(epoch):
-                self.vote = self.vote._replace(epoch=epoch)
+                self.vote = rules.synchronized(self.vote, epoch)
                 return []
             case _:
                 assert_never(event)

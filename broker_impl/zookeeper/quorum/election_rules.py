@@ -13,6 +13,14 @@ def better_of(heard: Vote, own: Vote) -> Vote:
     return heard if supersedes(heard, own) else own
 
 
+def synchronized(vote: Vote, epoch: int) -> Vote:
+    """Return the vote of a server that belongs to an established ensemble, in this epoch.
+
+    A server that starts later compares these votes, so they have the same epoch (ZOOKEEPER-1732).
+    """
+    return vote._replace(epoch=epoch)
+
+
 def agree(one: Vote, other: Vote) -> bool:
     """Return whether two servers that have a leader have the same one, in the same epoch.
 

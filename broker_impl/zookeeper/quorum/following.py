@@ -95,6 +95,11 @@ class Following:
                 self._timer.cancel()
             link.abort()
 
+    @property
+    def state(self) -> Learner:
+        """The state of the learner."""
+        return self._learner
+
     # --- the orderer of the pipeline
 
     def submit(self, request: Request) -> None:

@@ -7,7 +7,7 @@ is durable before the answer is returned.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
@@ -17,6 +17,7 @@ from broker_impl.zookeeper import zxids
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Reader
 from broker_impl.zookeeper.quorum import ensemble as quorums
+from broker_impl.zookeeper.quorum import leader_rules as rules
 from broker_impl.zookeeper.quorum import packets, synchronization
 from broker_impl.zookeeper.quorum.ensemble import Ensemble, ServerId
 from broker_impl.zookeeper.quorum.leader_events import (
@@ -32,6 +33,8 @@ from broker_impl.zookeeper.quorum.leader_events import (
     Logged,
     Proposed,
     Resign,
+    Returned,
+    Returning,
     Revalidate,
     Send,
     SendState,
@@ -123,7 +126,8 @@ class Leader:
         self._acknowledged: dict[ServerId, int] = {}
         self._outstanding: deque[tuple[int, bytes]] = deque()
         """The proposals that are not committed: the zxid, and the encoded transaction."""
-        self._syncs: deque[tuple[int, Key | None, packets.Request]] = deque()
+        self._waiting: deque[tuple[int, Effect]] = deque()
+        """What follows once everything up to a zxid is committed, in order."""
 
     # --- the door
 
@@ -137,7 +141,9 @@ class Leader:
             case Logged(zxid):
                 return self._acknowledge(self.me, zxid)
             case SyncRequested(key, request):
-                return self._sync(key, request)
+                return self._after_commits(_synced(key, request))
+            case Returning(key, session_id):
+                return self._after_commits(Returned(key, session_id))
             case StateSent(key):
                 return self._state_sent(key)
             case Tick(now):
@@ -157,8 +163,18 @@ class Leader:
 
     @property
     def waiting_syncs(self) -> int:
-        """The number of syncs that wait for transactions."""
-        return len(self._syncs)
+        """The number of syncs that wait for transactions, and of clients that return."""
+        return len(self._waiting)
+
+    @property
+    def have_history(self) -> Collection[ServerId]:
+        """The servers that have acknowledged the leader's history."""
+        return self._have_history
+
+    @property
+    def acknowledged(self) -> Mapping[ServerId, int]:
+        """The zxid up to which each server has acknowledged the transactions of the broadcast."""
+        return self._acknowledged
 
     # --- discovery and synchronization
 
@@ -219,7 +235,7 @@ class Leader:
         """Choose the epoch once a quorum has sent the epochs that it has accepted."""
         if not self._ensemble.has_quorum(self._accepted):
             return []
-        self._history.ledger.accept_epoch(self.epoch)
+        rules.accept(self._history, self.epoch)
         self.phase = Phase.PROMISES
         told = [
             self._leader_info(key)
@@ -242,7 +258,7 @@ class Leader:
         votes = learner.server in self._ensemble.voters
         if current >= 0:
             ours = (self._history.ledger.current_epoch, self._history.last_zxid)
-            if votes and (current, packet.zxid) > ours:
+            if votes and rules.has_longer_history((current, packet.zxid), ours):
                 return self._drop(key, "it has a longer history than this server, which leads")
             self._promised.add(learner.server)
         return self._try_synchronization()
@@ -385,20 +401,19 @@ class Leader:
         ]
         effects += [Send(key, bytes(informs)) for key in observers]
         effects.append(Commit(end))
-        while self._syncs and self._syncs[0][0] <= end:
-            _, waiting, request = self._syncs.popleft()
-            effects.append(_synced(waiting, request))
+        while self._waiting and self._waiting[0][0] <= end:
+            effects.append(self._waiting.popleft()[1])
         return effects
 
-    def _sync(self, key: Key | None, request: packets.Request) -> list[Effect]:
-        """Answer a sync once everything is committed that was proposed before it.
+    def _after_commits(self, effect: Effect) -> list[Effect]:
+        """Return an effect once everything is committed that was proposed before it.
 
-        This asks no quorum: a leader that was replaced and does not know it yet answers as well
-        (ZOOKEEPER-1675).
+        This asks no quorum: a leader that was replaced and does not know it yet answers a sync as
+        well (ZOOKEEPER-1675).
         """
         if self.proposed <= self.committed:
-            return [_synced(key, request)]
-        self._syncs.append((self.proposed, key, request))
+            return [effect]
+        self._waiting.append((self.proposed, effect))
         return []
 
     # --- time
@@ -417,7 +432,7 @@ class Leader:
             elif learner.has_history:
                 effects.append(Send(key, packets.short(Type.PING, self.proposed)))
                 synced.add(learner.server)
-        if not self._ensemble.has_quorum(synced):
+        if not rules.may_lead(self._ensemble, synced):
             return [*effects, Resign("the quorum is lost")]
         return effects
 

@@ -53,6 +53,16 @@ class SyncRequested(msgspec.Struct, frozen=True):
     request: Request
 
 
+class Returning(msgspec.Struct, frozen=True):
+    """A client has brought its session to a server; without a key, to the leader.
+
+    It is next in the order of all requests.
+    """
+
+    key: Key | None
+    session_id: int
+
+
 class Tick(msgspec.Struct, frozen=True):
     """Half a tick has passed."""
 
@@ -65,7 +75,9 @@ class StateSent(msgspec.Struct, frozen=True):
     key: Key
 
 
-Event = Connected | Arrived | Left | Proposed | Logged | SyncRequested | StateSent | Tick
+Event = (
+    Connected | Arrived | Left | Proposed | Logged | SyncRequested | Returning | StateSent | Tick
+)
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -135,6 +147,18 @@ class Synced(msgspec.Struct, frozen=True):
     request: Request
 
 
+class Returned(msgspec.Struct, frozen=True):
+    """Answer whether the session lives that a client has brought to a server, or to the leader.
+
+    Everything is committed that was proposed before the client came: the writes over its former
+    connection too. Otherwise the server could take one of them for a write over the new connection
+    that has the same number.
+    """
+
+    key: Key | None
+    session_id: int
+
+
 class Resign(msgspec.Struct, frozen=True):
     """Give up leading."""
 
@@ -142,5 +166,15 @@ class Resign(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Send | SendState | Drop | Serve | Commit | Forwarded | Revalidate | Touched | Synced | Resign
+    Send
+    | SendState
+    | Drop
+    | Serve
+    | Commit
+    | Forwarded
+    | Revalidate
+    | Touched
+    | Synced
+    | Returned
+    | Resign
 )

@@ -28,6 +28,8 @@ from broker_impl.zookeeper.quorum.leader_events import (
     Logged,
     Proposed,
     Resign,
+    Returned,
+    Returning,
     Revalidate,
     Send,
     SendState,
@@ -59,6 +61,14 @@ class _Remote:
     refusal: Code
 
 
+@dataclass(slots=True)
+class _Return:
+    """A client has brought its session to a learner, or to the leader (without a key)."""
+
+    key: Key | None
+    session_id: int
+
+
 class Leading:
     """Runs a leader until it resigns; also the orderer of its own clients' writes."""
 
@@ -76,7 +86,7 @@ class Leading:
         self._owners = Owners(site.me)
         self._pipeline: Pipeline | None = None
         self._proposer: Proposer
-        self._queue: list[Request | _Remote] = []
+        self._queue: list[Request | _Remote | _Return] = []
         self._own_syncs: dict[packets.Request, Request] = {}
         self._sync_numbers = itertools.count(1)
 
@@ -102,6 +112,11 @@ class Leading:
             listener.close()
             await listener.wait_closed()
 
+    @property
+    def state(self) -> Leader:
+        """The state of the leader."""
+        return self._leader
+
     # --- the orderer of the pipeline
 
     def submit(self, request: Request) -> None:
@@ -115,6 +130,11 @@ class Leading:
         for item in queue:
             if self._is_over():
                 return
+            if isinstance(item, _Return):
+                self._propose(proposals)
+                proposals = []
+                self._carry_out(self._leader.handle(Returning(item.key, item.session_id)))
+                continue
             request = item.request if isinstance(item, _Remote) else item
             if request.op == Op.SYNC:
                 self._propose(proposals)
@@ -130,10 +150,8 @@ class Leading:
         self._propose(proposals)
 
     def revalidate(self, session_id: int, timeout_ms: int) -> None:
-        """Answer at once whether a session lives that a client has brought to the leader."""
-        assert self._pipeline is not None, "only a serving leader has clients"
-        is_valid = self._take_session(session_id, timeout_ms, self._site.me)
-        self._pipeline.revalidated(session_id, is_valid)
+        """Take a session that a client has brought to the leader."""
+        self._take_session(None, session_id, timeout_ms, self._site.me)
 
     # --- for the connections of learners
 
@@ -181,9 +199,9 @@ class Leading:
                 case Synced(request):
                     self._synced(request)
                 case Revalidate(key, server, session_id, timeout_ms):
-                    is_valid = self._take_session(session_id, timeout_ms, server)
-                    answer = packets.encode_validity(session_id, is_valid)
-                    self._send(key, packets.encode(Packet(Type.REVALIDATE, -1, answer)))
+                    self._take_session(key, session_id, timeout_ms, server)
+                case Returned(key, session_id):
+                    self._returned(key, session_id)
                 case SendState(key):
                     if (link := self._links.get(key)) is not None:
                         link.send_state(self._history.database)
@@ -255,13 +273,22 @@ class Leading:
             if session_id in self._tracker:
                 self._tracker.add(session_id, timeout_ms, now)
 
-    def _take_session(self, session_id: int, timeout_ms: int, server: int) -> bool:
-        """Return whether a session lives; its client is at that server from now on."""
-        if session_id not in self._tracker:
-            return False
-        self._tracker.add(session_id, timeout_ms, self._site.clock())
-        self._owners.move(session_id, server)
-        return True
+    def _take_session(self, key: Key | None, session_id: int, timeout_ms: int, server: int) -> None:
+        """A client has brought its session to a server, and is there from now on."""
+        if session_id in self._tracker:
+            self._tracker.add(session_id, timeout_ms, self._site.clock())
+            self._owners.move(session_id, server)
+        self._queue.append(_Return(key, session_id))
+        self._site.server.schedule()
+
+    def _returned(self, key: Key | None, session_id: int) -> None:
+        is_valid = session_id in self._tracker
+        if key is None:
+            assert self._pipeline is not None, "only a serving leader has clients"
+            self._pipeline.revalidated(session_id, is_valid)
+        else:
+            answer = packets.encode_validity(session_id, is_valid)
+            self._send(key, packets.encode(Packet(Type.REVALIDATE, -1, answer)))
 
     def _proposal_of_learner(self, remote: _Remote) -> Proposal:
         request = remote.request

@@ -177,7 +177,7 @@ class Learner:
                 case Connected():
                     return [self._info()]
                 case StateArrived(database):
-                    self._state = database
+                    self._state = rules.hold(self._history, database)
                     self.phase = Phase.SYNCHRONIZING
                     return []
                 case _:
@@ -236,10 +236,10 @@ class Learner:
 
     def _begin(self, packet: Packet) -> list[Effect]:
         if packet.type is Type.SNAP:
+            rules.begin(self._history, packet.type, packet.zxid)
             self.phase = Phase.RECEIVING_STATE
             return [ReadState(packet.zxid)]
-        if packet.type is Type.TRUNC:
-            self._history.truncate(packet.zxid)
+        rules.begin(self._history, packet.type, packet.zxid)
         self.phase = Phase.SYNCHRONIZING
         return []
 
@@ -251,7 +251,7 @@ class Learner:
         committed = [received.proposals.popleft() for _ in range(received.committed)]
         rules.take_over(self._history, self._state, committed, self.epoch)
         self._state = None
-        self._unlogged = list(received.proposals)
+        self._unlogged = rules.uncommitted(received.proposals)
         self.phase = Phase.SYNCHRONIZED
         return [Send(packets.short(Type.ACK, zxid))]
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from broker_impl.zookeeper.history import History
+from broker_impl.zookeeper.quorum.packets import Type
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
 
@@ -22,6 +23,35 @@ def promise(epoch: int, accepted: int, current: int) -> int:
     have been to another server.
     """
     return current if epoch > accepted else NO_PROMISE
+
+
+def begin(history: History, kind: Type, zxid: int) -> None:
+    """Bring the history to where the leader's transactions follow, as its first packet says.
+
+    Args:
+        history: this server's history.
+        kind: DIFF, TRUNC or SNAP.
+        zxid: of TRUNC the last zxid to keep; DIFF names the end of what follows (ZOOKEEPER-2355).
+    """
+    if kind is Type.TRUNC:
+        history.truncate(zxid)
+
+
+def hold(history: History, state: Database) -> Database:
+    """Return a state of the leader, to be used once it is durable.
+
+    Until then the server keeps its own (ZOOKEEPER-3642): the leader may be gone before NEWLEADER.
+    """
+    del history
+    return state
+
+
+def uncommitted(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Return the transactions to log after NEWLEADER: those without a commit so far.
+
+    Their commits may follow between NEWLEADER and UPTODATE (ZOOKEEPER-4394).
+    """
+    return list(proposals)
 
 
 def take_over(

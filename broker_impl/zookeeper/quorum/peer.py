@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import assert_never
 
+from broker_impl.zookeeper.quorum import role_rules
 from broker_impl.zookeeper.quorum.election import (
     Decided,
     Election,
@@ -42,6 +43,8 @@ class Peer:
 
     def __init__(self, site: Membership, *, wait_max_s: float = NOTIFICATION_WAIT_S_MAX) -> None:
         self.state = State.LOOKING
+        self.role: Leading | Following | None = None
+        """What the server does now; None while it looks for a leader."""
         self._site = site
         self._election = Election(site.me, site.ensemble, wait_max_s)
         self._links = ElectionLinks(site.me, site.ensemble, self._heard)
@@ -79,13 +82,15 @@ class Peer:
             log.info("server %d: %s, the leader is %d", site.me, decided.state.name, decided.leader)
             try:
                 if decided.state is State.LEADING:
-                    reason = await Leading(site, self._on_epoch).run()
+                    self.role = leading = Leading(site, self._on_epoch)
+                    reason = await leading.run()
                 else:
                     leader = site.ensemble.members[decided.leader]
-                    reason = await Following(site, self._on_epoch).run(leader)
+                    self.role = following = Following(site, self._on_epoch)
+                    reason = await following.run(leader)
             finally:
-                site.server.suspend()
-                site.history.settle()
+                self.role = None
+                role_rules.leave(site.server, site.history)
             log.info("server %d leaves its role: %s", site.me, reason)
             await asyncio.sleep(PAUSE_S)
 

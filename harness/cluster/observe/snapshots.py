@@ -16,7 +16,9 @@ from broker_impl.node.snapshot import BrokerSnapshot, LogSnapshot, ReplicaSnapsh
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.history import History
+from broker_impl.zookeeper.program import Program
 from broker_impl.zookeeper.tree import Database
+from harness.cluster.observe.ensemble_snapshots import EnsembleSnapshots
 from harness.simulation.disk import SimDisk
 from model.snapshot import (
     NOBODY,
@@ -67,7 +69,8 @@ class Snapshots:
         self._distrusted: set[int] = set()
         self._compacted: dict[str, None] = {}
         self._damages: dict[int, Callable[[], int]] = {}
-        self._zookeepers: dict[str, _ZooKeeper] = {}
+        self._zookeeper: _ZooKeeper | None = None
+        self._ensemble = EnsembleSnapshots()
         self.calm_since_ns: int | None = None
         """Since when no fault has been active."""
 
@@ -86,13 +89,23 @@ class Snapshots:
         self._starts[number] = self._starts.get(number, 0) + 1
         self._lives[number] = _Life(self._starts[number], look, is_alive)
 
-    def zookeeper_started(self, node: str, history: History) -> None:
-        """Register the history of a server's new life.
+    def zookeeper_started(self, history: History) -> None:
+        """Register the history of a new life of ZooKeeper, if that is one server.
 
         Its content also counts while ZooKeeper is down: everything that it has answered is durable,
-        and no other process changes it. Of several servers, the one that has applied most counts.
+        and no other process changes it.
         """
-        self._zookeepers[node] = _ZooKeeper(history)
+        self._zookeeper = _ZooKeeper(lambda: history.database)
+
+    def server_started(self, program: Program, disk: SimDisk, is_alive: Callable[[], bool]) -> None:
+        """Register a new life of a server of an ensemble.
+
+        What the cluster has in ZooKeeper is then what the ensemble has committed, as the server
+        that has applied the most of it has it. It never goes back, and stays while no server runs.
+        """
+        self._ensemble.started(program, disk, is_alive)
+        if self._zookeeper is None:
+            self._zookeeper = _ZooKeeper(self._ensemble.committed)
 
     def disk_changed(self, number: int) -> None:
         """Exclude a broker from snapshots, because a fault has changed bytes on its disk.
@@ -113,7 +126,8 @@ class Snapshots:
                 if state is not None:
                     brokers[number] = state
                     self._compacted.update(self._lives[number].compacted)
-        zookeeper = self._look_at_zookeeper()
+        ensemble = self._ensemble.take()
+        zookeeper = None if self._zookeeper is None else self._zookeeper.look()
         if self._compacted:
             # Compaction loses nothing, and each replica compacts at its own time: leave these out.
             brokers = {number: self._judged(state) for number, state in brokers.items()}
@@ -124,16 +138,13 @@ class Snapshots:
             time_ns=time_ns,
             brokers=brokers,
             zookeeper=zookeeper,
+            ensemble=ensemble,
             damages={
                 number: losses() + (number in self._distrusted)
                 for number, losses in self._damages.items()
             },
             calm_since_ns=None if self._distrusted else self.calm_since_ns,
         )
-
-    def _look_at_zookeeper(self) -> ZooKeeperState | None:
-        most = max(self._zookeepers.values(), key=lambda each: each.last_zxid, default=None)
-        return None if most is None else most.look()
 
     def _judged(self, state: BrokerState) -> BrokerState:
         return msgspec.structs.replace(
@@ -269,26 +280,22 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
 
 
 class _ZooKeeper:
-    """The content of one life of ZooKeeper."""
+    """What is committed: the content of one life of ZooKeeper, or that of an ensemble.
 
-    def __init__(self, history: History) -> None:
-        self._history = history
+    ``committed`` returns it; ``None`` while no server knows it.
+    """
+
+    def __init__(self, committed: Callable[[], Database | None]) -> None:
+        self._committed = committed
+        self._database = Database()
         self._zxid = -1
         self._last = ZooKeeperState(partitions={})
         self._partitions: dict[str, tuple[tuple[int, int], PartitionState]] = {}
 
-    @property
-    def last_zxid(self) -> int:
-        """The last transaction that the server has applied."""
-        return self._history.database.last_zxid
-
-    @property
-    def _database(self) -> Database:
-        return self._history.database
-
     def look(self) -> ZooKeeperState:
-        database = self._database
-        if database.last_zxid != self._zxid:
+        database = self._committed()
+        if database is not None and database.last_zxid > self._zxid:
+            self._database = database
             self._zxid = database.last_zxid
             state = self._read()
             if state != self._last or any(

@@ -20,6 +20,7 @@ from broker_impl.errors import StorageError
 from broker_impl.node.broker import Broker
 from broker_impl.wire.messages.apis import APIS
 from broker_impl.zookeeper import sessions
+from broker_impl.zookeeper.program import Program as ZooKeeper
 from broker_impl.zookeeper.store import SECRET
 from harness.cluster import settings
 from harness.cluster.address import Address
@@ -348,9 +349,9 @@ class Simulated(HostFaultsCluster):
 
     async def _make_nodes(self) -> None:
         for name in self.layout.zookeepers:
-            on_history = functools.partial(self._snapshots.zookeeper_started, name)
+            on_start = functools.partial(self._zookeeper_lives, name)
             program = simulated_node.zookeeper(
-                node_settings.of_zookeeper(self.layout, name), on_history
+                node_settings.of_zookeeper(self.layout, name), on_start
             )
             self._make(name, program)
         for name in self.brokers:
@@ -374,6 +375,16 @@ class Simulated(HostFaultsCluster):
         self._snapshots.broker_started(
             number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
         )
+
+    def _zookeeper_lives(self, name: NodeId, program: ZooKeeper) -> None:
+        """Register a new life of a ZooKeeper server, in that server's process."""
+        process = self._stage.world.current
+        assert process is not None, "a server is created in a simulated process"
+        if self.layout.is_ensemble:
+            disk = self._disk(name)
+            self._snapshots.server_started(program, disk, lambda: not process.is_done)
+        else:
+            self._snapshots.zookeeper_started(program.history)
 
     @property
     def _snapshots(self) -> Snapshots:

@@ -15,7 +15,6 @@ from broker_impl.errors import BrokerError, StorageError
 from broker_impl.log.disk import Disk
 from broker_impl.node.broker import Broker
 from broker_impl.node.exit_status import FAILED, OK, STORAGE_FAILED, exit_status
-from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.program import Program as ZooKeeper
 from broker_impl.zookeeper.program import Settings
 from harness.cluster.node import Exit, NodeError
@@ -83,16 +82,16 @@ async def _end_other_tasks() -> None:
 
 
 def zookeeper(
-    zookeeper_settings: Settings, on_life: Callable[[History], object] = lambda history: None
+    zookeeper_settings: Settings, on_life: Callable[[ZooKeeper], object] = lambda program: None
 ) -> Program:
-    """A ZooKeeper server; ``on_life`` is called with the history of each new life."""
+    """A ZooKeeper server; ``on_life`` is called with each new life of the server."""
 
     async def run(
         disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
     ) -> int:
         try:
             program = ZooKeeper(zookeeper_settings, disk, wall_ms=wall_ms, entropy=rng.randbytes)
-            on_life(program.history)
+            on_life(program)
             on_stop(program.stop)
             await program.start()
             await program.run()

@@ -32,7 +32,7 @@ def _holes(log, anomaly):
 
 def emitted(folder: str, constructors: tuple[str, ...], keyword: str) -> set[str]:
     """Return what the modules of a folder of ``checkers`` give to the constructors."""
-    sources = sorted((CHECKERS / folder).glob("*.py"))
+    sources = sorted((CHECKERS / folder).rglob("*.py"))
     return Emitted([ast.parse(path.read_text()) for path in sources]).of(constructors, keyword)
 
 
