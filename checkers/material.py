@@ -101,6 +101,12 @@ MATERIAL: dict[str, Material] = {
             _of_zookeeper("zk-lists", "lists of children"),
             _of_zookeeper("zk-torn-multis", "acknowledged multis"),
             _of_zookeeper("zk-multi-conditions", "acknowledged multis"),
+            _of_zookeeper("zk-exclusion", "holders of locks and offices"),
+            _of_zookeeper("zk-fences", "writes of holders"),
+            _of_zookeeper("zk-elements", "elements taken"),
+            _of_zookeeper("zk-queue-losses", "elements appended"),
+            _of_zookeeper("zk-barriers", "clients that passed a barrier"),
+            _of_zookeeper("zk-watches", "watches"),
             _of_zookeeper("zk-counter-bounds", "additions and reads"),
         )
     ),

@@ -28,6 +28,9 @@ UNRESPONSIVE = "unresponsive"
 Its value is ``{"node", "for_s"}``: for how many seconds it was asked.
 """
 
+ZNODE_READS = frozenset(("get", "read", "children"))
+"""Operations on ZooKeeper that only read. The values of its operations are objects."""
+
 MicroOp = list[Any]
 """A part of an operation's value, in the shapes of Jepsen.
 

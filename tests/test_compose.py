@@ -23,6 +23,7 @@ import yaml
 from broker_impl import config, health
 from broker_impl.config.addresses import parse_address
 from broker_impl.properties import from_environment
+from broker_impl.zookeeper.__main__ import parser as zookeeper_parser
 from harness.cluster.containers import base_image, image
 from setup import pins
 
@@ -34,6 +35,7 @@ LINKS: dict[str, dict[str, Any]] = {
     link["name"]: link for link in json.loads((ROOT / "containers/toxiproxy.json").read_text())
 }
 BROKERS = [1, 2, 3, 4, 5]
+SERVERS = [1, 2, 3]
 
 
 def settings(broker: int) -> config.BrokerConfig:
@@ -52,11 +54,18 @@ def upstream(port: int) -> str:
 
 
 def test_every_link_has_its_name_and_port() -> None:
-    """There is a link for each ordered pair of brokers, each broker to ZooKeeper, and clients to
-    each broker."""
+    """There is a link for each ordered pair of brokers, from each broker to each ZooKeeper server,
+    and from clients to each broker; for each ordered pair of servers there are two."""
     pairs = [f"broker-{a}.broker-{b}" for a in BROKERS for b in BROKERS if a != b]
-    singles = [name for b in BROKERS for name in (f"clients.broker-{b}", f"broker-{b}.zookeeper")]
-    assert sorted(LINKS) == sorted(pairs + singles)
+    pairs += [f"broker-{a}.zookeeper-{b}" for a in BROKERS for b in SERVERS]
+    pairs += [
+        f"zookeeper-{a}.zookeeper-{b}.{port}"
+        for a in SERVERS
+        for b in SERVERS
+        if a != b
+        for port in ("quorum", "election")
+    ]
+    assert sorted(LINKS) == sorted([*pairs, *(f"clients.broker-{b}" for b in BROKERS)])
     assert len({link["listen"] for link in LINKS.values()}) == len(LINKS)
 
 
@@ -65,14 +74,35 @@ def test_a_broker_reaches_all_through_toxiproxy(broker: int) -> None:
     """A broker's settings are accepted, and each address in them is the link of that name."""
     mine = settings(broker)
     assert (mine.broker_id, mine.log_dirs) == (broker, "/data")
-    host, port = parse_address(mine.zookeeper_connect, "zookeeper.connect")
-    assert (host, upstream(port)) == ("toxiproxy", "zookeeper:2181")
-    assert LINKS[f"broker-{broker}.zookeeper"]["listen"] == f"0.0.0.0:{port}"
+    for server, connect in zip(SERVERS, mine.zookeeper_connect.split(","), strict=True):
+        host, port = parse_address(connect, "zookeeper.connect")
+        assert (host, upstream(port)) == ("toxiproxy", f"zookeeper-{server}:2181")
+        assert LINKS[f"broker-{broker}.zookeeper-{server}"]["listen"] == f"0.0.0.0:{port}"
     assert sorted(mine.peer_overrides) == [other for other in BROKERS if other != broker]
     for other, (name, peer_port) in mine.peer_overrides.items():
         (internal,) = [e for e in settings(other).endpoints() if e.name == "INTERNAL"]
         assert (name, upstream(peer_port)) == ("toxiproxy", f"broker-{other}:{internal.port}")
         assert LINKS[f"broker-{broker}.broker-{other}"]["listen"] == f"0.0.0.0:{peer_port}"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_reaches_the_others_through_toxiproxy(server: int) -> None:
+    """A server's command is accepted, and names the others at the links of these names."""
+    command = SERVICES[f"zookeeper-{server}"]["command"]
+    assert command[:3] == ["python3", "-m", "broker_impl.zookeeper"]
+    options = zookeeper_parser().parse_args(command[3:])
+    assert (options.id, options.listen, str(options.data)) == (server, ("0.0.0.0", 2181), "/data")
+    assert [member.id for member in options.server] == SERVERS
+    for member in options.server:
+        there = f"zookeeper-{member.id}"
+        if member.id == server:
+            assert (member.host, member.quorum_port, member.election_port) == (there, 2888, 3888)
+            continue
+        assert member.host == "toxiproxy"
+        assert upstream(member.quorum_port) == f"{there}:2888"
+        assert upstream(member.election_port) == f"{there}:3888"
+        link = LINKS[f"zookeeper-{server}.{there}.quorum"]
+        assert link["listen"] == f"0.0.0.0:{member.quorum_port}"
 
 
 @pytest.mark.parametrize("broker", BROKERS)

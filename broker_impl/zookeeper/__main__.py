@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     It is 0, or after one line on stderr 74 if the disk failed, and 1 for any other error.
     """
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,
@@ -78,50 +78,51 @@ async def _serve(options: argparse.Namespace) -> None:
     await program.run()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m broker_impl.zookeeper")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(prog="python -m broker_impl.zookeeper")
+    made.add_argument(
         "--listen",
         type=_address,
         required=True,
         metavar="HOST:PORT",
         help="port 0 selects a free port",
     )
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument(
+    made.add_argument("--data", type=Path, required=True, metavar="DIR")
+    made.add_argument(
         "--tick-ms", type=_positive, default=2000, help="session timeouts are 2 to 20 ticks"
     )
-    parser.add_argument(
+    made.add_argument(
         "--port-file",
         type=Path,
         metavar="FILE",
         help='file to which the server writes {"CLIENT": port} once it listens',
     )
-    parser.add_argument(
+    made.add_argument(
         "--reuse-port",
         action="store_true",
         help="bind the port with SO_REUSEPORT, so that the process that reserved it may keep it",
     )
-    parser.add_argument(
+    made.add_argument(
         "--snap-count",
         type=_positive,
         default=100_000,
         help="number of transactions between two snapshots",
     )
-    parser.add_argument(
+    made.add_argument(
         "--connections-max",
         type=int,
         default=60,
         help="maximum number of connections from one address; 0: no limit",
     )
-    parser.add_argument(
+    made.add_argument(
         "--id",
         type=int,
         default=0,
         metavar="N",
         help="the id of this server in its ensemble",
     )
-    parser.add_argument(
+    made.add_argument(
         "--server",
         type=_member,
         action="append",
@@ -129,26 +130,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ID=HOST:QUORUM_PORT:ELECTION_PORT[:observer]",
         help="a server of the ensemble, this one included; once for each server",
     )
-    parser.add_argument(
+    made.add_argument(
         "--init-limit",
         type=_positive,
         default=INIT_LIMIT,
         help="number of ticks in which a learner must have the leader's history",
     )
-    parser.add_argument(
+    made.add_argument(
         "--sync-limit",
         type=_positive,
         default=SYNC_LIMIT,
         help="number of ticks for which leader and learners may be silent",
     )
-    parser.add_argument(
+    made.add_argument(
         "--mutant",
         action="append",
         default=[],
         metavar="NAME",
         help="plant this bug, so that a test can show that it finds it",
     )
-    return parser
+    return made
 
 
 def _member(text: str) -> Member:

@@ -193,6 +193,67 @@ ANOMALIES = (
         "a multi was acknowledged with a condition on a version that its znode cannot have reached",
     ),
     _anomaly(
+        "zk-mutual-exclusion",
+        "zk-exclusion",
+        "A lock or an office had two holders at once.",
+        "a client became the holder and got a fencing token (the `czxid` of its znode, or its"
+        " epoch) while the holder with a smaller one still was: a write, or the release, that"
+        " succeeds for a holder only, began later; or two holders have one token",
+    ),
+    _anomaly(
+        "zk-fencing",
+        "zk-fences",
+        "A former holder wrote after a later one.",
+        "of two writes on condition of the holder's znode or epoch, the one with the smaller"
+        " fencing token has the larger `mzxid`",
+    ),
+    _anomaly(
+        "zk-duplicate-dequeue",
+        "zk-elements",
+        "An element of a queue was taken twice.",
+        "two clients were acknowledged to have deleted the znode of one element",
+    ),
+    _anomaly(
+        "zk-phantom-element",
+        "zk-elements",
+        "An element was taken that no client had appended.",
+        "the data of an element that was taken is in no creation, only in a rejected one, or in one"
+        " that began later",
+    ),
+    _anomaly(
+        "zk-lost-element",
+        "zk-queue-losses",
+        "An acknowledged element of a queue is lost.",
+        "an element was acknowledged, no client may have taken it, and the queue does not have it"
+        " after the recovery",
+    ),
+    _anomaly(
+        "zk-early-barrier",
+        "zk-barriers",
+        "A client passed a barrier too early.",
+        "a client passed a barrier before as many clients had tried to enter as it needs",
+    ),
+    _anomaly(
+        "zk-watch-missed",
+        "zk-watches",
+        "A session saw a change of which its watch had not notified it.",
+        "a session has a watch on a znode, and reads a later state of it without an event of the"
+        " watch before, also over reconnections",
+    ),
+    _anomaly(
+        "zk-watch-repeated",
+        "zk-watches",
+        "A one-shot watch fired twice.",
+        "a session received two events of one watch",
+    ),
+    _anomaly(
+        "zk-watch-early",
+        "zk-watches",
+        "A watch fired before the change could be read.",
+        "a session received the event of a watch, and a later read on the same connection shows the"
+        " state in which the watch was set",
+    ),
+    _anomaly(
         "zk-counter-out-of-bounds",
         "zk-counter-bounds",
         "A counter had a value that no set of additions explains.",

@@ -14,10 +14,10 @@ def number(path: str) -> int:
     return int(path[-DIGITS:])
 
 
-def _creations(history: History) -> dict[str, list[Call]]:
+def _creations(history: History, *names: str) -> dict[str, list[Call]]:
     """Return the calls that create persistent sequential znodes, by parent."""
     found: dict[str, list[Call]] = {}
-    for call in history.of("create", "enqueue"):
+    for call in history.of(*names):
         if call.value.get("sequential") and not call.value.get("ephemeral"):
             found.setdefault(call.place, []).append(call)
     return found
@@ -25,7 +25,7 @@ def _creations(history: History) -> dict[str, list[Call]]:
 
 def sequences(history: History) -> Iterator[Found]:
     """Find numbers that were used twice, or that are against the order in real time."""
-    for parent, calls in _creations(history).items():
+    for parent, calls in _creations(history, "create", "enqueue").items():
         done = [call for call in calls if call.ok]
         first: dict[str, Call] = {}
         for call in done:
@@ -70,11 +70,7 @@ def lists(history: History) -> Iterator[Found]:
     A list shows every change up to the zxid that its session had seen, and a final one every change
     that was acknowledged.
     """
-    creations = _creations(history)
-    deletions: dict[str, list[Call]] = {}
-    for call in history.of("delete", "dequeue"):
-        if call.path:
-            deletions.setdefault(str(call.value.get("deleted", call.path)), []).append(call)
+    creations, deletions = _creations(history, "create"), history.by_path("delete")
     for call in history.of("children"):
         made = creations.get(call.path)
         if call.ok and made is not None:
@@ -117,7 +113,7 @@ def _covers(change: Call, call: Call, is_final: bool) -> bool:
 
 
 def _found(anomaly: str, call: Call, change: Call, what: str) -> Found:
-    path = str(change.value.get("created") or change.value.get("deleted") or change.path)
+    path = str(change.value.get("created") or change.path)
     return Found(
         anomaly=anomaly,
         key=call.path,
@@ -129,4 +125,5 @@ def _found(anomaly: str, call: Call, change: Call, what: str) -> Found:
 
 def count(history: History) -> int:
     """Return how many sequential znodes were created."""
-    return sum(call.ok for calls in _creations(history).values() for call in calls)
+    creations = _creations(history, "create", "enqueue")
+    return sum(call.ok for calls in creations.values() for call in calls)

@@ -40,6 +40,8 @@ def bounds(history: History) -> Iterator[Found]:
     reads = history.by_path("read", "add")
     for path, calls in reads.items():
         adds = [call for call in calls if call.f == "add"]
+        if not adds:
+            continue
         most = _Sums([(a.invoked, a.value["delta"]) for a in adds if a.may_have_happened])
         least = _Sums([(a.completed, a.value["delta"]) for a in adds if a.ok])
         for call in calls:

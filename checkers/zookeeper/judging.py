@@ -11,23 +11,25 @@ from checkers.kernels.key import Report
 from checkers.overview import Whole
 from checkers.tables import Tables
 from checkers.zookeeper import (
+    barriers,
     calls,
     children,
     counters,
     ephemerals,
+    holders,
     linear,
     multis,
+    queues,
     sessions,
+    watches,
     znodes,
 )
 from checkers.zookeeper.calls import History
-from model.op import Op
+from model.op import ZNODE_READS, Op
 
 Kernel = Callable[[History], Iterable[Found]]
 Count = Callable[[History], int]
 
-READS = frozenset(("get", "read", "children"))
-"""The operations that only read."""
 END = frozenset(("close", "abandon"))
 
 
@@ -38,7 +40,7 @@ def _calls(*names: str) -> Count:
 
 KERNELS: Mapping[str, tuple[Kernel, Count]] = {
     "zk-updates": (znodes.updates, znodes.count),
-    "zk-real-time": (znodes.real_time, _calls(*znodes.WRITES, "multi")),
+    "zk-real-time": (znodes.real_time, _calls(*znodes.WRITES, *znodes.FENCED, "multi")),
     "zk-origins": (znodes.origins, _calls("get")),
     "zk-linearizable": (linear.linearizable, linear.count),
     "zk-session-order": (sessions.zxids, lambda history: len(history.calls)),
@@ -53,6 +55,12 @@ KERNELS: Mapping[str, tuple[Kernel, Count]] = {
     "zk-lists": (children.lists, _calls("children")),
     "zk-torn-multis": (multis.torn, _calls("multi")),
     "zk-multi-conditions": (multis.conditions, _calls("multi")),
+    "zk-exclusion": (holders.exclusion, holders.count),
+    "zk-fences": (holders.fencing, _calls(*holders.WRITES)),
+    "zk-elements": (queues.taken, _calls("dequeue")),
+    "zk-queue-losses": (queues.lost, queues.count),
+    "zk-barriers": (barriers.early, barriers.count),
+    "zk-watches": (watches.notifications, watches.count),
     "zk-counter-bounds": (counters.bounds, _calls("add", "read")),
 }
 """Every checker, and how much it has to judge in a history."""
@@ -98,7 +106,7 @@ def reports(history: History) -> dict[str, Report]:
         if call.f in END or not call.place:
             continue
         report = found.setdefault(call.place, Report(found=[], checker_runs=[]))
-        is_read = call.f in READS
+        is_read = call.f in ZNODE_READS
         found[call.place] = report._replace(
             acked=report.acked + (call.ok and not is_read), read=report.read + (call.ok and is_read)
         )

@@ -15,6 +15,12 @@ from checkers.zookeeper.calls import Call, History
 
 READS = ("get", "read")
 WRITES = ("set", "add")
+FENCED = {
+    "guard": ("resource", "token"),
+    "lead": ("resource", "epoch"),
+    "elect": ("epoch_path", "epoch"),
+}
+"""Recipes that write a znode: where its path is, and what was written."""
 
 
 class State(NamedTuple):
@@ -47,6 +53,9 @@ def _shown(call: Call) -> Iterator[tuple[str, State]]:
     if call.f in (*WRITES, *READS) and call.value.get("stat") is not None:
         data = str(call.value["total"]) if call.f == "add" else call.value.get("data")
         yield call.path, _state(call.value["stat"], data, call, call.f in WRITES)
+    elif call.f in FENCED:
+        path, data = FENCED[call.f]
+        yield call.value[path], _state(call.value["stat"], str(call.value[data]), call, True)
     elif call.f == "multi":
         for part, result in zip(call.value["parts"], call.value["results"], strict=True):
             if part[0] == "set":

@@ -27,7 +27,20 @@ from workloads import (
     transactions,
 )
 from workloads.package import Workload
-from workloads.zookeeper import children, counter, kv, multi, reads, register, sessions
+from workloads.zookeeper import (
+    barrier,
+    children,
+    counter,
+    election,
+    kv,
+    lock,
+    multi,
+    queues,
+    reads,
+    register,
+    sessions,
+    watches,
+)
 
 SIMULATED = simulated.TARGET
 """The target of searches, which finds and shrinks what another target has shown."""
@@ -61,6 +74,7 @@ WORKLOADS: dict[str, Workload] = {
     for module in (
         *(idempotent, send_poll, offsets, groups),
         *(transactions, exactly_once, fencing, compacted, recreated),
-        *(register, kv, counter, sessions, reads, children, multi),
+        *(register, kv, counter, lock, queues, election, barrier),
+        *(watches, sessions, multi, children, reads),
     )
 }

@@ -35,6 +35,8 @@ def _view(rng: random.Random, nodes: Mapping[NodeId, Address]) -> MetadataView:
     return View(",".join(servers), rng) if len(servers) < len(nodes) else NoMetadata()
 
 
+ENSEMBLE_EVERY_S = 0.2
+"""How often an ensemble is asked for its roles; Java's servers log each question."""
 CONTROLLER_FIRST = "controller_first"
 """The option of a plan that starts the first broker alone, so that it becomes the controller."""
 
@@ -145,7 +147,8 @@ class BaseCluster(ObservedCluster):
                     if not await self._nodes[name].is_up():
                         self.revived.add(name)
                         await self.start_node(name)
-                await until(self.is_whole)
+                every_s = ENSEMBLE_EVERY_S if self.layout.is_ensemble else EVERY_S
+                await until(self.is_whole, every_s)
         except (TimeoutError, ClusterError):
             return False
         return True
@@ -204,7 +207,7 @@ class BaseCluster(ObservedCluster):
         for name in self.layout.zookeepers:
             await self._answering(name, self.START_TIMEOUT_S)
         if self.layout.is_ensemble:
-            await until(self._has_ensemble, self.LOOK_EVERY_S)
+            await until(self._has_ensemble, ENSEMBLE_EVERY_S)
         names = (*self.layout.separate, *self.brokers)
         if self._plan.options.get(CONTROLLER_FIRST):
             first, *rest = names

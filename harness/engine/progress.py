@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE, Op
+from model.op import CRASH, NEMESIS, RECOVER, UNRESPONSIVE, ZNODE_READS, Op
 
 WRITES = ("send", "txn")
 READS = ("poll", "txn")
@@ -56,6 +56,11 @@ class Tally:
     def _completion(self, op: Op) -> None:
         self.ops += 1
         self.info += op.type == "info"
+        if isinstance(op.value, dict):  # of ZooKeeper
+            is_read = op.f in ZNODE_READS
+            self.acked += op.type == "ok" and not is_read
+            self.read += op.type == "ok" and is_read
+            return
         if op.f == "send" or (op.f == "txn" and op.type == "ok"):
             sends = (mop for mop in op.value if mop[0] == "send")
             self.acked += sum(isinstance(mop[2], list) for mop in sends)

@@ -51,7 +51,9 @@ EVENTS = {
     EventType.CHILD: "child",
     EventType.NONE: WATCH_LOST,
 }
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(f"{__name__}.library")
+_LOGGER.addHandler(logging.NullHandler())
+_LOGGER.propagate = False  # lost connections are a part of every run
 
 
 class _Inline(SequentialThreadingHandler):  # type: ignore[misc]

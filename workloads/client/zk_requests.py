@@ -52,7 +52,8 @@ async def set_data(site: Site, value: Value) -> Value:
 async def get(site: Site, value: Value) -> Value:
     """Read a znode, after ``sync`` if asked to; ``stat`` is ``None`` for one that is absent.
 
-    A number as ``watch`` sets a watch, unless the session has one on the znode already.
+    A number as ``watch`` sets a watch, which is ``registered`` then, unless the session has one on
+    the znode already.
     """
     path, number = value["path"], value.get("watch")
     synced = await _synced(site, value)
@@ -66,7 +67,9 @@ async def get(site: Site, value: Value) -> Value:
         if str(error) != "no-node":
             raise
         shown = {"data": None, "stat": None}
-    return {**shown, **_still(site, synced), **_watch(site, path, value)}
+        watch = None
+    set_ = {} if watch is None else {"registered": number}
+    return {**shown, **_still(site, synced), **set_}
 
 
 async def children(site: Site, value: Value) -> Value:
@@ -74,10 +77,6 @@ async def children(site: Site, value: Value) -> Value:
     synced = await _synced(site, value)
     names, stat = await site.children(value["path"])
     return {"children": names, "stat": stat_of(stat), **_still(site, synced)}
-
-
-def _watch(site: Site, path: str, value: Value) -> Value:
-    return {} if value.get("watch") is None else {"watch": site.watching(path)}
 
 
 async def _synced(site: Site, value: Value) -> int | None:

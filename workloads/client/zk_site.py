@@ -113,10 +113,6 @@ class Site:
         if self._watching.get(path) == number:
             del self._watching[path]
 
-    def watching(self, path: str) -> int | None:
-        """Return the number of the watch on a znode."""
-        return self._watching.get(path)
-
     async def _ready(self) -> None:
         await self.session.connected(self._patience_s)
 

@@ -41,8 +41,10 @@ log = logging.getLogger(__name__)
 _SNAPSHOT_END = packets.SNAPSHOT_END
 CONNECT_TRIES = 5
 CONNECT_PAUSE_S = 0.1
-"""How often a learner tries to connect to its leader, and how long it waits in between: a leader
-may have decided later than its follower."""
+"""How often a learner tries to reach its leader, and how long it waits in between: a leader may
+have decided later than its follower. A connection that ends before the leader has sent anything
+counts as such a try, because a proxy accepts connections before it knows whether there is a server.
+"""
 
 
 class Following:
@@ -62,15 +64,27 @@ class Following:
         self._syncs: deque[Request] = deque()
         self._unsent = bytearray()
         self._heard = 0.0
+        self._is_answered = False
+        """Has the leader sent anything?"""
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, leader: Member) -> str:
         """Follow a leader, and return why the server does not follow it any more."""
-        try:
-            link = await self._connect(leader)
-        except (OSError, TimeoutError) as error:
-            return f"the leader, server {leader.id}, cannot be reached: {error}"
-        self._link = link
+        for tries in reversed(range(CONNECT_TRIES)):
+            try:
+                reason = await self._follow(leader)
+            except OSError as error:
+                reason = f"the leader, server {leader.id}, cannot be reached: {error}"
+            if self._is_answered or not tries:
+                break
+            await asyncio.sleep(CONNECT_PAUSE_S)
+        return reason
+
+    async def _follow(self, leader: Member) -> str:
+        """Follow a leader over one connection; raises OSError if there is none."""
+        self._over = asyncio.get_running_loop().create_future()
+        self._learner = Learner(self._site.me, self._site.history, observes=self._observes)
+        self._link = link = await self._connect(leader)
         try:
             self._heard = self._site.clock()
             self._schedule_check()
@@ -112,6 +126,7 @@ class Following:
     def received(self, reader: PacketReader) -> None:
         """Bytes of the leader have arrived."""
         self._heard = self._site.clock()
+        self._is_answered = True
         try:
             while not self._over.done():
                 if self._state is not None:
@@ -126,27 +141,20 @@ class Following:
             self._leave(f"the leader has sent something unreadable: {error}")
         self._handle(Paused())
 
-    def lost(self) -> None:
-        """The connection has ended."""
-        self._leave("the connection to the leader has ended")
+    def lost(self, link: "_LeaderLink") -> None:
+        """A connection has ended."""
+        if link is self._link:
+            self._leave("the connection to the leader has ended")
 
     # --- implementation
 
     async def _connect(self, leader: Member) -> "_LeaderLink":
         loop = asyncio.get_running_loop()
-        tries = CONNECT_TRIES
-        while True:
-            tries -= 1
-            try:
-                async with asyncio.timeout(self._site.limits.initialization):
-                    _, link = await loop.create_connection(
-                        lambda: _LeaderLink(self), leader.host, leader.quorum_port
-                    )
-                return link
-            except OSError:
-                if not tries:
-                    raise
-            await asyncio.sleep(CONNECT_PAUSE_S)
+        async with asyncio.timeout(self._site.limits.initialization):
+            _, link = await loop.create_connection(
+                lambda: _LeaderLink(self), leader.host, leader.quorum_port
+            )
+        return link
 
     def _handle(self, event: Event) -> None:
         if self._over.done():
@@ -259,7 +267,7 @@ class _LeaderLink(asyncio.Protocol):
         self._following.received(self._reader)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._following.lost()
+        self._following.lost(self)
 
     def send(self, data: bytes) -> None:
         """Send encoded packets."""

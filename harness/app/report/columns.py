@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from checkers.zookeeper.judging import READS
 from model import history
-from model.op import NEMESIS, Op, OpType
+from model.op import NEMESIS, ZNODE_READS, Op, OpType
 
 TYPES: tuple[OpType, ...] = ("invoke", "ok", "fail", "info")
 INVOKE, OK, FAIL, INFO = range(4)
@@ -122,7 +121,7 @@ def records_of(value: Any, f: str = "") -> tuple[int, int]:
     An operation on ZooKeeper is one write or one read.
     """
     if isinstance(value, dict) and "path" in value:
-        return (0, 1) if f in READS else (1, 0)
+        return (0, 1) if f in ZNODE_READS else (1, 0)
     sent = read = 0
     for micro in value if isinstance(value, list) else ():
         match micro:

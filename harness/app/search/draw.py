@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
+from harness.app.search import ensemble_draw
 from model.plan import Plan
 from nemesis.schedule import DrawSettings
 from workloads.package import Workload
@@ -105,6 +106,9 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     :class:`~harness.app.refused.Refused`.
     """
     plan_resolution.plan_of(pinned)  # checks their types before they are used
+    workload = catalogue.WORKLOADS.get(pinned.get("workload", Plan().workload))
+    if workload is not None and workload.service == "zookeeper":
+        return _of_ensemble(seed, pinned, workload)
     rng = random.Random(f"{seed}:search")
     layout = _layout(rng, pinned)
     options = _options(rng, layout)
@@ -132,13 +136,11 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     draw_settings = DrawSettings(
         rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)
     )
-    name = pinned.get("workload", Plan().workload)
-    varied = _of_workload(catalogue.WORKLOADS.get(name), {"plan": {}, **parts}, seed)
+    varied = _of_workload(workload, {"plan": {}, **parts}, seed)
     drawn |= varied.pop("plan")
     for part, fields in varied.items():
         drawn[part] = {**fields, **pinned.get(part, {})}
-    if pinned.get("target", "simulated") != "simulated":
-        raise Refused(f"--target {pinned['target']}: a search runs in simulation only")
+    _only_simulated(pinned)
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
     protocol = rng.choice(PROTOCOLS)
     if protocol is not None:
@@ -155,6 +157,30 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     return plan_resolution.resolve(
         plan_resolution.plan_of(drawn | fixed), draw_settings, may_be_quiet=True
     )
+
+
+def _of_ensemble(seed: int, pinned: Mapping[str, Any], workload: Workload) -> Plan:
+    """Return the resolved plan of a seed for a workload of ZooKeeper."""
+    _only_simulated(pinned)
+    rng = random.Random(f"{seed}:search")
+    drawn = ensemble_draw.fields_of(rng, pinned)
+    wanted = tuple(pinned.get("nemesis", (plan_resolution.ALL,)))
+    if "schedule" in pinned or wanted != (plan_resolution.ALL,):
+        drawn["nemesis"] = wanted
+    drawn["options"] = ensemble_draw.varied(workload, seed, drawn["options"])
+    base = {"target": "simulated", "seed": seed, "time_limit_s": TIME_LIMIT_S}
+    fixed = {name: value for name, value in pinned.items() if name not in ("options", *OWN)}
+    settings = DrawSettings(
+        rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(EXCLUSIVE_PS)
+    )
+    plan = plan_resolution.plan_of(base | drawn | fixed)
+    return plan_resolution.resolve(plan, settings, may_be_quiet=True)
+
+
+def _only_simulated(pinned: Mapping[str, Any]) -> None:
+    """Raise :class:`~harness.app.refused.Refused` if the user has named another target."""
+    if pinned.get("target", "simulated") != "simulated":
+        raise Refused(f"--target {pinned['target']}: a search runs in simulation only")
 
 
 def refuse_quiet(seed: int, pinned: Mapping[str, Any]) -> None:
@@ -279,6 +305,8 @@ def described(plan: Plan) -> str:
     """Return a short description of the drawn plan for one line."""
     faults = ", ".join(dict.fromkeys(fault.fault for fault in plan.schedule or ()))
     options = plan.options
+    if not plan.brokers:
+        return ensemble_draw.described(options, faults or "no faults")
     return (
         f"{plan.brokers} brokers, {options['replication_factor']} replicas,"
         f" min ISR {plan.broker['min.insync.replicas']}; {faults or 'no faults'}"

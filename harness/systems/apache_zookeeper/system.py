@@ -4,11 +4,12 @@ The option ``ours`` makes the first servers of the ensemble those of this projec
 same protocols: a mixed ensemble.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from harness.cluster import ensembles, settings
+from harness.cluster import ensembles, links, settings
+from harness.cluster.links import LinkSpec
 from harness.cluster.system import Contained, Image, Place, Program, Say
 from harness.systems.apache_kafka import contained as java_contained
 from harness.systems.apache_zookeeper import logs
@@ -42,6 +43,9 @@ class ApacheZooKeeper(ZooKeeper):
         self.release = release
         self.name = f"apache-zookeeper:{release}"
         self._classpath: Sequence[Path] = ()
+
+    def links(self, plan: Plan) -> Iterator[LinkSpec]:
+        return links.of_zookeepers(self.layout(plan), by_name=True)
 
     async def prepare(self, plan: Plan, say: Say) -> None:
         self._classpath = await jars.resolve(str(self.release), say, PRODUCT)

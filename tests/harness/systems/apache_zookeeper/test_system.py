@@ -43,6 +43,14 @@ def test_the_first_servers_of_a_mixed_ensemble_are_ours(tmp_path: Path) -> None:
     assert "127.1.1.2 zookeeper-2" in (tmp_path / "hosts").read_text()
 
 
+def test_servers_reach_each_other_by_name() -> None:
+    """Java's servers know each other by name: each name leads to the proxy of the opener's link."""
+    found = list(ApacheZooKeeper(Release.parse("3.9.3")).links(PLAN))
+    between = [link for link in found if link.opener != "clients"]
+    assert len(between) == 12
+    assert all(link.by_name for link in between)
+
+
 def test_one_of_ours_knows_the_others_by_address(tmp_path: Path) -> None:
     """This project's server reaches each other server at the address that its name has for it."""
     words = list(ApacheZooKeeper(Release.parse("3.9.3")).program(place("zookeeper-1", tmp_path),
