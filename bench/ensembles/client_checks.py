@@ -67,21 +67,27 @@ def _queue(seen: Sequence[Seen], finals: Sequence[Final]) -> Iterator[str]:
 
 
 def _sessions_order(seen: Sequence[Seen], finals: Sequence[Final]) -> Iterator[str]:
-    """The creates of a session take effect in the order in which its client has sent them."""
+    """The writes of a session take effect in the order in which its client has sent them."""
     sessions: dict[bytes, tuple[int, int]] = {}
     for each in seen:
-        if each.what == "append" and each.value is not None and each.outcome != "no":
+        if each.what in ("append", "pair") and each.value is not None and each.outcome != "no":
             value = each.value if isinstance(each.value, bytes) else each.value[1]
             sessions[value] = each.client, each.session
-    for final in finals:
+    reads = [each.value for each in seen if each.what == "read-pair" and each.outcome == "ok"]
+    lefts = {left: value for left, _, value, _ in reads}
+    orders = [[lefts[mzxid] for mzxid in sorted(lefts)]]
+    orders += [[final.queue[path] for path in sorted(final.queue)] for final in finals]
+    for values in orders:
         last: dict[tuple[int, int], int] = {}
-        for path in sorted(final.queue):
-            value = final.queue[path]
+        for value in values:
             if value not in sessions:
                 continue
             session, number = sessions[value], int(value.partition(b".")[2])
             if number < last.get(session, 0):
-                yield f"reordered: {path} was sent before the node of {last[session]}"
+                yield (
+                    f"reordered: write {number} of client {session[0]} has taken effect after its "
+                    f"write {last[session]}"
+                )
             last[session] = number
 
 

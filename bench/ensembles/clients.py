@@ -157,13 +157,14 @@ class Client:
         except (BadVersion, NoNode, NodeExists, MultiFailed) as error:
             client.heard_s = self._now()
             outcome, value = "no", type(error).__name__
-        if what == "append" and outcome == "unknown":
-            value = self._appended
+        if what in ("append", "pair") and outcome == "unknown":
+            value = self._sent
         self._observations.seen.append(
             Seen(self.number, self._session, what, began, self._now(), outcome, value)
         )
 
-    _appended = b""
+    _sent = b""
+    """The value of the latest append or pair."""
 
     def _operations(
         self,
@@ -186,9 +187,9 @@ class Client:
         return f"{self.number}.{next(self._values)}".encode()
 
     async def _append(self, client: WatchingClient) -> tuple[str, bytes]:
-        self._appended = self._value()
-        path = await client.create(f"{QUEUE}/n-", self._appended, sequential=True)
-        return path, self._appended
+        sent = self._sent = self._value()
+        path = await client.create(f"{QUEUE}/n-", sent, sequential=True)
+        return path, sent
 
     async def _set(self, client: WatchingClient) -> tuple[int, int, bytes]:
         _, stat = await client.get(REGISTER)
@@ -227,7 +228,7 @@ class Client:
         self._fired = True
 
     async def _pair(self, client: WatchingClient) -> bytes:
-        value = self._value()
+        value = self._sent = self._value()
         await client.multi([SetData(LEFT, value), SetData(RIGHT, value)])
         return value
 

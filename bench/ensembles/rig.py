@@ -227,6 +227,15 @@ class Rig:
             self.cut(*link)
         return links
 
+    def refuse(self, client: str, server: str) -> None:
+        """End the connections of a client with a server, and refuse others."""
+        self.world.network.refuse(client, server)
+        self.world.network.reset(client, server)
+
+    def admit(self, client: str, server: str) -> None:
+        """Accept connections of a client again."""
+        self.world.network.admit(client, server)
+
     def slow(self, one: str, other: str, seconds: float) -> None:
         """Delay everything from one host to the other by so much; 0 ends that."""
         link = self.world.network.link(one, other)

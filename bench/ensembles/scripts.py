@@ -94,6 +94,28 @@ async def resets(script: Script) -> None:
         await asyncio.sleep(0.4)
 
 
+async def silence(script: Script) -> None:
+    """Clients cannot reach any server for less than their timeouts, five times."""
+    rig = script.rig
+    await script.serving()
+    ways = [
+        way
+        for host in rig.client_hosts
+        for server in rig.shape.servers
+        for way in ((host, name_of(server)), (name_of(server), host))
+    ]
+    for _ in range(5):
+        for way in ways:
+            rig.cut(*way)
+        await asyncio.sleep(0.5)
+        for way in ways:
+            rig.heal(*way)
+        for host in rig.client_hosts:
+            for server in rig.shape.servers:
+                rig.world.network.reset(name_of(server), host)
+        await asyncio.sleep(0.5)
+
+
 async def restarts(script: Script) -> None:
     """Each server is killed and starts again, one after the other, twice."""
     await script.serving()
@@ -264,20 +286,22 @@ async def elected_alone(script: Script) -> None:
 async def moved(script: Script) -> None:
     """Clients move to another server while the way from their former one to the leader is slow."""
     rig = script.rig
-    for _ in range(6):
-        await script.serving()
-        leader = await script.leader()
-        slow = [each for each in rig.shape.servers if each != leader]
-        for server in slow:
-            rig.slow(name_of(server), name_of(leader), 0.15)
-        await asyncio.sleep(0.1)
-        for server in slow:
-            rig.slow(name_of(server), name_of(leader), 0.0 if server == slow[0] else 0.15)
-            for host in rig.client_hosts:
-                rig.world.network.reset(name_of(server), host)
+    await script.serving()
+    leader = await script.leader()
+    slow, *_ = [each for each in rig.shape.servers if each != leader]
+    for _ in range(25):
+        rig.slow(name_of(slow), name_of(leader), 0.25)
         await asyncio.sleep(0.3)
-        for server in slow:
-            rig.slow(name_of(server), name_of(leader), 0.0)
+        for host in rig.client_hosts:
+            rig.refuse(host, name_of(slow))
+        await asyncio.sleep(0.5)
+        rig.slow(name_of(slow), name_of(leader), 0.0)
+        for host in rig.client_hosts:
+            rig.admit(host, name_of(slow))
+            for server in rig.shape.servers:
+                if server != slow:
+                    rig.world.network.reset(name_of(server), host)
+        await asyncio.sleep(0.1)
 
 
 STORIES: Mapping[str, Story] = {
@@ -285,6 +309,7 @@ STORIES: Mapping[str, Story] = {
     for story in (
         calm,
         resets,
+        silence,
         restarts,
         lonely_leader,
         joins,

@@ -1,6 +1,7 @@
 """Bugs in how an ensemble of ZooKeeper servers elects a leader, and in what lets it lead."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from broker_impl.mutants import mutant
 from broker_impl.zookeeper import zxids
@@ -84,15 +85,18 @@ def synchronized(vote: Vote, epoch: int) -> Vote:
     of="broker_impl.zookeeper.quorum.leader_rules:accept",
     source="ZOOKEEPER-335, ZOOKEEPER-1081",
     kind="historic",
-    symptom="invariant:zab-epoch-of-role",
+    symptom="invariant:zab-stuck",
     schedule="A leader restarts before or after its epoch is established.",
 )
 def accept(history: History, epoch: int) -> None:
     """The leader asks others to accept its epoch, and does not write it to its own disk.
 
     After a restart it accepts that epoch a second time, from another leader: two leaders may then
-    have a quorum for the same epoch, and number different transactions alike.
+    have a quorum for the same epoch, and number different transactions alike. If it has taken over
+    its own history by then, its epochs contradict each other, and it does not start.
     """
+    ledger: Any = history.ledger
+    ledger._epochs.accepted = epoch
 
 
 @mutant(

@@ -184,8 +184,13 @@ class Stack:
         self._sockets.pop((socket.local, socket.remote), None)
 
     def stop_listening(self, listener: Listener) -> None:
-        """Remove a listener and free its port."""
-        self._listeners.pop(listener.address, None)
+        """Remove a listener and free its port.
+
+        The listener of a process that lost power is closed with its coroutines, possibly much
+        later: another process may listen on that port by then.
+        """
+        if self._listeners.get(listener.address) is listener:
+            del self._listeners[listener.address]
 
     def _is_taken(self, ip: str, port: int) -> bool:
         return any(

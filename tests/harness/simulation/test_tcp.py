@@ -197,6 +197,20 @@ def test_rebooted_host_resets(pair: Any) -> None:
     pair.run(main)
 
 
+def test_a_listener_of_a_process_without_power_does_not_close_its_successor(pair: Any) -> None:
+    """The coroutines of a process that lost power may be closed late, and close its listener."""
+    address = (None, 9092, 10, lambda: None)
+    lost = pair.alpha.stack.listen(*address, owner="lost")
+    pair.alpha.power_off()
+    pair.alpha.power_on()
+    later = pair.alpha.stack.listen(*address, owner="later")
+    lost.close()
+    with pytest.raises(OSError, match="already in use"):
+        pair.alpha.stack.listen(*address, owner="third")
+    later.close()
+    pair.alpha.stack.listen(*address, owner="third")
+
+
 def test_refused_after_a_round_trip(pair: Any) -> None:
     """A host without a listener on the port refuses a connect after one round trip."""
 
