@@ -15,7 +15,7 @@ from broker_impl.errors import WireError
 from broker_impl.zookeeper.jute import Buffer, Int, Long, Reader, Record, UString
 from broker_impl.zookeeper.paths import name_of, parent_of
 from broker_impl.zookeeper.records import OPEN_ACL, Acl
-from broker_impl.zookeeper.tree import READ_ACL, Database, Node, is_session
+from broker_impl.zookeeper.tree import READ_ACL, Database, Node
 
 _OPEN = -1
 """The number of the open ACL, which is not written because all servers know it."""
@@ -231,5 +231,4 @@ class StateReader:
         )
         if path:
             self.database.nodes[parent].children[name_of(path)] = None
-        if is_session(kept.ephemeral_owner):
-            self.database.ephemerals.setdefault(kept.ephemeral_owner, {})[path] = None
+        self.database.own(path, kept.ephemeral_owner)

@@ -58,6 +58,7 @@ class Following:
         self._pipeline: Pipeline | None = None
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._link: _LeaderLink | None = None
+        self._leader = site.me
         self._state: StateReader | None = None
         self._syncs: deque[Request] = deque()
         self._unsent = bytearray()
@@ -71,6 +72,7 @@ class Following:
         except (OSError, TimeoutError) as error:
             return f"the leader, server {leader.id}, cannot be reached: {error}"
         self._link = link
+        self._leader = leader.id
         try:
             self._heard = self._site.clock()
             self._schedule_check()
@@ -209,6 +211,7 @@ class Following:
             zxid=zxids.first_of(epoch),
             mode="observer" if self._observes else "follower",
         )
+        self._pipeline.role = lambda: site.role(self._leader)
         self._on_epoch(epoch)
         site.server.serve(self._pipeline)
 
