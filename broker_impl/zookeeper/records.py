@@ -136,7 +136,7 @@ class Stat(Record, frozen=True):
     aversion: Int
     """The number of times its ACL was set."""
     ephemeral_owner: Long
-    """The session that owns an ephemeral node; 0 for a persistent node."""
+    """The session that owns an ephemeral node; 0 for any other node."""
     data_length: Int
     children_count: Int
     pzxid: Long

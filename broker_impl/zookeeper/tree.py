@@ -64,7 +64,7 @@ class Node:
             version=self.version,
             cversion=int32(2 * self.creates - len(self.children)),
             aversion=self.aversion,
-            ephemeral_owner=self.ephemeral_owner,
+            ephemeral_owner=self.ephemeral_owner if is_session(self.ephemeral_owner) else 0,
             data_length=len(self.data or b""),
             children_count=len(self.children),
             pzxid=self.pzxid,

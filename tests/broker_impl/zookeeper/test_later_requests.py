@@ -62,7 +62,8 @@ def test_a_container_is_deleted_after_its_last_child(world: World, client: Clien
     error, answer = client.ask(Op.CREATE_CONTAINER, container("/c"))
     assert (error, type(answer)) == (0, Create2Response)
     assert isinstance(answer, Create2Response)
-    assert answer.stat.ephemeral_owner == CONTAINER
+    assert answer.stat.ephemeral_owner == 0, "as Apache's server shows it"
+    assert world.pipeline.database.nodes["/c"].ephemeral_owner == CONTAINER
     for step in range(3):
         world.pipeline.delete_unused()
         world.pipeline.turn()
