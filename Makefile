@@ -66,8 +66,9 @@ pictures: ## the pictures of docs/pictures.md, from examples/histories
 	$(WITH) sh -c '$(foreach each,$(DRAWN),faultline check examples/histories/$(subst :,.edn --model ,$(each)) \
 		--pictures docs/pictures; test $$? = 1 || exit 1;)'
 
-historic: ## historic bugs on the releases that had them; takes hours (RUNS=n seeds of each)
+historic: ## historic bugs of Kafka and ZooKeeper on the releases that had them; takes hours (RUNS=n seeds of each)
 	$(WITH) python -m bench.historic --runs $(or $(RUNS),5)
+	$(WITH) python -m bench.zookeeper_bugs
 
 verdicts: ## 5,000 random correct histories, and 5,000 with corruptions (COUNT=n)
 	$(WITH) python -m bench.verdicts --count $(or $(COUNT),5000)

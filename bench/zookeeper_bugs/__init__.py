@@ -1,0 +1,1 @@
+"""Bugs of released versions of Apache ZooKeeper, each shown by a few requests."""
