@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from checkers.kernels.found import Found
-from checkers.zookeeper import judging
+from checkers.linearizability.judging import Budget
+from checkers.zookeeper import judging, linear
 from checkers.zookeeper.calls import History
 from harness.app import check, report
 from harness.app.cli import main
@@ -142,3 +143,14 @@ def test_such_a_run_is_not_watched(capsys: pytest.CaptureFixture[str]) -> None:
         main(["run", "--workload", "zk-kv", "--watch"])
     assert ended.value.code == 64
     assert "--watch: zk-kv can be judged only" in capsys.readouterr().err
+
+
+def test_a_search_that_uses_up_its_budget_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search for an order that does not end has found nothing."""
+    monkeypatch.setattr(linear, "BUDGET", Budget(steps=0))
+    verdict = check.judge(run_of(tmp_path / "run", events()), inline=True)
+    assert verdict.valid == "unknown"
+    assert verdict.checkers["zk-linearizable"].valid == "unknown"
+    assert any("used up its budget" in reason for reason in verdict.unknown_because)
