@@ -121,13 +121,14 @@ def _faults(survey: Survey) -> tuple[Possibility, ...]:
 
 
 def diagnosis(cluster: ClusterFacts) -> Diagnosis:
-    """Return what follows from the facts about a cluster."""
+    """Return what follows from the facts about a cluster of brokers."""
     apis = {key: range(first, last + 1) for key, (first, last) in cluster.apis.items()}
     return Diagnosis(
         cluster=cluster,
         workloads=tuple(
             _possibility(name, workload.needs(_default_plan(name)), apis)
             for name, workload in catalogue.WORKLOADS.items()
+            if workload.service == "kafka"
         ),
         features=tuple(_feature(need, apis) for need in needs.ALL),
         warnings=tuple(_warnings(cluster)),

@@ -78,8 +78,9 @@ def retarget(plan: Plan, name: str) -> Plan:
         needed[package] = None
     possible = {**workload.options, **target.options, **catalogue.system_of(plan).options}
     options = {key: value for key, value in plan.options.items() if key in possible}
-    if "client" in target.options and "client" in options:
-        options["client"] = target.options["client"]
+    for client in plan_resolution.CLIENTS:
+        if client in target.options and client in options:
+            options[client] = target.options[client]
     return msgspec.structs.replace(
         plan, target=name, nemesis=tuple(needed) or (plan_resolution.NONE,), options=options
     )

@@ -27,7 +27,7 @@ from harness.app.search.outcome import RunResult, Status
 from harness.app.search.temp_dir import scratch
 from harness.app.shrink.shrink import severity
 from harness.app.shrink.trials import GLANCE_S, Each
-from harness.systems.catalogue import OURS
+from harness.systems.catalogue import OURS, ZOOKEEPER
 from model.plan import Plan, ScheduledFault
 
 SEEDS = 10
@@ -103,14 +103,17 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
     simulation lacks what the workload needs.
     """
     target, workload = catalogue.SIMULATED, catalogue.WORKLOADS[recorded.workload]
-    if recorded.system != OURS:
+    if recorded.system not in (OURS, ZOOKEEPER):
         raise Refused(
             f"--target {target.name}: {recorded.system} cannot be simulated; only this project's"
-            " broker can"
+            " broker and ZooKeeper can"
         )
+    of_target = Plan(target=target.name)
+    if recorded.system == ZOOKEEPER:
+        of_target = msgspec.structs.replace(recorded, target=target.name)
     able = {
         fault
-        for name in plan_resolution.offered(Plan(target=target.name))
+        for name in plan_resolution.offered(of_target)
         for fault in catalogue.NEMESES[name].names
     }
     schedule = recorded.schedule or ()
@@ -125,10 +128,11 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
             f"--target {target.name}: the simulation offers none of the faults of this run"
         )
     plan = replay.retarget(msgspec.structs.replace(recorded, schedule=kept), target.name)
-    was, client = recorded.options.get("client"), plan.options.get("client")
-    if was != client:
-        changes.append(f"the client is {client} in place of {was}, which starts threads")
-    known = {**workload.options, **target.options}
+    for option in plan_resolution.CLIENTS:
+        was, client = recorded.options.get(option), plan.options.get(option)
+        if was != client:
+            changes.append(f"the client is {client} in place of {was}, which starts threads")
+    known = {**workload.options, **target.options, **catalogue.system_of(plan).options}
     theirs = catalogue.TARGETS[recorded.target].options
     changes += [
         f"the option {name} is left out"
@@ -140,7 +144,8 @@ def simulated(recorded: Plan) -> tuple[Plan, tuple[str, ...]]:
             f"the rate is {RATE_HZ_MAX:g} writes per second in place of {plan.rate_hz:g}"
         )
         plan = msgspec.structs.replace(plan, rate_hz=RATE_HZ_MAX)
-    changes.append("the brokers, the network and the clock are simulated")
+    nodes = "brokers" if recorded.brokers else "servers"
+    changes.append(f"the {nodes}, the network and the clock are simulated")
     try:
         return plan_resolution.resolve(plan), tuple(changes)
     except Refused as error:

@@ -37,7 +37,10 @@ def yes(op: Op) -> Op:
 
 
 def simulate(generator: Generator, answer: Answer = yes, threads: int = 5) -> list[Op]:
-    """Return the history of an interpreter whose operations take about 10 ms each."""
+    """Return the history of an interpreter whose operations take about 10 ms each.
+
+    A process ends with an operation in doubt, and when it has closed its session of ZooKeeper.
+    """
     rng = random.Random(4)
     processes = list(range(threads))
     running: list[tuple[float, int, int, Op]] = []
@@ -72,7 +75,7 @@ def simulate(generator: Generator, answer: Answer = yes, threads: int = 5) -> li
         if running and running[0][0] <= due:
             now, _, thread, op = heapq.heappop(running)
             done = record(answer(op))
-            if done.type == "info":
+            if done.type == "info" or done.f == "close":
                 processes[thread] += threads
             generator = generator.update(done)
         else:

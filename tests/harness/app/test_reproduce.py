@@ -248,6 +248,20 @@ def test_what_a_simulation_lacks_is_left_out_and_named(tmp_path: Path) -> None:
         reproduce.simulated(only)
 
 
+def test_a_run_of_zookeeper_is_simulated() -> None:
+    """The ensemble and the workload stay; the client is the one that can be simulated."""
+    kill = ScheduledFault(id=1, at_s=6, duration_s=2, fault="kill", targets=["zookeeper-1"])
+    real = plan_resolution.resolve(
+        Plan(workload="zk-lock", nemesis=("kill",), schedule=(kill,), seed=3)
+    )
+    assert real.options["zk_client"] == "kazoo"
+    plan, changes = reproduce.simulated(real)
+    assert (plan.target, plan.system, plan.schedule) == ("simulated", "zookeeper", (kill,))
+    assert plan.options["zk_client"] == "asyncio"
+    assert "the client is asyncio in place of kazoo, which starts threads" in changes
+    assert "the servers, the network and the clock are simulated" in changes
+
+
 def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
     """A run that cannot be simulated is refused in one line, and no folder is left."""
     broken = msgspec.structs.replace(
