@@ -4,7 +4,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from bench.ensembles.rig import Node, Rig, name_of
+from bench.ensembles.clients import QUEUE, Seen, WatchingClient
+from bench.ensembles.rig import CLIENT_PORT, Node, Rig, name_of
+from broker_impl.zookeeper.errors import ConnectionLoss
 from broker_impl.zookeeper.quorum.following import Following
 from broker_impl.zookeeper.quorum.learner import Phase
 
@@ -246,18 +248,15 @@ async def state_interrupted(script: Script) -> None:
     [joiner, third, *_] = [each for each in voters if each != leader]
     script.kill(joiner)
     await script.writes(leader, 60)
-    script.start(joiner)
-    held = script.logged(joiner)
-
-    def is_receiving() -> bool:
-        phase = script.learner_phase(joiner)
-        return phase in (Phase.RECEIVING_STATE, Phase.SYNCHRONIZING)
-
-    await script.until(is_receiving)
     link = (name_of(leader), name_of(joiner))
+    # The state arrives in pieces: NEWLEADER comes some time after its end.
+    script.rig.world.network.link(*link).bytes_per_s = 40_000
+    script.start(joiner)
+    await script.until(lambda: script.learner_phase(joiner) is Phase.SYNCHRONIZING)
     script.rig.cut(*link)
-    await script.until(lambda: script.logged(joiner) > held, 0.2)
-    script.kill(leader)
+    script.rig.world.network.link(*link).bytes_per_s = None
+    await asyncio.sleep(0.05)
+    script.node(leader).lose_power()
     script.rig.heal(*link)
     await script.serving(joiner, third)
     await script.writes(third)
@@ -284,24 +283,38 @@ async def elected_alone(script: Script) -> None:
 
 
 async def moved(script: Script) -> None:
-    """Clients move to another server while the way from their former one to the leader is slow."""
+    """A client moves to another server while its former one still forwards its write, slowly."""
     rig = script.rig
     await script.serving()
     leader = await script.leader()
-    slow, *_ = [each for each in rig.shape.servers if each != leader]
-    for _ in range(25):
-        rig.slow(name_of(slow), name_of(leader), 0.25)
-        await asyncio.sleep(0.3)
-        for host in rig.client_hosts:
-            rig.refuse(host, name_of(slow))
-        await asyncio.sleep(0.5)
-        rig.slow(name_of(slow), name_of(leader), 0.0)
-        for host in rig.client_hosts:
-            rig.admit(host, name_of(slow))
-            for server in rig.shape.servers:
-                if server != slow:
-                    rig.world.network.reset(name_of(server), host)
-        await asyncio.sleep(0.1)
+    former, latter, *_ = [each for each in rig.shape.servers if each != leader]
+    client = WatchingClient(rig.connect([former]), session_timeout_ms=2000, rng=random.Random(1))
+    client.servers.append((name_of(latter), CLIENT_PORT))
+    await client.start()
+    rig.slow(name_of(former), name_of(leader), 0.25)
+    late = asyncio.create_task(_append(script, client, b"0.1"))
+    await asyncio.sleep(0.05)
+    rig.world.network.reset(rig.control, name_of(former))
+    await asyncio.gather(late)
+    await client.connected()
+    await _append(script, client, b"0.2")
+    await asyncio.sleep(0.5)
+    rig.slow(name_of(former), name_of(leader), 0.0)
+    await client.close()
+
+
+async def _append(script: Script, client: WatchingClient, value: bytes) -> None:
+    """Create a sequential node, and note the outcome as that of a client's operation."""
+    began, outcome, seen = script.rig.world.now, "ok", (value.decode(), value)
+    try:
+        path = await client.create(f"{QUEUE}/n-", value, sequential=True)
+        seen = (path, value)
+    except ConnectionLoss:
+        outcome = "unknown"
+    ended = script.rig.world.now
+    script.rig.observations.seen.append(
+        Seen(0, 1, "append", began, ended, outcome, seen if outcome == "ok" else value)
+    )
 
 
 STORIES: Mapping[str, Story] = {
