@@ -45,7 +45,7 @@ class Schedule:
         """Run the schedule with these bugs."""
         if not self.story:
             return campaign.one(self.seed, voters=3, observers=self.observers, planted=planted)
-        shape = Shape(snap_count=self.snap_count, window=self.window)
+        shape = Shape(observers=self.observers, snap_count=self.snap_count, window=self.window)
         return run(self.seed, shape, scripted(self.story), planted=planted)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "zk-ack-before-write": Schedule("restarts"),
     "zk-commit-without-quorum": Schedule("lonely-leader"),
     "zk-cversion-without-deletes": Schedule("calm"),
-    "zk-difference-in-place-of-truncation": Schedule(seed=3),
+    "zk-difference-in-place-of-truncation": Schedule("truncation"),
     "zk-disk-error-ignored": Schedule("full-disk"),
     "zk-ephemerals-not-restored": Schedule("restarts"),
     "zk-epoch-before-history": Schedule("epoch-without-history"),
@@ -70,13 +70,13 @@ SCHEDULES: Mapping[str, Schedule] = {
     "zk-keeps-uncommitted-state": Schedule("lonely-leader"),
     "zk-leader-forgets-promise": Schedule("restarts"),
     "zk-leader-takes-longer-history": Schedule("laggard", together_with=("zk-votes-prefer-id",)),
-    "zk-leader-without-quorum": Schedule(seed=2),
+    "zk-leader-without-quorum": Schedule("islands"),
     "zk-log-not-synced": Schedule("power"),
     "zk-log-not-written": Schedule("restarts"),
-    "zk-observers-vote": Schedule(seed=3, observers=2),
+    "zk-observers-vote": Schedule("observers-first", observers=2),
     "zk-partial-multi": Schedule("calm"),
     "zk-password-ignored": Schedule("calm"),
-    "zk-quorum-of-half": Schedule(seed=1),
+    "zk-quorum-of-half": Schedule("islands"),
     "zk-reply-before-event": Schedule("calm"),
     "zk-serves-without-leader": Schedule(seed=4),
     "zk-session-ends-with-connection": Schedule("resets"),
@@ -85,7 +85,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "zk-stale-pzxid": Schedule("restarts"),
     "zk-state-beside-old-log": Schedule("state-interrupted", **_STATE),
     "zk-state-in-memory": Schedule("state-interrupted", **_STATE),
-    "zk-truncation-ignored": Schedule(seed=3),
+    "zk-truncation-ignored": Schedule("truncation"),
     "zk-votes-prefer-id": Schedule("laggard", together_with=("zk-leader-takes-longer-history",)),
     "zk-watch-fires-twice": Schedule("calm"),
     "zk-zombie-log": Schedule("lonely-leader"),

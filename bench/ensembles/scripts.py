@@ -151,6 +151,61 @@ async def lonely_leader(script: Script) -> None:
     await script.serving()
 
 
+async def truncation(script: Script) -> None:
+    """A leader is cut off with writes that no other server has, and returns to a later epoch.
+
+    The others have a new leader and no transactions of it yet, so that it has to truncate.
+    """
+    await script.serving()
+    leader = await script.leader()
+    others = [each for each in script.rig.shape.servers if each != leader]
+    before = script.applied(leader)
+    links = script.rig.split([leader])
+    await script.until(lambda: script.logged(leader) > before + 1, 0.4)
+    await script.until(lambda: script.rig.leader() in others)
+    script.kill(*script.rig.shape.servers)
+    for link in links:
+        script.rig.heal(*link)
+    script.start(*script.rig.shape.servers)
+    await script.serving()
+
+
+async def observers_first(script: Script) -> None:
+    """A leader has writes that no other server has, and its observers are faster than its voters.
+
+    It needs two observers.
+    """
+    await script.serving()
+    leader = await script.leader()
+    voters = [each for each in script.rig.shape.voter_ids if each != leader]
+    before = script.applied(leader)
+    links = script.rig.split([leader])
+    await script.until(lambda: script.logged(leader) > before + 1, 0.4)
+    script.kill(*script.rig.shape.servers)
+    for link in links:
+        script.rig.heal(*link)
+    way = (name_of(leader), name_of(voters[0]))
+    script.rig.slow(*way, 0.3)
+    others = [each for each in script.rig.shape.servers if each not in voters]
+    script.start(*others, voters[0])
+    await script.serving(leader)
+    await asyncio.sleep(0.5)
+    script.rig.slow(*way, 0.0)
+    script.start(voters[1])
+    await script.serving()
+
+
+async def islands(script: Script) -> None:
+    """No server reaches any other one; clients reach all of them."""
+    await script.serving()
+    servers = [*script.rig.shape.servers]
+    links = [link for server in servers[1:] for link in script.rig.split([server])]
+    await asyncio.sleep(3.0)
+    for link in links:
+        script.rig.heal(*link)
+    await script.serving()
+
+
 async def joins(script: Script) -> None:
     """A follower misses writes, and loses power or is killed right after its leader serves it."""
     for ends in ("power", "kill"):
@@ -265,23 +320,6 @@ async def state_interrupted(script: Script) -> None:
     await script.serving()
 
 
-async def elected_alone(script: Script) -> None:
-    """A server with a short history is elected, and no quorum follows; then it meets another."""
-    one, two, three = script.rig.shape.voter_ids
-    await script.serving()
-    script.kill(three)
-    await script.serving(one, two)
-    await script.writes(one)
-    script.kill(one, two)
-    # Two servers elect the one that has more, which accepts an epoch; its follower is gone.
-    script.start(one, two)
-    await script.until(lambda: script.node(two).program is not None)
-    await asyncio.sleep(0.1)
-    script.kill(one, two)
-    script.start(three, one, two)
-    await script.serving()
-
-
 async def moved(script: Script) -> None:
     """A client moves to another server while its former one still forwards its write, slowly."""
     rig = script.rig
@@ -325,13 +363,15 @@ STORIES: Mapping[str, Story] = {
         silence,
         restarts,
         lonely_leader,
+        truncation,
+        islands,
+        observers_first,
         joins,
         power,
         full_disk,
         laggard,
         epoch_without_history,
         state_interrupted,
-        elected_alone,
         moved,
     )
 }

@@ -15,7 +15,7 @@ from broker_impl.zookeeper.quorum.notifications import Vote
     of="broker_impl.zookeeper.quorum.ensemble:is_quorum",
     source="M1",
     kind="mutation",
-    symptom="invariant:zab-commit-quorum",
+    symptom="invariant:zab-one-leader-per-epoch",
     schedule="A server is separated from all others.",
 )
 def is_quorum(voters: Collection[ServerId], supporters: Collection[ServerId]) -> bool:
@@ -159,7 +159,7 @@ def may_lead(ensemble: Ensemble, synced: Collection[ServerId]) -> bool:
     of="broker_impl.zookeeper.quorum.ensemble:is_quorum",
     source="M4",
     kind="mutation",
-    symptom="invariant:zab-leader-completeness",
+    symptom="invariant:zab-commit-quorum",
     schedule="With two observers: a leader is followed by observers only.",
     tier=2,
 )
