@@ -169,6 +169,8 @@ def conclude(
         evidence["faults_late_ms"] = _late_ms(history, run)
     if watched is not None:
         evidence["snapshots"] = snapshots
+        if watched.end is not None and watched.end.zookeeper_leaders:
+            evidence["zookeeper_leaders"] = watched.end.zookeeper_leaders
     reasons = [
         *_crashes(reports, of_history),
         *_unwatched(watched, must_be_watched=must_be_watched),

@@ -3,7 +3,7 @@
 Snapshots share values: an object that is identical to that of an earlier snapshot has not changed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -78,3 +78,9 @@ class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):
     """The servers that run, by their ids."""
     down: Mapping[int, MemberState] = {}
     """The servers that have ended: with their logs, and without a role."""
+
+    def epochs_led(self) -> Iterator[int]:
+        """Yield the epochs in which a server serves clients as the leader."""
+        for member in self.members.values():
+            if member.role == "leading" and member.is_established:
+                yield member.epoch

@@ -33,6 +33,8 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True, tag="watched"):
 
     snapshots: int
     until_ns: int
+    zookeeper_leaders: int = 0
+    """The number of epochs in which a server of a ZooKeeper ensemble served as the leader."""
 
 
 Row = Violation | Watched

@@ -10,15 +10,26 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
 import yaml
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from broker_impl import config, health
 from broker_impl.config.addresses import parse_address
@@ -224,9 +235,20 @@ def free(port: int) -> bool:
 
 
 @pytest.fixture
-def cluster() -> Iterator[None]:
+def cluster() -> Iterator[str]:
     """The file's cluster under a name of its own; all of it is removed afterwards."""
-    command = [*needs_compose(), "-f", str(ROOT / "docker-compose.yml")]
+    yield from up()
+
+
+@pytest.fixture
+def cluster_of_five() -> Iterator[str]:
+    """The same with five brokers."""
+    yield from up("--profile", "five")
+
+
+def up(*options: str) -> Iterator[str]:
+    """Start the file's cluster, yield the name of its project, and remove all of it."""
+    command = [*needs_compose(), "-f", str(ROOT / "docker-compose.yml"), *options]
     command += ["-p", f"faultline-test-{os.getpid()}"]
     taken = [port for port in (8474, 9092, 19092) if not free(port)]
     if taken:
@@ -236,8 +258,8 @@ def cluster() -> Iterator[None]:
     names = {"FAULTLINE_NODE_IMAGE": images.node, "FAULTLINE_TOXIPROXY_IMAGE": images.toxiproxy}
     environment = {**os.environ, **names}
     try:
-        subprocess.run([*command, "up", "-d"], env=environment, check=True, timeout=120)
-        yield
+        subprocess.run([*command, "up", "-d"], env=environment, check=True, timeout=180)
+        yield command[-1]
     finally:
         down = [*command, "down", "--volumes", "--timeout", "10"]
         subprocess.run(down, env=environment, check=True, timeout=120)
@@ -281,3 +303,119 @@ def test_a_client_writes_and_reads_and_a_person_cuts() -> None:
             felt.append(health.main(["kafka://127.0.0.1:9092"]))
         assert health.main(["kafka://127.0.0.1:19092"]) == 0, "past the mesh nothing is cut"
     assert felt == [1, 0]
+
+
+PROXIED = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094,127.0.0.1:9095,127.0.0.1:9096"
+RECORDS = 100_000
+RATE_HZ = 1_000
+OUTAGES = ("zookeeper-1", "zookeeper-2", "zookeeper-3", "broker-1", "broker-2")
+
+
+def number_in(message: Message) -> int:
+    value = message.value()
+    assert value is not None
+    return int(value)
+
+
+class Writer(threading.Thread):
+    """Writes at least 100,000 numbers, and goes on until it may end."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(daemon=True)
+        self.may_end = threading.Event()
+        self.sent = 0
+        self.acknowledged: set[int] = set()
+        self.errors: list[str] = []
+        self._topic = topic
+        settings = {"bootstrap.servers": PROXIED, "acks": "all", "enable.idempotence": True}
+        limits = {"delivery.timeout.ms": 120_000, "queue.buffering.max.messages": 10 * RECORDS}
+        self._producer = Producer({**settings, **limits})
+
+    def run(self) -> None:
+        began_s = time.monotonic()
+        while self.sent < RECORDS or not self.may_end.is_set():
+            while self.sent < (time.monotonic() - began_s) * RATE_HZ:
+                self._producer.produce(self._topic, str(self.sent), on_delivery=self._reported)
+                self.sent += 1
+            self._producer.poll(0.01)
+        self._producer.flush(120)
+
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.errors.append(str(error))
+        else:
+            self.acknowledged.add(number_in(message))
+
+
+def waited(what: str, holds: Callable[[], bool], patience_s: float = 120) -> None:
+    """Wait until something holds; fails after its time."""
+    until_s = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < until_s, f"{what} took longer than {patience_s:g} s"
+        time.sleep(0.2)
+
+
+def in_sync(admin: AdminClient, topic: str) -> bool:
+    """Return whether every partition of a topic has all its replicas in sync."""
+    try:
+        found = admin.list_topics(topic, timeout=5).topics[topic].partitions.values()
+    except KafkaException:
+        return False
+    return bool(found) and all(len(each.isrs) == len(each.replicas) == 3 for each in found)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.xdist_group("cluster")
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_while_servers_and_brokers_are_stopped(cluster_of_five: str) -> None:
+    """Each ZooKeeper server and two brokers are stopped, one after the other, while 100,000 records
+    are written: all of them are acknowledged, and read."""
+    admin, topic = AdminClient({"bootstrap.servers": PROXIED}), "outages"
+    waited("five brokers", lambda: len(admin.list_topics(timeout=5).brokers) == 5)
+    admin.create_topics([NewTopic(topic, 6, 3)])[topic].result(60)
+    waited("all replicas", lambda: in_sync(admin, topic))
+    client = docker.from_env()
+    writer = Writer(topic)
+    writer.start()
+    for name in OUTAGES:
+        of_project = f"com.docker.compose.project={cluster_of_five}"
+        labels = [of_project, f"com.docker.compose.service={name}"]
+        [node] = client.containers.list(filters={"label": labels})
+        node.stop(timeout=10)
+        enough = len(writer.acknowledged) + RATE_HZ
+        waited(f"writes without {name}", partial(has, writer, enough))
+        node.start()
+        waited(f"the start of {name}", partial(is_healthy, client, node.id))
+        waited(f"all replicas after {name}", partial(in_sync, admin, topic))
+    client.close()
+    writer.may_end.set()
+    writer.join(300)
+    assert writer.errors == []
+    assert len(writer.acknowledged) == writer.sent >= RECORDS
+    assert read_all(topic, 6, writer.sent) == writer.acknowledged
+
+
+def has(writer: Writer, acknowledged: int) -> bool:
+    return len(writer.acknowledged) >= acknowledged
+
+
+def is_healthy(client: docker.DockerClient, container: str) -> bool:
+    state = client.api.inspect_container(container)["State"]
+    return bool(state["Health"]["Status"] == "healthy")
+
+
+def read_all(topic: str, partitions: int, count: int) -> set[int]:
+    """Return the numbers in a topic, of which there are so many."""
+    settings = {"bootstrap.servers": PROXIED, "group.id": "none", "enable.auto.commit": False}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    seen: set[int] = set()
+
+    def is_complete() -> bool:
+        seen.update(number_in(m) for m in consumer.consume(10_000, 1) if m.error() is None)
+        return len(seen) >= count
+
+    waited("reading", is_complete)
+    consumer.close()
+    return seen

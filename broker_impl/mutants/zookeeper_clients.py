@@ -164,14 +164,14 @@ def advance(parent: Node, creates: int, zxid: int) -> None:
 
 @mutant(
     "zk-ephemerals-not-restored",
-    of="broker_impl.zookeeper.state_stream:restore_ephemeral",
+    of="broker_impl.zookeeper.state_stream:restore_owner",
     source="ZOOKEEPER-1367",
     kind="historic",
     symptom="crash",
     schedule="A session has an ephemeral node when a server takes a snapshot or sends its state; "
     "the server that has it from there becomes the leader, and the session ends.",
 )
-def restore_ephemeral(database: Database, owner: int, path: str) -> None:
+def restore_owner(database: Database, owner: int, path: str) -> None:
     """The table of ephemeral nodes is not restored from a snapshot.
 
     When the session ends, its nodes are not deleted, and stay for ever.

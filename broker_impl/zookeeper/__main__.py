@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import resource
 import secrets
 import signal
 import sys
@@ -61,6 +62,7 @@ async def _serve(options: argparse.Namespace) -> None:
         members=tuple(options.server),
         init_limit=options.init_limit,
         sync_limit=options.sync_limit,
+        admin=options.admin,
     )
     program = Program(
         settings,
@@ -71,11 +73,23 @@ async def _serve(options: argparse.Namespace) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, program.stop)
     port = await program.start()
+    program.server.process_figures = descriptors
     if options.port_file is not None:
-        publish(options.port_file, {"CLIENT": port})
+        ports = {"CLIENT": port} | ({"ADMIN": program.admin_port} if options.admin else {})
+        publish(options.port_file, ports)
     sys.stdout.write(f"listening {host}:{port}\n")
     sys.stdout.flush()
     await program.run()
+
+
+def descriptors() -> dict[str, object]:
+    """The file descriptors of this process, by their names in ``mntr``."""
+    try:
+        used = len(list(Path("/proc/self/fd").iterdir()))
+    except OSError:
+        return {}  # another system than Linux
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return {"open_file_descriptor_count": used, "max_file_descriptor_count": limit}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -129,6 +143,12 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="ID=HOST:QUORUM_PORT:ELECTION_PORT[:observer]",
         help="a server of the ensemble, this one included; once for each server",
+    )
+    made.add_argument(
+        "--admin",
+        type=_address,
+        metavar="HOST:PORT",
+        help="answer operators over HTTP at this address; off by default",
     )
     made.add_argument(
         "--init-limit",

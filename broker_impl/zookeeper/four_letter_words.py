@@ -1,37 +1,15 @@
-"""Four-letter words: plain-text commands by which an operator queries a server."""
+"""Four-letter words: plain-text commands by which an operator queries a server.
+
+The texts are those of Apache ZooKeeper 3.9. ``dump`` lists no timers of connections, because this
+server has none.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from datetime import UTC, datetime
 
+from broker_impl.zookeeper import facts as values
+from broker_impl.zookeeper.facts import NOT_SERVING, VERSION, ConnectionFacts, Facts
 from broker_impl.zookeeper.pipeline import Pipeline
-
-VERSION = "3.8.0-faultline"
-"""The release whose protocol is implemented; kazoo reads it from ``envi``."""
-
-
-class ConnectionFacts(NamedTuple):
-    """One connection, as ``stat`` and ``cons`` list it."""
-
-    peer: str
-    session_id: int
-    queued: int
-    received: int
-    sent: int
-
-
-class Facts(NamedTuple):
-    """The data from which the words are answered."""
-
-    pipeline: Pipeline | None
-    """None if the server does not serve clients, because it has no leader."""
-    connections: Sequence[ConnectionFacts]
-    settings: Sequence[tuple[str, str]]
-    received: int
-    sent: int
-
-
-NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
-"""The answer of a server without a leader."""
 
 
 def reply(word: str, facts: Facts) -> str:
@@ -39,68 +17,64 @@ def reply(word: str, facts: Facts) -> str:
     if word in _ALWAYS:
         return _ALWAYS[word](facts)
     if facts.pipeline is None:
-        return NOT_SERVING
+        return f"{NOT_SERVING}\n"
     return _SERVING[word](facts, facts.pipeline)
 
 
 def _srvr(facts: Facts, pipeline: Pipeline) -> str:
     latency = pipeline.latency
+    sizes = values.proposal_sizes(pipeline)
+    proposals = "" if sizes is None else "Proposal sizes last/min/max: {}/{}/{}\n".format(*sizes)
     return (
         f"Zookeeper version: {VERSION}\n"
-        f"Latency min/avg/max: {latency.min_ms}/{latency.mean_ms:.4f}/{latency.max_ms}\n"
+        f"Latency min/avg/max: {latency.min_ms}/{round(latency.mean_ms, 4)}/{latency.max_ms}\n"
         f"Received: {facts.received}\n"
         f"Sent: {facts.sent}\n"
         f"Connections: {len(facts.connections)}\n"
         f"Outstanding: {len(pipeline)}\n"
         f"Zxid: {pipeline.last_zxid:#x}\n"
         f"Mode: {pipeline.mode}\n"
+        f"{proposals}"
         f"Node count: {len(pipeline.database.nodes)}\n"
     )
 
 
 def _stat(facts: Facts, pipeline: Pipeline) -> str:
     version, rest = _srvr(facts, pipeline).split("\n", 1)
-    clients = "".join(f" {_line(connection)}\n" for connection in facts.connections)
+    clients = "".join(f" {_brief(connection)})\n" for connection in facts.connections)
     return f"{version}\nClients:\n{clients}\n{rest}"
 
 
 def _cons(facts: Facts, pipeline: Pipeline) -> str:
-    return "".join(
-        f" {_line(connection).removesuffix(')')},sid={connection.session_id:#x})\n"
-        for connection in facts.connections
+    return "".join(f" {_whole(connection)})\n" for connection in facts.connections) + "\n"
+
+
+def _brief(connection: ConnectionFacts) -> str:
+    traffic = connection.traffic
+    return (
+        f"/{connection.peer}[{int(connection.is_read)}](queued={connection.queued},"
+        f"recved={traffic.received},sent={traffic.sent}"
     )
 
 
-def _line(connection: ConnectionFacts) -> str:
+def _whole(connection: ConnectionFacts) -> str:
+    if not connection.session_id:
+        return _brief(connection)
+    traffic = connection.traffic
+    latency = traffic.latency
+    cxid = f",lcxid={traffic.last_cxid:#x}" if traffic.last_cxid >= 0 else ""
     return (
-        f"/{connection.peer}[1](queued={connection.queued},"
-        f"recved={connection.received},sent={connection.sent})"
+        f"{_brief(connection)},sid={values.number(connection.session_id)}"
+        f",lop={values.operation(traffic.last_op)},est={connection.established_ms}"
+        f",to={connection.timeout_ms}{cxid},lzxid={values.number(traffic.last_zxid)}"
+        f",lresp={int(traffic.last_response_s * 1000)},llat={traffic.last_latency_ms}"
+        f",minlat={latency.min_ms},avglat={int(latency.mean_ms)},maxlat={latency.max_ms}"
     )
 
 
 def _mntr(facts: Facts, pipeline: Pipeline) -> str:
-    latency = pipeline.latency
-    database = pipeline.database
-    values = {
-        "zk_version": VERSION,
-        "zk_server_state": pipeline.mode,
-        "zk_avg_latency": f"{latency.mean_ms:.4f}",
-        "zk_max_latency": latency.max_ms,
-        "zk_min_latency": latency.min_ms,
-        "zk_packets_received": facts.received,
-        "zk_packets_sent": facts.sent,
-        "zk_num_alive_connections": len(facts.connections),
-        "zk_outstanding_requests": len(pipeline),
-        "zk_znode_count": len(database.nodes),
-        "zk_watch_count": len(pipeline.watches),
-        "zk_ephemerals_count": sum(map(len, database.ephemerals.values())),
-        "zk_approximate_data_size": sum(
-            len(path) + len(node.data or b"") for path, node in database.nodes.items()
-        ),
-        "zk_global_sessions": len(database.sessions),
-        **pipeline.role_figures(),
-    }
-    return "".join(f"{key}\t{value}\n" for key, value in values.items())
+    figures = values.monitor(facts, pipeline)
+    return "".join(f"zk_{key}\t{value}\n" for key, value in figures.items())
 
 
 def _envi(facts: Facts) -> str:
@@ -112,19 +86,37 @@ def _conf(facts: Facts, pipeline: Pipeline) -> str:
 
 
 def _dump(facts: Facts, pipeline: Pipeline) -> str:
-    database = pipeline.database
-    sessions = "".join(
-        f"{session_id:#x}\t{timeout_ms}ms\n"
-        for session_id, timeout_ms in sorted(database.sessions.items())
-    )
-    owned = "".join(
-        f"{session_id:#x}:\n" + "".join(f"\t{path}\n" for path in sorted(paths))
-        for session_id, paths in sorted(database.ephemerals.items())
+    owned = values.ephemerals(pipeline)
+    nodes = "".join(
+        f"{values.number(session_id)}:\n" + "".join(f"\t{path}\n" for path in paths)
+        for session_id, paths in owned.items()
     )
     return (
-        f"SessionTracker dump:\nGlobal Sessions({len(database.sessions)}):\n{sessions}"
-        f"ephemeral nodes dump:\nSessions with Ephemerals ({len(database.ephemerals)}):\n{owned}"
+        f"SessionTracker dump:\n{_sessions(pipeline)}"
+        f"ephemeral nodes dump:\nSessions with Ephemerals ({len(owned)}):\n{nodes}"
     )
+
+
+def _sessions(pipeline: Pipeline) -> str:
+    """The sessions: when they expire, at the server that decides this; else their timeouts."""
+    sets = values.expiries(pipeline)
+    sessions = pipeline.database.sessions
+    if sets is None:
+        lines = (f"{values.number(id_)}\t{ms}ms\n" for id_, ms in sorted(sessions.items()))
+        return f"Global Sessions({len(sessions)}):\n{''.join(lines)}"
+    count = sum(len(ids) for _, ids in sets)
+    return f"Session Sets ({len(sets)})/({count}):\n" + "".join(
+        f"{len(ids)} expire at {_date(wall_ms)}:\n{_ids(ids)}" for wall_ms, ids in sets
+    )
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return "".join(f"\t{values.number(session_id)}\n" for session_id in ids)
+
+
+def _date(wall_ms: int) -> str:
+    """Write a time as Java's ``Date`` does."""
+    return datetime.fromtimestamp(wall_ms // 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
 
 
 def _wchs(facts: Facts, pipeline: Pipeline) -> str:
@@ -135,6 +127,29 @@ def _wchs(facts: Facts, pipeline: Pipeline) -> str:
     )
 
 
+def _wchc(facts: Facts, pipeline: Pipeline) -> str:
+    watched = values.watches_by_session(pipeline)
+    return "".join(
+        f"{values.number(session_id)}\n" + "".join(f"\t{path}\n" for path in paths)
+        for session_id, paths in watched.items()
+    ) + "\n"  # fmt: skip
+
+
+def _wchp(facts: Facts, pipeline: Pipeline) -> str:
+    watching = values.watches_by_path(pipeline)
+    return "".join(f"{path}\n{_ids(ids)}" for path, ids in watching.items()) + "\n"
+
+
+def _crst(facts: Facts, pipeline: Pipeline) -> str:
+    facts.reset_connections()
+    return "Connection stats reset.\n"
+
+
+def _srst(facts: Facts, pipeline: Pipeline) -> str:
+    facts.reset_server()
+    return "Server stats reset.\n"
+
+
 _ALWAYS: dict[str, Callable[[Facts], str]] = {
     "envi": _envi,
     "isro": lambda facts: "null" if facts.pipeline is None else "rw",
@@ -143,10 +158,14 @@ _ALWAYS: dict[str, Callable[[Facts], str]] = {
 _SERVING: dict[str, Callable[[Facts, Pipeline], str]] = {
     "conf": _conf,
     "cons": _cons,
+    "crst": _crst,
     "dump": _dump,
     "mntr": _mntr,
+    "srst": _srst,
     "srvr": _srvr,
     "stat": _stat,
+    "wchc": _wchc,
+    "wchp": _wchp,
     "wchs": _wchs,
 }
 WORDS = frozenset(_ALWAYS | _SERVING)

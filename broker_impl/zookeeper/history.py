@@ -70,10 +70,17 @@ class OutOfOrder(Exception):
 class History:
     """The log and the state of one server."""
 
-    def __init__(self, ledger: Ledger, *, window: int = WINDOW) -> None:
-        """``window``: the number of committed transactions that are kept for learners."""
+    def __init__(
+        self, ledger: Ledger, configuration: str | None = None, *, window: int = WINDOW
+    ) -> None:
+        """Recover the state.
+
+        configuration: the text of ``/zookeeper/config``; None for a server that is alone.
+        window: the number of committed transactions that are kept for learners.
+        """
         self.ledger = ledger
-        self.database = ledger.recover()
+        self._configuration = configuration
+        self.database = self._configured(ledger.recover())
         self.last_zxid = self.database.last_zxid
         """The zxid of the last transaction in the log."""
         self.window: deque[Proposal] = deque(maxlen=window)
@@ -149,7 +156,7 @@ class History:
     def install(self, database: Database) -> None:
         """Replace the log and the state by a state of the leader, durable on return."""
         self.ledger.install(database)
-        self.database = database
+        self.database = self._configured(database)
         self.last_zxid = database.last_zxid
         self.window.clear()
         self._logged.clear()
@@ -167,7 +174,13 @@ class History:
         return [proposal for proposal in found if proposal.header.zxid <= last]
 
     def _reload(self) -> None:
-        self.database = self.ledger.recover()
+        self.database = self._configured(self.ledger.recover())
         self.last_zxid = self.database.last_zxid
         self.window.clear()
         self._logged.clear()
+
+    def _configured(self, database: Database) -> Database:
+        """Set what each server knows by itself in a state that was read."""
+        if self._configuration is not None:
+            database.configure(self._configuration)
+        return database

@@ -14,6 +14,7 @@ from typing import Protocol
 from broker_impl.zookeeper import acl as acls
 from broker_impl.zookeeper import reads, sessions
 from broker_impl.zookeeper.errors import Code, ZooKeeperError
+from broker_impl.zookeeper.figures import Latency
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.proposer import WRITES
@@ -29,6 +30,7 @@ from broker_impl.zookeeper.records import (
     Op,
     PathRequest,
     PathResponse,
+    PathVersion,
     ReplyHeader,
     RequestHeader,
     SetWatches,
@@ -56,6 +58,9 @@ class Client(Protocol):
 
     def close(self) -> None:
         """Close the connection after the packets that were sent."""
+
+    def answered(self, op: int, xid: int, zxid: int, now: float, seconds: float) -> None:
+        """Count an answer that was sent, with the seconds since its request arrived."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,27 +126,11 @@ class Tracker(Protocol):
         """Remove and return the sessions whose timeout has passed."""
 
 
-@dataclass(slots=True)
-class Latency:
-    """The time from a request's arrival to its answer, in milliseconds."""
+OUTSTANDING_MAX = 1000
+"""With more requests than this in the order no more are read (``globalOutstandingLimit``)."""
 
-    count: int = 0
-    total_ms: float = 0.0
-    min_ms: int = 0
-    max_ms: int = 0
-
-    @property
-    def mean_ms(self) -> float:
-        """The mean; 0 before the first request."""
-        return self.total_ms / self.count if self.count else 0.0
-
-    def add(self, seconds: float) -> None:
-        """Add the latency of one request."""
-        ms = seconds * 1000
-        self.min_ms = min(self.min_ms, int(ms)) if self.count else int(ms)
-        self.max_ms = max(self.max_ms, int(ms))
-        self.total_ms += ms
-        self.count += 1
+ORDERING = ("standalone", "leader")
+"""The modes of servers that put the writes into one order."""
 
 
 def deliver(trigger: Callable[[], None], answer: Callable[[], None]) -> None:
@@ -187,16 +176,25 @@ class Pipeline:
         self.clients: dict[int, Client] = {}
         """The connection of each session that has one."""
         self.latency = Latency()
+        self.rejected_identities = 0
+        """How often a client has presented credentials in vain."""
         self.server_id = server_id
         self.mode = mode
         self.role_figures: Callable[[], Mapping[str, object]] = dict
         """Returns the figures that only a server of this role has, by their names in ``mntr``."""
+        self.role: Callable[[], Mapping[str, object]] = lambda: {
+            "error": "server is not initialized"
+        }
+        """Returns who leads, for a member of an ensemble."""
         self._history = history
         self._orderer = orderer
         self._password = password
+        self._wall_ms = wall_ms
         self._clock = clock
         self._least_zxid = zxid
         self._queue: list[Request] = []
+        self._ordered = 0
+        """The number of writes and syncs that the orderer has not returned."""
         self._unanswered: dict[Client, deque[Request]] = {}
         """The requests of each connection that waits for a write or a sync, in order."""
         self._writes: dict[int, deque[Request]] = {}
@@ -210,10 +208,23 @@ class Pipeline:
         """The number of requests that are not answered."""
         return len(self._queue) + sum(map(len, self._unanswered.values()))
 
+    def unanswered(self, client: Client) -> int:
+        """The number of requests of a connection that wait for a write or a sync."""
+        return len(self._unanswered.get(client, ()))
+
+    @property
+    def is_full(self) -> bool:
+        """Are there so many requests that no more should be read from connections?"""
+        return self._ordered + len(self._queue) > OUTSTANDING_MAX
+
     @property
     def last_zxid(self) -> int:
         """The zxid of the state that clients see."""
         return max(self.database.last_zxid, self._least_zxid)
+
+    def wall_ms_at(self, second: float) -> int:
+        """Return the wall clock (ms) at a second of the loop's clock."""
+        return self._wall_ms() + int((second - self._clock()) * 1000)
 
     # --- what clients do
 
@@ -256,6 +267,16 @@ class Pipeline:
         """End the sessions that were silent for too long."""
         for session_id in self.tracker.expired(self._clock()):
             self._enqueue(None, session_id, 0, Op.CLOSE_SESSION, Nothing(), b"")
+
+    def delete_unused(self) -> None:
+        """Delete containers that had children and have none, and nodes that outlived their time.
+
+        Only a server that orders writes does this (ZOOKEEPER-2163, 2169).
+        """
+        if self.mode not in ORDERING:
+            return
+        for path in self.database.unused(self._wall_ms()):
+            self._enqueue(None, 0, 0, Op.DELETE_CONTAINER, PathVersion(path, -1), b"")
 
     def turn(self) -> bool:
         """Handle all queued requests; what is ordered meanwhile is answered.
@@ -350,6 +371,7 @@ class Pipeline:
                 self._writes.setdefault(request.session_id, deque()).append(request)
             if client is not None and client.is_open:
                 self._unanswered.setdefault(client, deque()).append(request)
+            self._ordered += 1
             self._orderer.submit(request)
         elif client is None or not client.is_open:
             return
@@ -385,7 +407,8 @@ class Pipeline:
     def _done(self, request: Request) -> None:
         """Answer the reads that have waited for a write or a sync."""
         request.is_done = True
-        self.latency.add(self._clock() - request.received)
+        self._ordered -= 1
+        self._measure(request)
         client = request.client
         if client is None or (unanswered := self._unanswered.get(client)) is None:
             return
@@ -400,6 +423,14 @@ class Pipeline:
                 self._read(first, client)
         self._unanswered.pop(client, None)
 
+    def _measure(self, request: Request) -> None:
+        """Count a request that was answered."""
+        now = self._clock()
+        seconds = now - request.received
+        self.latency.add(seconds)
+        if request.client is not None:
+            request.client.answered(request.op, request.xid, self.last_zxid, now, seconds)
+
     def _read(self, request: Request, client: Client) -> None:
         body = request.body
         error, answer = 0, Nothing()  # type: tuple[int, Record]
@@ -409,6 +440,8 @@ class Pipeline:
                     self._notify(client, change, self.last_zxid)
             elif isinstance(body, PathRequest) and request.op == Op.GET_EPHEMERALS:
                 answer = reads.ephemerals(self.database, request.session_id, body.path)
+            elif request.op == Op.WHO_AM_I:
+                answer = reads.who_am_i(request.ids)
             elif request.op != Op.PING:
                 answer = reads.answer(
                     self.database, self.watches, client, request.ids, request.op, body
@@ -416,7 +449,7 @@ class Pipeline:
         except ZooKeeperError as refusal:
             error = refusal.code
         client.send(ReplyHeader(request.xid, self.last_zxid, error), answer)
-        self.latency.add(self._clock() - request.received)
+        self._measure(request)
         if body is None:
             client.close()  # unknown operation: later packets may be misunderstood as well
 
@@ -437,6 +470,7 @@ class Pipeline:
         try:
             identity = acls.identify(request.scheme, request.auth, client.ids)
         except ZooKeeperError as refusal:
+            self.rejected_identities += 1
             client.send(ReplyHeader(header.xid, self.last_zxid, refusal.code))
             client.close()
             return

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from broker_impl.errors import ConfigError
 from broker_impl.zookeeper import standalone
+from broker_impl.zookeeper.admin import Admin
 from broker_impl.zookeeper.history import WINDOW, History
 from broker_impl.zookeeper.quorum.ensemble import Ensemble, Member
 from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT, Membership
@@ -46,6 +47,8 @@ class Settings:
     """How many ticks leader and learners may be silent."""
     election_wait_max_s: float = 60.0
     """The longest wait between two notifications of an election."""
+    admin: tuple[str, int] | None = None
+    """Where operators are answered over HTTP; port 0 selects a free one."""
 
 
 class Program:
@@ -67,7 +70,8 @@ class Program:
         if self._ensemble is not None and settings.me not in self._ensemble.members:
             raise ConfigError(f"no server of the ensemble has the id {settings.me}")
         self._store = Store(disk, snap_count=settings.snap_count)
-        self.history = History(self._store, window=settings.window)
+        configuration = None if self._ensemble is None else self._ensemble.configuration()
+        self.history = History(self._store, configuration, window=settings.window)
         self.peer: Peer | None = None
         """Its part in the ensemble, while it runs; None if it is alone."""
         pipeline = None
@@ -83,11 +87,35 @@ class Program:
             pipeline, tick_ms=settings.tick_ms, connections_max=settings.connections_max
         )
         self.server.server_id = settings.me
+        self.server.wall_ms = wall_ms
+        self.admin_port = 0
+        """The port for operators, once it listens."""
+        self._admin = Admin(self.server.facts)
 
     async def start(self) -> int:
         """Listen for clients, and return the port."""
         settings = self.settings
-        return await self.server.start(settings.host, settings.port, reuse_port=settings.reuse_port)
+        port = await self.server.start(settings.host, settings.port, reuse_port=settings.reuse_port)
+        self.server.settings = self._shown(port)
+        if settings.admin is not None:
+            self.admin_port = await self._admin.start(*settings.admin)
+        return port
+
+    def _shown(self, port: int) -> list[tuple[str, str]]:
+        """The settings that operators see, in addition to those of the server."""
+        shown = [("clientPort", str(port))]
+        if self._ensemble is not None:
+            me = self._ensemble.members[self.settings.me]
+            shown += [
+                ("initLimit", str(self.settings.init_limit)),
+                ("syncLimit", str(self.settings.sync_limit)),
+                ("electionAlg", "3"),
+                ("electionPort", str(me.election_port)),
+                ("quorumPort", str(me.quorum_port)),
+                ("peerType", str(int(me.observes))),
+                ("membership", "\n" + self._ensemble.configuration()),
+            ]
+        return shown
 
     def stop(self) -> None:
         """Request a clean end."""
@@ -115,5 +143,6 @@ class Program:
                 self.peer = Peer(site, wait_max_s=wait_max_s)
                 await self.peer.run()
         finally:
+            await self._admin.stop()
             await self.server.stop()
         self._store.close()

@@ -24,10 +24,14 @@ from broker_impl.zookeeper.errors import (
 )
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.records import (
+    CONTAINER_FLAG,
     EPHEMERAL,
     SEQUENTIAL,
+    TTL_FLAG,
+    TTL_SEQUENTIAL_FLAG,
     Acl,
     CreateRequest,
+    CreateTtlRequest,
     Id,
     MultiRequest,
     Op,
@@ -36,11 +40,21 @@ from broker_impl.zookeeper.records import (
     SetAclRequest,
     SetDataRequest,
 )
-from broker_impl.zookeeper.tree import RESERVED, Database, int32, is_session
+from broker_impl.zookeeper.tree import (
+    CONTAINER,
+    RESERVED,
+    TTL_MS_MAX,
+    Database,
+    int32,
+    is_session,
+    with_ttl,
+)
 from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
+    CreateContainerTxn,
     CreateSessionTxn,
+    CreateTtlTxn,
     CreateTxn,
     DeleteTxn,
     ErrorTxn,
@@ -53,9 +67,13 @@ from broker_impl.zookeeper.txn_records import (
 
 WRITES = frozenset(
     {Op.CREATE, Op.CREATE2, Op.DELETE, Op.SET_DATA, Op.SET_ACL, Op.MULTI}
+    | {Op.CREATE_CONTAINER, Op.CREATE_TTL, Op.DELETE_CONTAINER}
     | {Op.CREATE_SESSION, Op.CLOSE_SESSION}
 )
 """The operations that become transactions."""
+
+_SERVERS = frozenset({Op.CREATE_SESSION, Op.DELETE_CONTAINER})
+"""The writes that need no live session: no client can send them."""
 
 
 class Outlook(NamedTuple):
@@ -140,7 +158,7 @@ class Proposer:
             return Proposal(Header(session_id, cxid, self._zxid, now_ms, Op.ERROR), ErrorTxn(error))
         draft = Draft(self, session_id, ids)
         try:
-            if op != Op.CREATE_SESSION and not self._is_live(session_id):
+            if op not in _SERVERS and not self._is_live(session_id):
                 raise SessionExpired(f"{session_id:#x}")
             txn = self._txn(op, request, draft)
         except ZooKeeperError as error:
@@ -187,8 +205,14 @@ class Proposer:
 
     def _txn(self, op: int, request: Record, draft: Draft) -> Record:
         match request:
+            case CreateRequest() if op == Op.CREATE_CONTAINER:
+                return _create_container(request, draft)
             case CreateRequest():
                 return _create(request, draft)
+            case CreateTtlRequest():
+                return _create_with_ttl(request, draft)
+            case PathVersion() if op == Op.DELETE_CONTAINER:
+                return _delete_unused(request, draft)
             case PathVersion() if op == Op.DELETE:
                 return _delete(request, draft)
             case PathVersion() if op == Op.CHECK:
@@ -245,23 +269,47 @@ def _create(request: CreateRequest, draft: Draft) -> CreateTxn:
     path, flags = request.path, request.flags
     if not 0 <= flags <= EPHEMERAL | SEQUENTIAL:
         raise BadArguments(f"{path}: flags {flags} are not supported")
+    owner = draft.session_id if flags & EPHEMERAL else 0
+    path, acl, creates = _add(request, bool(flags & SEQUENTIAL), owner, draft)
+    return CreateTxn(path, request.data, acl, bool(owner), creates)
+
+
+def _create_container(request: CreateRequest, draft: Draft) -> CreateContainerTxn:
+    if request.flags != CONTAINER_FLAG:
+        raise BadArguments(f"{request.path}: flags {request.flags} are not those of a container")
+    path, acl, creates = _add(request, False, CONTAINER, draft)
+    return CreateContainerTxn(path, request.data, acl, creates)
+
+
+def _create_with_ttl(request: CreateTtlRequest, draft: Draft) -> CreateTtlTxn:
+    path, flags, ttl_ms = request.path, request.flags, request.ttl_ms
+    if flags not in (TTL_FLAG, TTL_SEQUENTIAL_FLAG) or not 0 < ttl_ms <= TTL_MS_MAX:
+        raise BadArguments(f"{path}: flags {flags} and a time to live of {ttl_ms} ms")
+    path, acl, creates = _add(request, flags == TTL_SEQUENTIAL_FLAG, with_ttl(ttl_ms), draft)
+    return CreateTtlTxn(path, request.data, acl, creates, ttl_ms)
+
+
+def _add(
+    request: CreateRequest | CreateTtlRequest, is_sequential: bool, owner: int, draft: Draft
+) -> tuple[str, tuple[Acl, ...], int]:
+    """Add a node to the draft; return its path, its ACL, and its parent's counter."""
+    path = request.path
     paths.check_form(path)
     acl = acls.resolve(request.acl, draft.ids, path)
     parent_path = paths.parent_of(path)
     parent = draft.get(parent_path)
     draft.check(parent, Perm.CREATE, path)
-    if flags & SEQUENTIAL:
+    if is_sequential:
         path += f"{parent.creates:010d}"
     paths.check(path)
     if draft.find(path) is not None:
         raise NodeExists(path)
     if is_session(parent.ephemeral_owner):
         raise NoChildrenForEphemerals(path)
-    owner = draft.session_id if flags & EPHEMERAL else 0
     parent = parent._replace(creates=int32(parent.creates + 1), children=parent.children + 1)
     draft.outlooks[parent_path] = parent
     draft.outlooks[path] = Outlook(acl, 0, 0, 0, 0, owner)
-    return CreateTxn(path, request.data, acl, bool(owner), parent.creates)
+    return path, acl, parent.creates
 
 
 def _delete(request: PathVersion, draft: Draft) -> DeleteTxn:
@@ -277,6 +325,17 @@ def _delete(request: PathVersion, draft: Draft) -> DeleteTxn:
         raise NotEmpty(path)
     draft.remove(path)
     return DeleteTxn(path)
+
+
+def _delete_unused(request: PathVersion, draft: Draft) -> DeleteTxn:
+    """Delete a container without children, or a node whose time to live has passed."""
+    node = draft.get(request.path)
+    if not node.ephemeral_owner or is_session(node.ephemeral_owner):
+        raise BadVersion(f"{request.path} is another node by now")
+    if node.children:
+        raise NotEmpty(request.path)
+    draft.remove(request.path)
+    return DeleteTxn(request.path)
 
 
 def _set_data(request: SetDataRequest, draft: Draft) -> SetDataTxn:

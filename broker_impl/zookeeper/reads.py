@@ -9,16 +9,21 @@ from broker_impl.zookeeper.errors import (
     NoWatcher,
     ReconfigDisabled,
     Unimplemented,
+    ZooKeeperError,
 )
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.records import (
+    MULTI_END,
     AddWatch,
+    ClientInfo,
     EventType,
     GetAclResponse,
     GetChildren2Response,
     GetChildrenResponse,
     GetDataResponse,
     Id,
+    MultiHeader,
+    MultiReadRequest,
     Nothing,
     Number,
     Op,
@@ -32,6 +37,7 @@ from broker_impl.zookeeper.records import (
     SetWatches2,
     StatResponse,
     WatchMode,
+    WhoAmIResponse,
 )
 from broker_impl.zookeeper.tree import Change, Database, Node
 from broker_impl.zookeeper.watches import Kind, WatchTable
@@ -62,6 +68,11 @@ def answer(
                 kind = Kind.DATA if op in (Op.EXISTS, Op.GET_DATA) else Kind.CHILD
                 watches.add(kind, path or "/", watcher)
             return _look(op, node)
+        case MultiReadRequest(operations):
+            parts = [
+                (op, _part(database, watches, watcher, ids, op, part)) for op, part in operations
+            ]
+            return MultiReadResponse(tuple(parts))
         case PathRequest(path) if op == Op.SYNC:
             return PathResponse(path)
         case PathRequest(path) if op == Op.GET_ACL:
@@ -92,6 +103,47 @@ def answer(
             raise ReconfigDisabled("the set of servers cannot be changed")
         case _:
             raise Unimplemented(f"operation {op} is not supported")
+
+
+class MultiReadResponse(Record, frozen=True):
+    """A result or an error per operation."""
+
+    parts: tuple[tuple[int, Record], ...]
+    """Operation and result; an error is a number."""
+
+    def write(self, out: bytearray) -> None:
+        """Append the results and the end mark to the output."""
+        for op, result in self.parts:
+            if isinstance(result, Number):
+                MultiHeader(Op.ERROR, False, result.value).write(out)
+            else:
+                MultiHeader(op, False, 0).write(out)
+            result.write(out)
+        MULTI_END.write(out)
+
+
+def _part(
+    database: Database,
+    watches: WatchTable[Watcher],
+    watcher: Watcher,
+    ids: tuple[Id, ...],
+    op: int,
+    request: Record,
+) -> Record:
+    try:
+        return answer(database, watches, watcher, ids, op, request)
+    except ZooKeeperError as error:
+        return Number(error.code)
+
+
+def who_am_i(ids: tuple[Id, ...]) -> WhoAmIResponse:
+    """The identities of a client; of a digest only the user."""
+    return WhoAmIResponse(
+        tuple(
+            ClientInfo(id_.scheme, id_.id.partition(":")[0] if id_.scheme == "digest" else id_.id)
+            for id_ in ids
+        )
+    )
 
 
 def ephemerals(database: Database, session_id: int, prefix: str) -> GetChildrenResponse:

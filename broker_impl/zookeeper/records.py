@@ -42,12 +42,14 @@ class Op(IntEnum):
     CREATE_CONTAINER = 19
     DELETE_CONTAINER = 20
     CREATE_TTL = 21
+    MULTI_READ = 22
     AUTH = 100
     SET_WATCHES = 101
     GET_EPHEMERALS = 103
     GET_ALL_CHILDREN_NUMBER = 104
     SET_WATCHES2 = 105
     ADD_WATCH = 106
+    WHO_AM_I = 107
     CREATE_SESSION = -10
     CLOSE_SESSION = -11
     ERROR = -1
@@ -60,6 +62,9 @@ XID_SET_WATCHES = -8
 
 EPHEMERAL = 1
 SEQUENTIAL = 2
+CONTAINER_FLAG = 4
+TTL_FLAG = 5
+TTL_SEQUENTIAL_FLAG = 6
 PASSWORD_BYTES = 16
 
 
@@ -131,7 +136,7 @@ class Stat(Record, frozen=True):
     aversion: Int
     """The number of times its ACL was set."""
     ephemeral_owner: Long
-    """The session that owns an ephemeral node; 0 for a persistent node."""
+    """The session that owns an ephemeral node; 0 for any other node."""
     data_length: Int
     children_count: Int
     pzxid: Long
@@ -211,6 +216,16 @@ class CreateRequest(Record, frozen=True):
     data: Buffer
     acl: tuple[Acl, ...]
     flags: Int
+
+
+class CreateTtlRequest(Record, frozen=True):
+    """The request of createTTL; ``flags``: TTL_FLAG or TTL_SEQUENTIAL_FLAG."""
+
+    path: UString
+    data: Buffer
+    acl: tuple[Acl, ...]
+    flags: Int
+    ttl_ms: Long
 
 
 class PathVersion(Record, frozen=True):
@@ -294,7 +309,7 @@ class PathResponse(Record, frozen=True):
 
 
 class Create2Response(Record, frozen=True):
-    """The response of create2."""
+    """The response of create2, createContainer and createTTL."""
 
     path: UString
     stat: Stat
@@ -333,6 +348,19 @@ class GetChildren2Response(Record, frozen=True):
     stat: Stat
 
 
+class ClientInfo(Record, frozen=True):
+    """An identity of a client, without its secret part."""
+
+    scheme: UString
+    user: UString
+
+
+class WhoAmIResponse(Record, frozen=True):
+    """The response of whoAmI."""
+
+    identities: tuple[ClientInfo, ...]
+
+
 class Number(Record, frozen=True):
     """A single int: the answer of getAllChildrenNumber, and of addWatch (an error code)."""
 
@@ -361,11 +389,16 @@ class MultiRequest(Record, frozen=True):
         """Read the operations from a frame, up to the end mark."""
         operations = []
         while not (header := MultiHeader.read(reader)).done:
-            request = MULTI_REQUESTS.get(header.type)
+            request = cls.known().get(header.type)
             if request is None:
                 raise WireError(f"operation {header.type} is not supported inside a multi")
             operations.append((header.type, request.read(reader)))
         return cls(tuple(operations))
+
+    @classmethod
+    def known(cls) -> "dict[int, type[Record]]":
+        """The operations that it may contain."""
+        return MULTI_REQUESTS
 
     def write(self, out: bytearray) -> None:
         """Append the operations and the end mark to the output."""
@@ -375,9 +408,22 @@ class MultiRequest(Record, frozen=True):
         MULTI_END.write(out)
 
 
+class MultiReadRequest(MultiRequest, frozen=True):
+    """Several reads, each with a result or an error of its own."""
+
+    @classmethod
+    def known(cls) -> "dict[int, type[Record]]":
+        """The operations that it may contain."""
+        return MULTI_READS
+
+
+MULTI_READS: dict[int, type[Record]] = {Op.GET_DATA: PathWatch, Op.GET_CHILDREN: PathWatch}
+
 MULTI_REQUESTS: dict[int, type[Record]] = {
     Op.CREATE: CreateRequest,
     Op.CREATE2: CreateRequest,
+    Op.CREATE_CONTAINER: CreateRequest,
+    Op.CREATE_TTL: CreateTtlRequest,
     Op.DELETE: PathVersion,
     Op.SET_DATA: SetDataRequest,
     Op.CHECK: PathVersion,
@@ -386,6 +432,8 @@ MULTI_REQUESTS: dict[int, type[Record]] = {
 REQUESTS: dict[int, type[Record]] = {
     Op.CREATE: CreateRequest,
     Op.CREATE2: CreateRequest,
+    Op.CREATE_CONTAINER: CreateRequest,
+    Op.CREATE_TTL: CreateTtlRequest,
     Op.DELETE: PathVersion,
     Op.EXISTS: PathWatch,
     Op.GET_DATA: PathWatch,
@@ -397,6 +445,7 @@ REQUESTS: dict[int, type[Record]] = {
     Op.SYNC: PathRequest,
     Op.PING: Nothing,
     Op.MULTI: MultiRequest,
+    Op.MULTI_READ: MultiReadRequest,
     Op.CHECK_WATCHES: PathWatcherType,
     Op.REMOVE_WATCHES: PathWatcherType,
     Op.RECONFIG: ReconfigRequest,
@@ -406,6 +455,7 @@ REQUESTS: dict[int, type[Record]] = {
     Op.GET_EPHEMERALS: PathRequest,
     Op.GET_ALL_CHILDREN_NUMBER: PathRequest,
     Op.ADD_WATCH: AddWatch,
+    Op.WHO_AM_I: Nothing,
     Op.CLOSE_SESSION: Nothing,
 }
 """The operations that a server answers; any other gets UNIMPLEMENTED."""

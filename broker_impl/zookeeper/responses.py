@@ -27,7 +27,7 @@ def _single(op: int, outcome: Outcome) -> Record:
         return PathResponse(outcome.path)
     if outcome.stat is None:
         return Nothing()
-    if op == Op.CREATE2:
+    if op in (Op.CREATE2, Op.CREATE_CONTAINER, Op.CREATE_TTL):
         return Create2Response(outcome.path, outcome.stat)
     return StatResponse(outcome.stat)
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from broker_impl.errors import StorageError, WireError
 from broker_impl.zookeeper import four_letter_words
+from broker_impl.zookeeper.facts import ConnectionFacts, Facts
+from broker_impl.zookeeper.figures import Latency, Sizes, Traffic
 from broker_impl.zookeeper.jute import FRAME_BYTES_MAX, FrameReader, Reader, Record, frame
 from broker_impl.zookeeper.pipeline import Pipeline
 from broker_impl.zookeeper.records import (
@@ -29,6 +31,10 @@ sending requests without reading the replies."""
 
 HEADER_BYTES = 8
 """The size of a request's header."""
+
+UNUSED_S = 60.0
+"""How often unused containers, and nodes that outlived their time, are looked for
+(``znode.container.checkIntervalMs``)."""
 
 LINGER_S = 5.0
 """How long a closed connection may take to send its last bytes."""
@@ -63,6 +69,18 @@ class Server:
         """Done when the server should stop; holds the StorageError when it must."""
         self.received = 0
         self.sent = 0
+        self.rejected = 0
+        """How many connections were refused because there were too many from one address."""
+        self.sessionless = 0
+        """How many connections were closed because they have opened no session."""
+        self.bytes_received = 0
+        self.responses = Sizes()
+        self.wall_ms: Callable[[], int] = lambda: 0
+        """The wall clock in milliseconds, for what operators see."""
+        self.settings: list[tuple[str, str]] = []
+        """Settings that operators see, in addition to those of this module, by their names."""
+        self.process_figures: Callable[[], Mapping[str, object]] = dict
+        """Returns figures of the process, by their names in ``mntr``."""
         self.server_id = 0
         """The server's number in its ensemble."""
         self.frame_bytes_max = frame_bytes_max
@@ -72,9 +90,13 @@ class Server:
         self._tick: asyncio.TimerHandle | None = None
         self.tick_ms = tick_ms
         self._tick_due = 0.0
+        self._started = self._loop.time()
+        self._unused_due = self._loop.time() + UNUSED_S
         self._scheduled = False
         self._broken = False
         self._unflushed: dict[Connection, None] = {}
+        self._throttled: dict[Connection, None] = {}
+        """The connections that wait until fewer requests are in the order."""
 
     @property
     def serving(self) -> Pipeline:
@@ -144,19 +166,54 @@ class Server:
         self._unflushed[connection] = None
         self.schedule()
 
-    def facts(self) -> four_letter_words.Facts:
-        """The data for the four-letter words."""
-        settings: Sequence[tuple[str, str]] = [
+    @property
+    def is_full(self) -> bool:
+        """Must connections wait until fewer requests are in the order?"""
+        return self.pipeline is not None and self.pipeline.is_full
+
+    def throttle(self, connection: "Connection") -> None:
+        """Let a connection go on once fewer requests are in the order."""
+        self._throttled[connection] = None
+        self.schedule()
+
+    def facts(self) -> Facts:
+        """What operators can see."""
+        settings = [
             ("tickTime", str(self.tick_ms)),
             ("maxClientCnxns", str(self._connections_max)),
             ("minSessionTimeout", str(2 * self.tick_ms)),
             ("maxSessionTimeout", str(20 * self.tick_ms)),
             ("serverId", str(self.server_id)),
+            *self.settings,
         ]
-        connections = [connection.facts() for connection in self.connections]
-        return four_letter_words.Facts(
-            self.pipeline, connections, settings, self.received, self.sent
+        counters = {
+            "uptime": int((self._loop.time() - self._started) * 1000),
+            "connection_rejected": self.rejected,
+            "sessionless_connections_expired": self.sessionless,
+            "bytes_received_count": self.bytes_received,
+            **self.process_figures(),
+        }
+        return Facts(
+            self.pipeline,
+            [connection.facts() for connection in self.connections],
+            settings,
+            self.received,
+            self.sent,
+            self.responses,
+            counters,
+            self._reset,
+            self._reset_connections,
         )
+
+    def _reset(self) -> None:
+        self.received = self.sent = 0
+        self.responses = Sizes()
+        if self.pipeline is not None:
+            self.pipeline.latency = Latency()
+
+    def _reset_connections(self) -> None:
+        for connection in self.connections:
+            connection.traffic = Traffic()
 
     def _turn(self) -> None:
         self._scheduled = False
@@ -174,6 +231,10 @@ class Server:
         connections, self._unflushed = self._unflushed, {}
         for connection in connections:
             connection.flush()
+        if self._throttled and not self.is_full:
+            throttled, self._throttled = self._throttled, {}
+            for connection in throttled:
+                connection.go_on()
 
     def _schedule_tick(self) -> None:
         self._tick_due = self._loop.time() + self.tick_ms / 1000
@@ -187,6 +248,9 @@ class Server:
                 # leader.
                 pipeline.tracker.touch_all(self._loop.time())
             pipeline.expire()
+            if self._loop.time() >= self._unused_due:
+                self._unused_due = self._loop.time() + UNUSED_S
+                pipeline.delete_unused()
             self.schedule()
         self._schedule_tick()
 
@@ -208,9 +272,11 @@ class Connection(asyncio.Protocol):
         self._is_held = False
         """Does it wait for its session? Its requests are read when it has one."""
         self._has_more = False
+        self._is_throttled = False
         self._peer = ""
-        self._received = 0
-        self._sent = 0
+        self._timeout_ms = 0
+        self._established_ms = server.wall_ms()
+        self.traffic = Traffic()
         self._transport: asyncio.Transport
         self._deadline: asyncio.TimerHandle
 
@@ -229,6 +295,7 @@ class Connection(asyncio.Protocol):
         self.ids = (Id("ip", self.host),)
         if not self._server.admits(self.host):
             log.warning("%s: too many connections from this address", self._peer)
+            self._server.rejected += 1
             transport.abort()
             return
         self.is_open = True
@@ -240,12 +307,13 @@ class Connection(asyncio.Protocol):
         """Handle bytes from the client; malformed ones close only this connection."""
         if not self.is_open:
             return
+        self._server.bytes_received += len(data)
         self._frames.receive(data)
         if self._take == self._connect and self._word():
             return
         if self._server.pipeline is None:
             self.close()
-        elif not self._is_held:
+        elif not (self._is_held or self._is_throttled):
             self._take_some()
         elif self._frames.waiting > self._server.frame_bytes_max:
             self._transport.pause_reading()
@@ -266,7 +334,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Read again from a client that has caught up."""
         self._is_behind = False
-        if self.is_open:
+        if self.is_open and not self._is_throttled:
             self._take_some()
 
     # pipeline.Client
@@ -278,12 +346,19 @@ class Connection(asyncio.Protocol):
         if isinstance(parts[0], ConnectResponse):
             self._is_held = False
             self._has_more = True
+            self._timeout_ms = parts[0].timeout_ms
             if not self._knows_read_only:
                 parts = (msgspec.structs.replace(parts[0], read_only=None),)
-        self._out += frame(*parts)
-        self._sent += 1
+        packet = frame(*parts)
+        self._out += packet
+        self.traffic.sent += 1
         self._server.sent += 1
+        self._server.responses.add(len(packet))
         self._server.unflushed(self)
+
+    def answered(self, op: int, xid: int, zxid: int, now: float, seconds: float) -> None:
+        """Count an answer, for operators."""
+        self.traffic.answered(op, xid, zxid, now, seconds)
 
     def close(self) -> None:
         """Close the connection after the queued packets."""
@@ -306,7 +381,13 @@ class Connection(asyncio.Protocol):
         if not self.is_open and not self._transport.is_closing():
             self._transport.close()
             asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)
-        if self._has_more and self.is_open and not self._is_behind:
+        if self._has_more and self.is_open and not (self._is_behind or self._is_throttled):
+            self._take_some()
+
+    def go_on(self) -> None:
+        """Read again: few enough requests are in the order."""
+        self._is_throttled = False
+        if self.is_open and not self._is_behind:
             self._take_some()
 
     def abort(self) -> None:
@@ -314,11 +395,17 @@ class Connection(asyncio.Protocol):
         self._out.clear()
         self._transport.abort()
 
-    def facts(self) -> four_letter_words.ConnectionFacts:
-        """The data of this connection for the four-letter words."""
-        queued = self._transport.get_write_buffer_size()
-        return four_letter_words.ConnectionFacts(
-            self._peer, self.session_id, queued, self._received, self._sent
+    def facts(self) -> ConnectionFacts:
+        """What operators can see of this connection."""
+        pipeline = self._server.pipeline
+        return ConnectionFacts(
+            self._peer,
+            self.session_id,
+            self._timeout_ms,
+            self._transport.is_reading(),
+            0 if pipeline is None else pipeline.unanswered(self),
+            self._established_ms,
+            self.traffic,
         )
 
     def _take_some(self) -> None:
@@ -330,11 +417,17 @@ class Connection(asyncio.Protocol):
                 taken += 1
                 if not self.is_open or self._is_held or taken == REQUESTS_PER_TURN:
                     break
+                if self._server.is_full:
+                    self._is_throttled = True
+                    break
         except WireError as error:
             log.warning("%s: %s", self._peer, error)
             self.close()
         self._has_more = taken == REQUESTS_PER_TURN
-        if self._has_more:
+        if self._is_throttled:
+            self._transport.pause_reading()
+            self._server.throttle(self)
+        elif self._has_more:
             self._transport.pause_reading()
             self._server.unflushed(self)
         elif not self._is_behind:
@@ -346,6 +439,7 @@ class Connection(asyncio.Protocol):
         word = self._frames.peek().decode("latin-1")
         if word not in four_letter_words.WORDS:
             return False
+        self._count()
         self._out += four_letter_words.reply(word, self._server.facts()).encode()
         self.close()
         return True
@@ -370,9 +464,10 @@ class Connection(asyncio.Protocol):
             self._server.pipeline.submit(self, header, body, packet[HEADER_BYTES:])
 
     def _count(self) -> None:
-        self._received += 1
+        self.traffic.received += 1
         self._server.received += 1
 
     def _sessionless(self) -> None:
+        self._server.sessionless += 1
         log.warning("%s: the client opened no session within %g s", self._peer, SESSIONLESS_S_MAX)
         self.close()

@@ -136,6 +136,13 @@ class SessionTracker:
             self.remove(session_id)
         return gone
 
+    def expiries(self) -> list[tuple[float, list[int]]]:
+        """Return when sessions expire unless they show signs of life, and which."""
+        return [
+            (bucket * self._tick_s, sorted(self._buckets[bucket]))
+            for bucket in sorted(self._buckets)
+        ]
+
     def _leave(self, session_id: int) -> None:
         bucket = self._bucket_of.pop(session_id, None)
         if bucket is not None:

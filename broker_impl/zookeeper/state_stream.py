@@ -15,7 +15,7 @@ from broker_impl.errors import WireError
 from broker_impl.zookeeper.jute import Buffer, Int, Long, Reader, Record, UString
 from broker_impl.zookeeper.paths import name_of, parent_of
 from broker_impl.zookeeper.records import OPEN_ACL, Acl
-from broker_impl.zookeeper.tree import READ_ACL, Database, Node, is_session
+from broker_impl.zookeeper.tree import READ_ACL, Database, Node
 
 _OPEN = -1
 """The number of the open ACL, which is not written because all servers know it."""
@@ -158,9 +158,9 @@ def encode_state(database: Database) -> bytes:
     return bytes(out)
 
 
-def restore_ephemeral(database: Database, owner: int, path: str) -> None:
-    """Note the owner of an ephemeral node, which is deleted with that session (ZOOKEEPER-1367)."""
-    database.ephemerals.setdefault(owner, {})[path] = None
+def restore_owner(database: Database, owner: int, path: str) -> None:
+    """Note the owner of a node: an ephemeral one is deleted with its session (ZOOKEEPER-1367)."""
+    database.own(path, owner)
 
 
 class StateReader:
@@ -236,5 +236,4 @@ class StateReader:
         )
         if path:
             self.database.nodes[parent].children[name_of(path)] = None
-        if is_session(kept.ephemeral_owner):
-            restore_ephemeral(self.database, kept.ephemeral_owner, path)
+        restore_owner(self.database, kept.ephemeral_owner, path)

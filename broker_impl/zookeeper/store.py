@@ -339,7 +339,7 @@ class Store:
         if is_last:
             if any(data[end:]):
                 torn = len(data) - end
-                log.warning("%s: incomplete at %d; %d bytes were truncated", path, end, torn)
+                log.warning("%s: the log is incomplete at %d; %d bytes were cut", path, end, torn)
             self._settle(path, data[:end])
         elif end == 0 or any(data[end:]):  # a real server fills its files with zeros in advance
             raise StorageError(

@@ -64,7 +64,7 @@ class Node:
             version=self.version,
             cversion=changes_of_children(self.creates, len(self.children)),
             aversion=self.aversion,
-            ephemeral_owner=self.ephemeral_owner,
+            ephemeral_owner=self.ephemeral_owner if is_session(self.ephemeral_owner) else 0,
             data_length=len(self.data or b""),
             children_count=len(self.children),
             pzxid=self.pzxid,
@@ -98,6 +98,15 @@ CONTAINER = -(2**63)
 """The owner of a container."""
 _TTL = 0xFF
 """The first byte of the owner of a node with a time to live; its other bytes are the time (ms)."""
+
+
+TTL_MS_MAX = 2**40 - 1
+"""The longest time to live, about 34 years; the 16 bits above it have other uses."""
+
+
+def ttl_of(owner: int) -> int:
+    """The time to live (ms) in an ``ephemeral_owner``; 0 if it has none."""
+    return owner & TTL_MS_MAX if owner != CONTAINER and owner >> 56 & 0xFF == _TTL else 0
 
 
 def with_ttl(ttl_ms: int) -> int:
@@ -150,6 +159,8 @@ class Database:
         """Live sessions and their timeouts in milliseconds."""
         self.ephemerals: dict[int, dict[str, None]] = {}
         """The ephemeral nodes of each session."""
+        self.temporary: dict[str, None] = {}
+        """The containers, and the nodes with a time to live."""
         self.last_zxid = 0
         """The zxid of the last transaction applied."""
 
@@ -214,6 +225,37 @@ class Database:
             self.nodes[parent_of(path)].pzxid = pzxid
         if (parent := self._before(header.zxid, parent_of(path))) is not None:
             advance(parent, parent.creates, header.zxid)
+
+    def unused(self, now_ms: int) -> list[str]:
+        """The containers that had children and have none, and the nodes that outlived their time.
+
+        A node with children outlives its time to live.
+        """
+        found = []
+        for path in self.temporary:
+            node = self.nodes[path]
+            ttl_ms = ttl_of(node.ephemeral_owner)
+            is_due = now_ms - node.mtime > ttl_ms if ttl_ms else node.creates > 0
+            if is_due and not node.children:
+                found.append(path)
+        return found
+
+    def own(self, path: str, owner: int) -> None:
+        """Note the owner of a new node: a session, or what decides when it is deleted."""
+        if is_session(owner):
+            self.ephemerals.setdefault(owner, {})[path] = None
+        elif owner:
+            self.temporary[path] = None
+
+    def configure(self, text: str) -> None:
+        """Set the list of the ensemble's servers, which each server knows by itself.
+
+        The node is changed by no transaction; its version is the one that Apache ZooKeeper gives.
+        """
+        node = self.nodes.get(CONFIG)
+        if node is not None:  # a state of an earlier release has no such node
+            node.data = text.encode()
+            node.version = -1
 
     def children(self, path: str) -> list[str]:
         """The names of a node's children."""
@@ -297,8 +339,7 @@ class Database:
         parent.children[name_of(txn.path)] = None
         parent.creates = txn.parent_creates
         parent.pzxid = header.zxid
-        if is_session(owner):
-            self.ephemerals.setdefault(header.session_id, {})[txn.path] = None
+        self.own(txn.path, owner)
         changes.append(Change(EventType.CREATED, txn.path))
         changes.append(Change(EventType.CHILD, parent_path))
         return Outcome(path=txn.path, stat=node.stat())
@@ -310,6 +351,7 @@ class Database:
         assert not node.children, "the children of a node are deleted before it"
         del parent.children[name_of(path)]
         parent.pzxid = header.zxid
+        self.temporary.pop(path, None)
         if is_session(node.ephemeral_owner):
             owned = self.ephemerals[node.ephemeral_owner]
             del owned[path]

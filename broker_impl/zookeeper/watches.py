@@ -69,6 +69,13 @@ class WatchTable(Generic[Watcher]):
         """The number of paths that have a watch."""
         return len({path for _, path in self._watchers})
 
+    def by_path(self) -> dict[str, set[Watcher]]:
+        """Return the connections that watch each path, whatever kind their watches are of."""
+        found: dict[str, set[Watcher]] = {}
+        for (_, path), watchers in self._watchers.items():
+            found.setdefault(path, set()).update(watchers)
+        return found
+
     def add(self, kind: Kind, path: str, watcher: Watcher) -> None:
         """Set a watch; setting it again has no effect."""
         key = (kind, path)

@@ -109,7 +109,7 @@ def examined(
     """
     folder, file = located(path)
 
-    is_of_zookeeper = folder is not None and _tests_zookeeper(_plan(folder))
+    is_of_zookeeper = folder is not None and tests_zookeeper(plan_of(folder))
 
     def find() -> Whole:
         with ExitStack() as stack:
@@ -136,7 +136,7 @@ def concluded(
 
     Raises what :func:`examined` raises.
     """
-    plan = None if folder is None else _plan(folder)
+    plan = None if folder is None else plan_of(folder)
     facts = None if folder is None else cluster_facts.read(folder)
     contract = Contract.of(plan, settings, facts)
     changed = {} if contract == Contract.of(plan, cluster=facts) else dict(settings or {})
@@ -154,8 +154,10 @@ def concluded(
 def of_zookeeper(folder: Path | None, file: Path, progress: Progress) -> Whole:
     """Return what checkers find in a history of a workload for ZooKeeper, in this process.
 
-    Raises :class:`Crashed`.
+    Raises :class:`Crashed` and :class:`~model.history.BadHistory`.
     """
+    if file.suffix == ".parquet":
+        raise BadHistory(f"{file}: a history of ZooKeeper is judged from its history.jsonl only")
     history = typed_history.read(folder, file, lambda done: progress("reading", done))
     tables = table_builder.of_history(history, file)
     events = (op for part in history_.segments(file) for op in history_.read(part))
@@ -232,24 +234,29 @@ def examine_together(
 ) -> list[Judged]:
     """Judge many runs' folders in one Spark job, with its temporary files in ``scratch``.
 
-    Nothing is written into the folders. Raises what :func:`examine` raises, and the error of a job
-    that crashes.
+    Runs that tested ZooKeeper are judged in this process. Nothing is written into the folders.
+    Raises what :func:`examine` raises, and the error of a job that crashes.
     """
     from checkers import spark
 
-    plans = [_plan(folder) for folder in folders]
+    plans = {folder: plan_of(folder) for folder in folders}
+    of_brokers = [folder for folder in folders if not tests_zookeeper(plans[folder])]
 
     def tables_of(folder: Path) -> Tables:
         file = located(folder)[1]
         return table_builder.of_history(history_file.read(file, lambda done: None), file)
 
-    reports = spark.judge_together(map(tables_of, folders), session, scratch)
+    reports = spark.judge_together(map(tables_of, of_brokers), session, scratch)
+    found = dict(zip(of_brokers, reports, strict=True))
     judged = []
-    for folder, found, plan in zip(folders, reports, plans, strict=True):
+    for folder, plan in plans.items():
         contract = Contract.of(plan, cluster=cluster_facts.read(folder))
-        whole = overview.concluded(tables_of(folder), found)
-        concluded = _concluded(folder, whole, plan, contract)
-        judged.append(_signed(concluded, contract, {}, "spark"))
+        if folder in found:
+            whole = overview.concluded(tables_of(folder), found[folder])
+        else:
+            whole = of_zookeeper(None, located(folder)[1], lambda step, done: None)
+        executor = "spark" if folder in found else "inline"
+        judged.append(_signed(_concluded(folder, whole, plan, contract), contract, {}, executor))
     return judged
 
 
@@ -281,10 +288,11 @@ def _must_be_watched(plan: Plan | None) -> bool:
     """Return whether white-box checks watch every run of the plan's target from its beginning to
     its end."""
     target = None if plan is None else catalogue.TARGETS.get(plan.target)
-    return target is not None and target.is_virtual and not _tests_zookeeper(plan)
+    return target is not None and target.is_virtual
 
 
-def _tests_zookeeper(plan: Plan | None) -> bool:
+def tests_zookeeper(plan: Plan | None) -> bool:
+    """Return whether a run tested ZooKeeper itself."""
     return plan is not None and service.of(plan.workload) == "zookeeper"
 
 
@@ -337,7 +345,7 @@ def located(path: Path) -> tuple[Path | None, Path]:
     raise BadHistory(f"{path} is not a run's folder: it has no history.jsonl")
 
 
-def _plan(folder: Path) -> Plan | None:
+def plan_of(folder: Path) -> Plan | None:
     """Return the plan of a run; ``None`` without one, so that it is judged like a bare history."""
     try:
         return plan_file.read(folder)

@@ -63,7 +63,16 @@ def examined(
     :class:`~model.history.BadHistory` and :class:`~checkers.expectations.BadSetting`.
     """
 
+    plan = None if folder is None else check.plan_of(folder)
+    is_of_zookeeper = check.tests_zookeeper(plan)
+
     def find() -> "Whole":
+        if is_of_zookeeper:
+            with (
+                remote.copied_history(store, of, folder) as file,
+                unpacking.plain(file) as text,
+            ):
+                return check.of_zookeeper(None, text, progress)
         with check.crashes():
             opened = _opened(store, session, of.history)
             found = None if opened is None else _held(session, opened, of.history, progress)
@@ -76,7 +85,8 @@ def examined(
         ):
             return check.whole(None, text, spark, progress)
 
-    judged = check.concluded(folder, find, settings, "spark")
+    executor = "inline" if is_of_zookeeper else "spark"
+    judged = check.concluded(folder, find, settings, executor)
     if folder is None:
         return Examined(judged, None)
     return Examined(judged, judgements.keep_here(folder, of.name, judged, results))

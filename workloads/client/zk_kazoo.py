@@ -51,6 +51,9 @@ EVENTS = {
     EventType.CHILD: "child",
     EventType.NONE: WATCH_LOST,
 }
+RECONNECTING = {"max_tries": -1, "delay": 0.05, "max_delay": 1.0}
+"""kazoo waits twice as long after each round over all servers, by default up to a minute, so that a
+client would be without a server for long after all faults were healed."""
 _LOGGER = logging.getLogger(f"{__name__}.library")
 _LOGGER.addHandler(logging.NullHandler())
 _LOGGER.propagate = False  # lost connections are a part of every run
@@ -91,7 +94,11 @@ class KazooSession:
 
     def __init__(self, servers: str, *, timeout_ms: int) -> None:
         self._zk = KazooClient(
-            servers, timeout=timeout_ms / 1000, handler=_Inline(), logger=_LOGGER
+            servers,
+            timeout=timeout_ms / 1000,
+            connection_retry=RECONNECTING,
+            handler=_Inline(),
+            logger=_LOGGER,
         )
         self._zk.add_listener(self._changed)
         self._loop = asyncio.get_running_loop()

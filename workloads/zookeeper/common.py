@@ -14,7 +14,7 @@ from workloads.needs import Need
 
 OPTIONS: Mapping[str, Any] = {
     "zk_client": "kazoo",
-    "session_timeout_s": 6.0,
+    "session_timeout_s": 4.0,
     # How long an operation waits for other clients, as that for a lock.
     "wait_s": 3.0,
     "final_time_limit_s": 60.0,

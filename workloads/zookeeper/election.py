@@ -95,7 +95,7 @@ WORKLOAD = Workload(
     service="zookeeper",
     rate_hz=100.0,
     # How likely it is that a leader ends instead of its next operation.
-    options={**common.OPTIONS, "offices": 1, "crash_p": 0.03},
+    options={**common.OPTIONS, "offices": 1, "crash_p": 0.01},
     refuse=refuse,
     main=main,
     final=final,

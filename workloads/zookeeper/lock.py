@@ -93,7 +93,7 @@ WORKLOAD = Workload(
     service="zookeeper",
     rate_hz=100.0,
     # How likely it is that a holder ends instead of its next operation.
-    options={**common.OPTIONS, "locks": 1, "crash_p": 0.03},
+    options={**common.OPTIONS, "locks": 1, "crash_p": 0.01},
     refuse=refuse,
     main=main,
     final=final,

@@ -60,6 +60,7 @@ class Following:
         self._pipeline: Pipeline | None = None
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._link: _LeaderLink | None = None
+        self._leader = site.me
         self._state: StateReader | None = None
         self._syncs: deque[Request] = deque()
         self._unsent = bytearray()
@@ -85,6 +86,7 @@ class Following:
         self._over = asyncio.get_running_loop().create_future()
         self._learner = Learner(self._site.me, self._site.history, observes=self._observes)
         self._link = link = await self._connect(leader)
+        self._leader = leader.id
         try:
             self._heard = self._site.clock()
             self._schedule_check()
@@ -222,6 +224,7 @@ class Following:
             zxid=zxids.first_of(epoch),
             mode="observer" if self._observes else "follower",
         )
+        self._pipeline.role = lambda: site.role(self._leader)
         self._on_epoch(epoch)
         site.server.serve(self._pipeline)
 

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper import zxids
+from broker_impl.zookeeper.figures import Sizes
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Reader
 from broker_impl.zookeeper.quorum import ensemble as quorums
@@ -116,6 +117,7 @@ class Leader:
         """The zxid up to which transactions of this epoch are committed."""
         self.proposed = 0
         """The zxid of the last transaction that was proposed in this epoch."""
+        self.proposal_sizes = Sizes()
         self._ensemble = ensemble
         self._history = history
         self._limits = limits
@@ -359,6 +361,7 @@ class Leader:
             zxid = proposal.header.zxid
             body = proposal.encode()
             self._outstanding.append((zxid, body))
+            self.proposal_sizes.add(len(body))
             out += packets.encode(Packet(Type.PROPOSAL, zxid, body))
         self.proposed = proposals[-1].header.zxid
         data = bytes(out)

@@ -87,6 +87,8 @@ class Leading:
         self._pipeline: Pipeline | None = None
         self._proposer: Proposer
         self._queue: list[Request | _Remote | _Return] = []
+        self._since = 0.0
+        """When it has begun to serve."""
         self._own_syncs: dict[packets.Request, Request] = {}
         self._sync_numbers = itertools.count(1)
 
@@ -234,6 +236,7 @@ class Leading:
         site = self._site
         first = zxids.first_of(epoch)
         self._proposer = Proposer(self._history.database, first)
+        self._since = site.clock()
         self._tracker.add_all(self._history.database.sessions, site.clock())
         self._pipeline = Pipeline(
             self._history,
@@ -247,17 +250,24 @@ class Leading:
             mode="leader",
         )
         self._pipeline.role_figures = self._figures
+        self._pipeline.role = lambda: site.role(site.me)
         self._on_epoch(epoch)
         site.server.serve(self._pipeline)
 
     def _figures(self) -> dict[str, object]:
         synced = [learner for learner in self._leader.learners.values() if learner.has_history]
         observers = sum(learner.observes for learner in synced)
+        sizes = self._leader.proposal_sizes
         return {
-            "zk_learners": len(synced),
-            "zk_synced_followers": len(synced) - observers,
-            "zk_synced_observers": observers,
-            "zk_pending_syncs": self._leader.waiting_syncs,
+            "leader_uptime": int((self._site.clock() - self._since) * 1000),
+            "learners": len(synced),
+            "synced_followers": len(synced) - observers,
+            "synced_non_voting_followers": 0,
+            "synced_observers": observers,
+            "pending_syncs": self._leader.waiting_syncs,
+            "last_proposal_size": sizes.last,
+            "max_proposal_size": sizes.max,
+            "min_proposal_size": sizes.min,
         }
 
     def _forwarded(
@@ -362,8 +372,9 @@ def _body(request: packets.Request) -> Record | None:
     try:
         if request.op == Op.CREATE_SESSION:
             return CreateSessionTxn.read(reader)
-        if request.op not in WRITES:
+        known = REQUESTS.get(request.op)
+        if known is None or request.op not in WRITES:
             return None
-        return REQUESTS[request.op].read(reader)
+        return known.read(reader)
     except WireError:
         return None

@@ -40,6 +40,14 @@ class Membership:
         """The length of a tick in seconds."""
         return self.server.tick_ms / 1000
 
+    def role(self, leader: ServerId) -> dict[str, object]:
+        """Who leads, as operators see it."""
+        return {
+            "is_leader": leader == self.me,
+            "leader_id": leader,
+            "leader_ip": self.ensemble.members[leader].host,
+        }
+
     @property
     def limits(self) -> Limits:
         """The time limits in seconds."""

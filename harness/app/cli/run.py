@@ -81,7 +81,7 @@ def run_test(given: dict[str, Any], defaults: dict[str, Any], **how: Any) -> int
     request.pin([target])
     request.select_cluster(cluster, target, confirmed=given.pop("yes_break_it"))
     from checkers.expectations import STRICT
-    from harness.app import plan_resolution, toml_lines
+    from harness.app import plan_resolution, service, toml_lines
     from harness.app.lake import add
 
     settings, mutants = given.pop("settings"), given.pop("mutants")
@@ -107,6 +107,8 @@ def run_test(given: dict[str, Any], defaults: dict[str, Any], **how: Any) -> int
     inline = fields.get("inline") if inline is None else inline
     if watch and engine.selected().remote is not None and inline is not True:
         raise Refused("--watch: a server of Spark Connect cannot watch a run; use --inline")
+    if watch and service.of(plan.workload) == "zookeeper":
+        raise Refused(f"--watch: {plan.workload} can be judged only when its history is complete")
     return run_plan(plan, where, inline=inline, as_json=as_json, lake=into, watch=watch, **how)
 
 
@@ -128,13 +130,14 @@ def run_plan(
     session has started. The run is added to the ``lake`` (:class:`~harness.app.lake.store.Lake`).
     """
     from checkers.verdict import exit_status
-    from harness.app import catalogue
+    from harness.app import catalogue, service
     from harness.app.check import describe
     from harness.app.progress import Screen
     from harness.app.run import Failed, run
 
     if inline is None:
-        inline = catalogue.TARGETS[plan.target].is_virtual
+        is_small = catalogue.TARGETS[plan.target].is_virtual
+        inline = is_small or service.of(plan.workload) == "zookeeper"
     try:
         (verdict, findings), folder = run(
             plan, results, inline=inline, screen=Screen(), watch=watch, report_s=report_s

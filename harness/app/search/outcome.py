@@ -43,6 +43,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     faults_effective: int = 0
     snapshots: int = 0
     """The number of snapshots that the invariant checks judged."""
+    zookeeper_leaders: int = 0
+    """The number of epochs with a leader of a ZooKeeper ensemble."""
     cpu_seconds: float = 0.0
     witnessed_s: dict[str, tuple[float, float]] = {}
     """By illegal anomaly: first and last witness time of the finding that was complete first."""
@@ -59,6 +61,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     faults_effective: int
     snapshots: int = 0
     """The number of snapshots of brokers and ZooKeeper that were judged during the runs."""
+    zookeeper_leaders: int = 0
+    """The number of epochs with a leader of a ZooKeeper ensemble, in all runs."""
     unknown: int
     failed: int
     findings: tuple[RunResult, ...]
@@ -103,6 +107,7 @@ def summary(
         acked=sum(run.acked for run in ran),
         faults_effective=sum(run.faults_effective for run in ran),
         snapshots=sum(run.snapshots for run in ran),
+        zookeeper_leaders=sum(run.zookeeper_leaders for run in ran),
         unknown=sum(run.status == "unknown" for run in ran),
         failed=sum(run.status == "failed" for run in ran),
         findings=tuple(run for run in ran if run.status == "invalid"),
@@ -150,10 +155,12 @@ def write(summary: Summary) -> None:
 def describe(summary: Summary, again: str) -> str:
     """Return the summary for a terminal; ``again`` begins a command that repeats a folder."""
     hours = summary.simulated_seconds / 3600
+    leaders = summary.zookeeper_leaders
+    elected = f" {leaders:,} leaders of ensembles ·" if leaders else ""
     lines = [
         f"{summary.runs:,} runs, {hours:.1f} simulated hours · {summary.acked:,} acknowledged ·"
         f" {summary.faults_effective:,} effective faults · {summary.snapshots:,} snapshots ·"
-        f" {len(summary.findings)} invalid,"
+        f"{elected} {len(summary.findings)} invalid,"
         f" {summary.unknown} unknown, {summary.failed} failed · {summary.seconds:.0f} s",
     ]
     if summary.stopped == "interrupted":

@@ -71,6 +71,7 @@ def of_plan(plan: Plan, folder: Path) -> RunResult:
         faults=verdict.evidence.get("faults", 0),
         faults_effective=verdict.evidence.get("faults_effective", 0),
         snapshots=verdict.evidence.get("snapshots", 0),
+        zookeeper_leaders=verdict.evidence.get("zookeeper_leaders", 0),
         cpu_seconds=round(time.process_time() - began_s, 3),
     )
 

@@ -67,6 +67,8 @@ class Watcher:
         self._now_s = now_s
         self._calm_since_ns = calm_since_ns
         self._count = 0
+        self._epochs: set[int] = set()
+        """The epochs in which a server of an ensemble has served as the leader."""
         self._is_over = False
         self._due_s = world.now
         world.on_idle = self._turn
@@ -82,6 +84,8 @@ class Watcher:
         self._count += 1
         self.snapshots.calm_since_ns = self._calm_since_ns()
         state = self.snapshots.take(self._time_ns(), producers=producers)
+        if state.ensemble is not None:
+            self._epochs.update(state.ensemble.epochs_led())
         for violation in self._watch.step(state):
             self._record(encode(violation))
 
@@ -100,7 +104,12 @@ class Watcher:
         if not self._is_over:
             self.look(producers=True)
             self._is_over = True
-            self._record(encode(Watched(snapshots=self._count, until_ns=self._time_ns())))
+            end = Watched(
+                snapshots=self._count,
+                until_ns=self._time_ns(),
+                zookeeper_leaders=len(self._epochs),
+            )
+            self._record(encode(end))
 
     def _time_ns(self) -> int:
         return int(self._now_s() * 1e9)

@@ -123,7 +123,7 @@ async def test_a_session_whose_owner_died_expires_after_a_restart(process: Proce
 
     The session of a live client stays.
     """
-    async with process.client() as witness, process.client(400) as owner:
+    async with process.client() as witness, process.client(1500) as owner:
         await owner.create("/e", ephemeral=True)
         await process.stop(signal.SIGKILL)
         await owner.close()  # there is no server to close the session at: it expires

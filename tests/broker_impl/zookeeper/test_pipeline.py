@@ -75,6 +75,7 @@ class Client:
         self.session_id = 0
         self.ids: tuple[Id, ...] = (Id("ip", "127.0.0.1"),)
         self.is_open = True
+        self.answers = 0
         self.sent: list[tuple[Record, ...]] = []
         self._world = world
         self._xid = 0
@@ -82,6 +83,10 @@ class Client:
     def send(self, *parts: Record) -> None:
         if self.is_open:
             self.sent.append(parts)
+
+    def answered(self, op: int, xid: int, zxid: int, now: float, seconds: float) -> None:
+        assert zxid == self._world.pipeline.last_zxid
+        self.answers += 1
 
     def close(self) -> None:
         self.is_open = False

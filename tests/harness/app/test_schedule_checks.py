@@ -18,6 +18,8 @@ KILL = ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill", targets=["broker
 SCHEDULE = (KILL,)
 NODES = "broker-1, broker-2, broker-3, zookeeper"
 SEEDS = range(300)
+KAFKA = [name for name, each in catalogue.WORKLOADS.items() if each.service == "kafka"]
+ZOOKEEPER = [name for name in catalogue.WORKLOADS if name not in KAFKA]
 
 
 def refusal(fault: ScheduledFault, target: Any = "simulated", **fields: Any) -> str:
@@ -170,7 +172,7 @@ def test_what_a_run_draws_is_accepted(target: Any, monkeypatch: pytest.MonkeyPat
     drawn = set()
     for seed, workload, nemesis in zip(
         SEEDS,
-        itertools.cycle(catalogue.WORKLOADS),
+        itertools.cycle(KAFKA),
         itertools.cycle([plan_resolution.ALL, *alone]),
     ):
         asked = Plan(target=target, workload=workload, nemesis=(nemesis,), seed=seed)
@@ -180,6 +182,17 @@ def test_what_a_run_draws_is_accepted(target: Any, monkeypatch: pytest.MonkeyPat
     faults = [fault for each in packages if each.draw is not None for fault in each.faults]
     possible = {fault.name for fault in faults if fault.is_drawn}
     assert drawn == possible - {"partition-controllers"}, "these clusters have a ZooKeeper"
+
+
+@pytest.mark.parametrize("target", ["processes", "simulated"])
+def test_what_a_run_of_zookeeper_draws_is_accepted(target: str) -> None:
+    """Every schedule that a run without brokers draws can be recorded and replayed."""
+    for seed, workload in zip(SEEDS, itertools.cycle(ZOOKEEPER)):
+        plan = plan_resolution.resolve(
+            Plan(target=target, workload=workload, nemesis=(plan_resolution.ALL,), seed=seed)
+        )
+        assert plan.schedule
+        schedule_checks.check(plan)
 
 
 def test_every_plan_of_the_examples_is_accepted(repository: Path) -> None:
