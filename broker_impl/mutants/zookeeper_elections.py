@@ -53,6 +53,7 @@ def supported_by_quorum(
     kind="mutation",
     symptom="invariant:zab-leader-completeness",
     schedule="A server with a high id misses writes, and takes part in an election.",
+    tier=2,
 )
 def supersedes(new: Vote, current: Vote) -> bool:
     """Votes of one epoch are compared by the server's id before the zxid.
@@ -70,6 +71,7 @@ def supersedes(new: Vote, current: Vote) -> bool:
     symptom="invariant:zab-stuck",
     schedule="A follower joins an established leader later than the others; then a third server "
     "starts and compares their votes.",
+    tier=3,
 )
 def synchronized(vote: Vote, epoch: int) -> Vote:
     """A server keeps the vote with which it was elected, in the epoch before the election.
