@@ -25,6 +25,9 @@ FORBIDDEN = b"never"
 """What a multi writes whose last operation is rejected, so that no read may ever return it."""
 NO_VERSION = 1_000_000
 OPERATION_S_MAX = 3.0
+UNNOTICED_TICKS = 8
+"""How long a server may answer while the leader does not hear of its clients: five ticks until it
+leaves the leader (``syncLimit``), and the time between two looks at both ends."""
 PAUSE_S = (0.005, 0.12)
 """The pause of a client between two operations."""
 
@@ -80,6 +83,7 @@ class Client:
         observations: Observations,
         *,
         session_ms: int,
+        tick_s: float,
         now: Callable[[], float],
     ) -> None:
         self.number = number
@@ -90,6 +94,7 @@ class Client:
         self._rng = rng
         self._observations = observations
         self._session_ms = session_ms
+        self._tick_s = tick_s
         self._now = now
         self._session = 0
         self._values = itertools.count(1)
@@ -290,7 +295,8 @@ class Client:
         if state is not SessionState.EXPIRED or client is None or not client.heard_s:
             return
         silent_s = self._now() - client.heard_s
-        least_s = 0.4 * client.session_timeout_ms / 1000
+        # A server that is cut off from the leader answers reads until it notices that.
+        least_s = client.session_timeout_ms / 1000 - UNNOTICED_TICKS * self._tick_s
         if silent_s < least_s:
             self._violate(
                 "expired-early",

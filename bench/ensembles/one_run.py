@@ -32,7 +32,7 @@ from harness.simulation.world import World
 CLIENTS = 3
 RECOVERY_S = 12.0
 """How long after the last heal every server must serve."""
-LIMIT_S = 300.0
+LIMIT_S = 90.0
 INTERVAL_S = 0.002
 """The least virtual time between two snapshots."""
 
@@ -122,7 +122,7 @@ class _Run:
                 calm_since_ns=lambda: self._calm_since_ns,
                 interval_s=self._interval_s,
             )
-            rig = Rig(world, self._shape, watcher.snapshots)
+            rig = Rig(world, self._shape, watcher.snapshots, self._observations)
             look = world.on_idle
 
             def on_idle() -> None:
@@ -130,7 +130,7 @@ class _Run:
                 rig.note()
 
             world.on_idle = on_idle
-            control = world.host("control")
+            control = world.host(rig.control)
             try:
                 world.run(control.spawn(lambda: self._main(rig, watcher)), LIMIT_S)
             except (Deadlock, Livelock, OutOfTime) as error:
@@ -224,6 +224,7 @@ class _Run:
             rng,
             self._observations,
             session_ms=session_ms,
+            tick_s=self._shape.tick_ms / 1000,
             now=lambda: rig.world.now,
         )
 

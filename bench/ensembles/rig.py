@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from bench.ensembles.clients import Observations
 from broker_impl.errors import BrokerError, StorageError
 from broker_impl.zookeeper.program import Program, Settings
 from broker_impl.zookeeper.quorum.ensemble import Member
@@ -128,8 +129,14 @@ class Node:
 class Rig:
     """The servers of one ensemble, on hosts of their own."""
 
-    def __init__(self, world: World, shape: Shape, snapshots: Snapshots) -> None:
+    control = "control"
+    """The host of the process that applies faults; none of them concerns it."""
+
+    def __init__(
+        self, world: World, shape: Shape, snapshots: Snapshots, observations: Observations
+    ) -> None:
         self.world = world
+        self.observations = observations
         self.shape = shape
         self.snapshots = snapshots
         self._members = tuple(

@@ -4,7 +4,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from bench.ensembles.rig import Node, Rig, name_of
+from bench.ensembles.clients import QUEUE, Seen, WatchingClient
+from bench.ensembles.rig import CLIENT_PORT, Node, Rig, name_of
+from broker_impl.zookeeper.errors import ConnectionLoss
 from broker_impl.zookeeper.quorum.following import Following
 from broker_impl.zookeeper.quorum.learner import Phase
 
@@ -149,6 +151,61 @@ async def lonely_leader(script: Script) -> None:
     await script.serving()
 
 
+async def truncation(script: Script) -> None:
+    """A leader is cut off with writes that no other server has, and returns to a later epoch.
+
+    The others have a new leader and no transactions of it yet, so that it has to truncate.
+    """
+    await script.serving()
+    leader = await script.leader()
+    others = [each for each in script.rig.shape.servers if each != leader]
+    before = script.applied(leader)
+    links = script.rig.split([leader])
+    await script.until(lambda: script.logged(leader) > before + 1, 0.4)
+    await script.until(lambda: script.rig.leader() in others)
+    script.kill(*script.rig.shape.servers)
+    for link in links:
+        script.rig.heal(*link)
+    script.start(*script.rig.shape.servers)
+    await script.serving()
+
+
+async def observers_first(script: Script) -> None:
+    """A leader has writes that no other server has, and its observers are faster than its voters.
+
+    It needs two observers.
+    """
+    await script.serving()
+    leader = await script.leader()
+    voters = [each for each in script.rig.shape.voter_ids if each != leader]
+    before = script.applied(leader)
+    links = script.rig.split([leader])
+    await script.until(lambda: script.logged(leader) > before + 1, 0.4)
+    script.kill(*script.rig.shape.servers)
+    for link in links:
+        script.rig.heal(*link)
+    way = (name_of(leader), name_of(voters[0]))
+    script.rig.slow(*way, 0.3)
+    others = [each for each in script.rig.shape.servers if each not in voters]
+    script.start(*others, voters[0])
+    await script.serving(leader)
+    await asyncio.sleep(0.5)
+    script.rig.slow(*way, 0.0)
+    script.start(voters[1])
+    await script.serving()
+
+
+async def islands(script: Script) -> None:
+    """No server reaches any other one; clients reach all of them."""
+    await script.serving()
+    servers = [*script.rig.shape.servers]
+    links = [link for server in servers[1:] for link in script.rig.split([server])]
+    await asyncio.sleep(3.0)
+    for link in links:
+        script.rig.heal(*link)
+    await script.serving()
+
+
 async def joins(script: Script) -> None:
     """A follower misses writes, and loses power or is killed right after its leader serves it."""
     for ends in ("power", "kill"):
@@ -246,18 +303,15 @@ async def state_interrupted(script: Script) -> None:
     [joiner, third, *_] = [each for each in voters if each != leader]
     script.kill(joiner)
     await script.writes(leader, 60)
-    script.start(joiner)
-    held = script.logged(joiner)
-
-    def is_receiving() -> bool:
-        phase = script.learner_phase(joiner)
-        return phase in (Phase.RECEIVING_STATE, Phase.SYNCHRONIZING)
-
-    await script.until(is_receiving)
     link = (name_of(leader), name_of(joiner))
+    # The state arrives in pieces: NEWLEADER comes some time after its end.
+    script.rig.world.network.link(*link).bytes_per_s = 40_000
+    script.start(joiner)
+    await script.until(lambda: script.learner_phase(joiner) is Phase.SYNCHRONIZING)
     script.rig.cut(*link)
-    await script.until(lambda: script.logged(joiner) > held, 0.2)
-    script.kill(leader)
+    script.rig.world.network.link(*link).bytes_per_s = None
+    await asyncio.sleep(0.05)
+    script.node(leader).lose_power()
     script.rig.heal(*link)
     await script.serving(joiner, third)
     await script.writes(third)
@@ -266,42 +320,39 @@ async def state_interrupted(script: Script) -> None:
     await script.serving()
 
 
-async def elected_alone(script: Script) -> None:
-    """A server with a short history is elected, and no quorum follows; then it meets another."""
-    one, two, three = script.rig.shape.voter_ids
-    await script.serving()
-    script.kill(three)
-    await script.serving(one, two)
-    await script.writes(one)
-    script.kill(one, two)
-    # Two servers elect the one that has more, which accepts an epoch; its follower is gone.
-    script.start(one, two)
-    await script.until(lambda: script.node(two).program is not None)
-    await asyncio.sleep(0.1)
-    script.kill(one, two)
-    script.start(three, one, two)
-    await script.serving()
-
-
 async def moved(script: Script) -> None:
-    """Clients move to another server while the way from their former one to the leader is slow."""
+    """A client moves to another server while its former one still forwards its write, slowly."""
     rig = script.rig
     await script.serving()
     leader = await script.leader()
-    slow, *_ = [each for each in rig.shape.servers if each != leader]
-    for _ in range(25):
-        rig.slow(name_of(slow), name_of(leader), 0.25)
-        await asyncio.sleep(0.3)
-        for host in rig.client_hosts:
-            rig.refuse(host, name_of(slow))
-        await asyncio.sleep(0.5)
-        rig.slow(name_of(slow), name_of(leader), 0.0)
-        for host in rig.client_hosts:
-            rig.admit(host, name_of(slow))
-            for server in rig.shape.servers:
-                if server != slow:
-                    rig.world.network.reset(name_of(server), host)
-        await asyncio.sleep(0.1)
+    former, latter, *_ = [each for each in rig.shape.servers if each != leader]
+    client = WatchingClient(rig.connect([former]), session_timeout_ms=2000, rng=random.Random(1))
+    client.servers.append((name_of(latter), CLIENT_PORT))
+    await client.start()
+    rig.slow(name_of(former), name_of(leader), 0.25)
+    late = asyncio.create_task(_append(script, client, b"0.1"))
+    await asyncio.sleep(0.05)
+    rig.world.network.reset(rig.control, name_of(former))
+    await asyncio.gather(late)
+    await client.connected()
+    await _append(script, client, b"0.2")
+    await asyncio.sleep(0.5)
+    rig.slow(name_of(former), name_of(leader), 0.0)
+    await client.close()
+
+
+async def _append(script: Script, client: WatchingClient, value: bytes) -> None:
+    """Create a sequential node, and note the outcome as that of a client's operation."""
+    began, outcome, seen = script.rig.world.now, "ok", (value.decode(), value)
+    try:
+        path = await client.create(f"{QUEUE}/n-", value, sequential=True)
+        seen = (path, value)
+    except ConnectionLoss:
+        outcome = "unknown"
+    ended = script.rig.world.now
+    script.rig.observations.seen.append(
+        Seen(0, 1, "append", began, ended, outcome, seen if outcome == "ok" else value)
+    )
 
 
 STORIES: Mapping[str, Story] = {
@@ -312,13 +363,15 @@ STORIES: Mapping[str, Story] = {
         silence,
         restarts,
         lonely_leader,
+        truncation,
+        islands,
+        observers_first,
         joins,
         power,
         full_disk,
         laggard,
         epoch_without_history,
         state_interrupted,
-        elected_alone,
         moved,
     )
 }

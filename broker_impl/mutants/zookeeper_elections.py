@@ -15,7 +15,7 @@ from broker_impl.zookeeper.quorum.notifications import Vote
     of="broker_impl.zookeeper.quorum.ensemble:is_quorum",
     source="M1",
     kind="mutation",
-    symptom="invariant:zab-commit-quorum",
+    symptom="invariant:zab-one-leader-per-epoch",
     schedule="A server is separated from all others.",
 )
 def is_quorum(voters: Collection[ServerId], supporters: Collection[ServerId]) -> bool:
@@ -53,6 +53,7 @@ def supported_by_quorum(
     kind="mutation",
     symptom="invariant:zab-leader-completeness",
     schedule="A server with a high id misses writes, and takes part in an election.",
+    tier=2,
 )
 def supersedes(new: Vote, current: Vote) -> bool:
     """Votes of one epoch are compared by the server's id before the zxid.
@@ -70,6 +71,7 @@ def supersedes(new: Vote, current: Vote) -> bool:
     symptom="invariant:zab-stuck",
     schedule="A follower joins an established leader later than the others; then a third server "
     "starts and compares their votes.",
+    tier=3,
 )
 def synchronized(vote: Vote, epoch: int) -> Vote:
     """A server keeps the vote with which it was elected, in the epoch before the election.
@@ -159,7 +161,7 @@ def may_lead(ensemble: Ensemble, synced: Collection[ServerId]) -> bool:
     of="broker_impl.zookeeper.quorum.ensemble:is_quorum",
     source="M4",
     kind="mutation",
-    symptom="invariant:zab-leader-completeness",
+    symptom="invariant:zab-commit-quorum",
     schedule="With two observers: a leader is followed by observers only.",
     tier=2,
 )

@@ -167,7 +167,7 @@ def take_over_without_epoch(
     of="broker_impl.zookeeper.quorum.learner_rules:take_over",
     source="ZOOKEEPER-2832",
     kind="historic",
-    symptom="invariant:zab-log-in-order",
+    symptom="invariant:zab-agreement",
     schedule="A follower with an uncommitted transaction receives the leader's state, and "
     "restarts.",
     tier=2,
@@ -201,7 +201,7 @@ def take_over_beside(
     of="broker_impl.zookeeper.quorum.role_rules:leave",
     source="ZOOKEEPER-2845",
     kind="historic",
-    symptom="invariant:zab-log-in-order",
+    symptom="invariant:zab-agreement",
     schedule="A follower has logged a transaction whose commit it does not see; its leader fails, "
     "and the next leader does not have that transaction.",
 )
@@ -222,7 +222,7 @@ def leave(server: Server, history: History) -> None:
     of="broker_impl.zookeeper.quorum.role_rules:leave",
     source="M20",
     kind="mutation",
-    symptom="read-went-back",
+    symptom="watch-missed",
     schedule="A client stays connected to a server that has lost its leader, and whose log has "
     "transactions that are truncated later.",
     tier=2,
@@ -261,7 +261,7 @@ def leave_with_zombie(server: Server, history: History) -> None:
     of="broker_impl.zookeeper.quorum.learner_rules:begin",
     source="ZOOKEEPER-2832",
     kind="mutation",
-    symptom="invariant:zab-log-in-order",
+    symptom="invariant:zab-equal-states",
     schedule="A former leader has logged what no other server has, and returns as a follower.",
 )
 def begin(history: History, kind: Type, zxid: int) -> None:

@@ -19,7 +19,7 @@ SYMPTOMS = {
     "lso-ahead",
     "subscribed-deletion",
     *("read-went-back", "reordered", "expired-early", "password-ignored", "event-after-reply"),
-    *("watch-twice", "torn-multi", "cversion-skipped", "ephemeral-left"),
+    *("watch-twice", "watch-missed", "torn-multi", "cversion-skipped", "ephemeral-left"),
 }
 
 
