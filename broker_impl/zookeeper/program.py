@@ -109,7 +109,7 @@ class Program:
                 ("electionPort", str(me.election_port)),
                 ("quorumPort", str(me.quorum_port)),
                 ("peerType", str(int(me.observes))),
-                ("membership", "\n" + self._ensemble.configuration()),
+                ("membership", self._ensemble.configuration()),
             ]
         return shown
 

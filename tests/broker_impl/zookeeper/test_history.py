@@ -91,7 +91,7 @@ def test_what_a_learner_lacks_is_in_the_window_or_in_the_log() -> None:
         history.log([create(zxid)])
         history.commit(zxid)
     history.log([create(WINDOW + 101)])
-    assert [p.header.zxid for p in history.window][0] == 101
+    assert next(p.header.zxid for p in history.window) == 101
     for last in (0, 1, 50, 100, 101, 400, WINDOW + 100):
         found = history.committed_since(last)
         assert found is not None

@@ -9,6 +9,7 @@ from broker_impl.zookeeper.records import (
     OPEN_ACL,
     ConnectRequest,
     CreateRequest,
+    Id,
     Op,
     PathRequest,
 )
@@ -44,7 +45,7 @@ class Silent:
 
     def __init__(self) -> None:
         self.session_id = 0
-        self.ids = ()
+        self.ids: tuple[Id, ...] = ()
         self.is_open = True
         self.sent: list[Record] = []
 
