@@ -29,14 +29,16 @@ async def test_a_server_must_be_a_member() -> None:
 async def test_a_server_that_is_alone() -> None:
     """It serves at once, stops when that is requested, and frees its directory."""
     disk = MemoryDisk()
-    server = program(ALONE, disk)
+    server = program(Settings("127.0.0.1", 0, folder="/data"), disk)
     port = await server.start()
     run = asyncio.ensure_future(server.run())
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"conf")
     text = (await reader.read()).decode()
     writer.close()
-    assert f"clientPort={port}\n" in text
+    assert text.startswith(
+        f"clientPort={port}\ndataDir=/data/version-2\ndataLogDir=/data/version-2\ntickTime=2000\n"
+    )
     assert "initLimit" not in text
     server.stop()
     await run
