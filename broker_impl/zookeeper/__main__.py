@@ -63,6 +63,7 @@ async def _serve(options: argparse.Namespace) -> None:
         init_limit=options.init_limit,
         sync_limit=options.sync_limit,
         admin=options.admin,
+        folder=str(options.data.resolve()),
     )
     program = Program(
         settings,

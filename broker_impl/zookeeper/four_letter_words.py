@@ -82,7 +82,10 @@ def _envi(facts: Facts) -> str:
 
 
 def _conf(facts: Facts, pipeline: Pipeline) -> str:
-    return "".join(f"{key}={value}\n" for key, value in facts.settings)
+    return "".join(
+        f"{key}: \n{value}\n" if "\n" in value else f"{key}={value}\n"
+        for key, value in facts.settings
+    )
 
 
 def _dump(facts: Facts, pipeline: Pipeline) -> str:

@@ -16,7 +16,7 @@ from broker_impl.zookeeper.quorum.ensemble import Ensemble, Member
 from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT, Membership
 from broker_impl.zookeeper.quorum.peer import Peer
 from broker_impl.zookeeper.server import Server
-from broker_impl.zookeeper.store import Store, StoreDisk
+from broker_impl.zookeeper.store import FOLDER, Store, StoreDisk
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class Settings:
     """The longest wait between two notifications of an election."""
     admin: tuple[str, int] | None = None
     """Where operators are answered over HTTP; port 0 selects a free one."""
+    folder: str = ""
+    """The path of the data directory, for operators."""
 
 
 class Program:
@@ -96,26 +98,28 @@ class Program:
         """Listen for clients, and return the port."""
         settings = self.settings
         port = await self.server.start(settings.host, settings.port, reuse_port=settings.reuse_port)
-        self.server.settings = self._shown(port)
+        self.server.places = [("clientPort", str(port))]
+        if settings.folder:
+            data = f"{settings.folder}/{FOLDER}"
+            self.server.places += [("dataDir", data), ("dataLogDir", data)]
+        if self._ensemble is not None:
+            self.server.memberships = self._memberships(self._ensemble)
         if settings.admin is not None:
             self.admin_port = await self._admin.start(*settings.admin)
         return port
 
-    def _shown(self, port: int) -> list[tuple[str, str]]:
-        """The settings that operators see, in addition to those of the server."""
-        shown = [("clientPort", str(port))]
-        if self._ensemble is not None:
-            me = self._ensemble.members[self.settings.me]
-            shown += [
-                ("initLimit", str(self.settings.init_limit)),
-                ("syncLimit", str(self.settings.sync_limit)),
-                ("electionAlg", "3"),
-                ("electionPort", str(me.election_port)),
-                ("quorumPort", str(me.quorum_port)),
-                ("peerType", str(int(me.observes))),
-                ("membership", "\n" + self._ensemble.configuration()),
-            ]
-        return shown
+    def _memberships(self, ensemble: Ensemble) -> list[tuple[str, str]]:
+        """The settings of a member, as operators see them."""
+        me = ensemble.members[self.settings.me]
+        return [
+            ("initLimit", str(self.settings.init_limit)),
+            ("syncLimit", str(self.settings.sync_limit)),
+            ("electionAlg", "3"),
+            ("electionPort", str(me.election_port)),
+            ("quorumPort", str(me.quorum_port)),
+            ("peerType", str(int(me.observes))),
+            ("membership", ensemble.configuration()),
+        ]
 
     def stop(self) -> None:
         """Request a clean end."""

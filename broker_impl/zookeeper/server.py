@@ -77,8 +77,10 @@ class Server:
         self.responses = Sizes()
         self.wall_ms: Callable[[], int] = lambda: 0
         """The wall clock in milliseconds, for what operators see."""
-        self.settings: list[tuple[str, str]] = []
-        """Settings that operators see, in addition to those of this module, by their names."""
+        self.places: list[tuple[str, str]] = []
+        """The settings that operators see before those of this module: ports and folders."""
+        self.memberships: list[tuple[str, str]] = []
+        """The settings that operators see after those of this module: the ensemble's."""
         self.process_figures: Callable[[], Mapping[str, object]] = dict
         """Returns figures of the process, by their names in ``mntr``."""
         self.server_id = 0
@@ -179,12 +181,13 @@ class Server:
     def facts(self) -> Facts:
         """What operators can see."""
         settings = [
+            *self.places,
             ("tickTime", str(self.tick_ms)),
             ("maxClientCnxns", str(self._connections_max)),
             ("minSessionTimeout", str(2 * self.tick_ms)),
             ("maxSessionTimeout", str(20 * self.tick_ms)),
             ("serverId", str(self.server_id)),
-            *self.settings,
+            *self.memberships,
         ]
         counters = {
             "uptime": int((self._loop.time() - self._started) * 1000),

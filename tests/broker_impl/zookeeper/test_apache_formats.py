@@ -175,6 +175,8 @@ def test_our_server_starts_on_apaches_directory(snap_count: int, tmp_path: Path)
         transaction.commit()
         session_id = client.client_id[0]
         found = seen(port)
+    client.stop()  # only now, so that the server had a live session when it was killed
+    client.close()
     database = History(Store(OsDisk(data))).database
     compared = set(found) - {*RESERVED}
     assert compared == set(database.nodes) - {*RESERVED}
