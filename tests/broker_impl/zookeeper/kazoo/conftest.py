@@ -43,14 +43,14 @@ class Ensemble:
         self._processes: dict[int, subprocess.Popen[str]] = {}
 
     def start(self, *servers: int) -> None:
-        """Start these servers, and wait until all of them serve clients."""
+        """Start these servers, and wait until all that run serve clients."""
         for server in servers:
             with (self._folder / f"{server}.log").open("a") as log:
                 self._processes[server] = subprocess.Popen(
                     self._command(server), stdout=subprocess.DEVNULL, stderr=log, text=True
                 )
         deadline = time.monotonic() + WAIT_S
-        while not all(self.mode(server) for server in servers):
+        while not all(self.mode(server) for server in self._processes):
             assert time.monotonic() < deadline, self.logs()
             time.sleep(0.02)
 
@@ -122,6 +122,13 @@ class Ensemble:
         for process in ended:
             process.send_signal(number)
         return [process.wait(WAIT_S) for process in ended]
+
+
+def abandon(client: KazooClient) -> None:
+    """Stop a client as if its process had died: its session stays open."""
+    client._stopped.set()
+    client._connection._socket.shutdown(socket.SHUT_RDWR)
+    client._safe_close()
 
 
 @pytest.fixture(scope="module")

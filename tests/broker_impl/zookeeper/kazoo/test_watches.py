@@ -51,7 +51,7 @@ def test_watches_fire_once_for_the_writes_of_other_servers(
 def test_a_watch_fires_before_the_change_can_be_read(
     following: KazooClient, other: KazooClient
 ) -> None:
-    """A client that has read new data has received the event of the change before.
+    """A client that reads new data has received the event before, and the event means new data.
 
     kazoo removes a watch when the event arrives, and calls it in another thread.
     """
