@@ -37,9 +37,10 @@ class Ensemble:
     def __init__(self, folder: Path, ports: Ports) -> None:
         self._folder = folder
         self._client_ports = {server: ports.reserve() for server in SERVERS}
-        self._members = [
+        self.members = [
             f"{server}={HOST}:{ports.reserve()}:{ports.reserve()}" for server in SERVERS
         ]
+        """The members as the option ``--server`` names them."""
         self._processes: dict[int, subprocess.Popen[str]] = {}
 
     def start(self, *servers: int) -> None:
@@ -109,7 +110,7 @@ class Ensemble:
         return "\n".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
 
     def _command(self, server: int) -> list[str]:
-        members = itertools.chain(*[("--server", member) for member in self._members])
+        members = itertools.chain(*[("--server", member) for member in self.members])
         return [
             *(sys.executable, "-m", "broker_impl.zookeeper"),
             *("--listen", self.address(server), "--data", str(self._folder / str(server))),

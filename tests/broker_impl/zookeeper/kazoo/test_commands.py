@@ -4,10 +4,10 @@ import queue
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadArgumentsError, ReconfigDisabledError
+from kazoo.exceptions import BadArgumentsError, NoAuthError, ReconfigDisabledError
 from kazoo.protocol.states import EventType, WatchedEvent
 
-from tests.broker_impl.zookeeper.kazoo.conftest import WAIT_S, Connect
+from tests.broker_impl.zookeeper.kazoo.conftest import WAIT_S, Connect, Ensemble
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def test_words_of_every_server(three: list[KazooClient]) -> None:
     for zk in three:
         assert zk.command() == "imok"
         assert zk.command(b"isro") == "rw"
-        assert zk.server_version()[:2] == (3, 8)
+        assert zk.server_version() == (3, 9, 3)
     ids = {figures(zk, b"conf", "=")["serverId"] for zk in three}
     assert ids == {"1", "2", "3"}
 
@@ -67,6 +67,17 @@ def test_membership_cannot_be_changed(following: KazooClient) -> None:
     with pytest.raises(ReconfigDisabledError):
         following.reconfig(joining=None, leaving="1", new_members=None)
     assert following.create("/after") == "/after"
+
+
+def test_the_members_are_listed_in_a_node(ensemble: Ensemble, connect: Connect) -> None:
+    """Every server's node /zookeeper/config lists the members; a client may not write it."""
+    for server in (1, 2, 3):
+        zk = connect(server, chroot="")
+        lines = zk.get("/zookeeper/config")[0].decode().splitlines()
+        members = [f"server.{member}:participant" for member in ensemble.members]
+        assert lines == [*members, "version=0"]
+        with pytest.raises(NoAuthError):
+            zk.set("/zookeeper/config", b"")
 
 
 def test_zookeepers_own_nodes(connect: Connect) -> None:
