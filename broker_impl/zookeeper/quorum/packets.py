@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker_impl.errors import WireError
+from broker_impl.zookeeper import zxids
 from broker_impl.zookeeper.jute import Int, Long, Reader, Record
 from broker_impl.zookeeper.records import Id
 
@@ -102,6 +103,19 @@ def encode(packet: Packet) -> bytes:
 def short(kind: Type, zxid: int) -> bytes:
     """Encode a packet without data."""
     return _SHORT.pack(kind, zxid, -1, -1)
+
+
+def is_covered(packet: Packet, following: Packet) -> bool:
+    """Return whether the next packet of a learner says all that this one says.
+
+    A learner acknowledges transactions in their order. NEWLEADER is acknowledged by itself.
+    """
+    return (
+        packet.type is Type.ACK
+        and following.type is Type.ACK
+        and zxids.counter_of(packet.zxid) > 0
+        and following.zxid >= packet.zxid
+    )
 
 
 class PacketReader:
