@@ -47,7 +47,7 @@ class Type(IntEnum):
     ACKEPOCH = 18
 
 
-_KNOWN = frozenset(Type)
+_TYPES: Mapping[int, Type] = {int(kind): kind for kind in Type}
 _HEAD = struct.Struct(">iqi")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">iqii")
@@ -142,7 +142,7 @@ class PacketReader:
         if len(buffer) - at < _HEAD.size + 4:
             return None
         kind, zxid, size = _HEAD.unpack_from(buffer, at)
-        if kind not in _KNOWN:
+        if kind not in _TYPES:
             raise WireError(f"the type {kind} of a packet is unknown")
         if not -1 <= size <= DATA_BYTES_MAX:
             raise WireError(f"a packet announces {size} bytes of data")
@@ -153,15 +153,18 @@ class PacketReader:
         (count,) = _INT.unpack_from(buffer, end)
         data = bytes(memoryview(buffer)[start:end]) if size > 0 else b""
         end += 4
+        if count <= 0:
+            self._at = end
+            return Packet(_TYPES[kind], zxid, data)
         ids: list[Id] = []
-        for _ in range(max(0, count)):
+        for _ in range(count):
             found = self._identity(end)
             if found is None:
                 return None
             identity, end = found
             ids.append(identity)
         self._at = end
-        return Packet(Type(kind), zxid, data, tuple(ids))
+        return Packet(_TYPES[kind], zxid, data, tuple(ids))
 
     def rest(self) -> bytes:
         """Remove and return the bytes after the last packet, which are not packets."""
