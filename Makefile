@@ -14,7 +14,7 @@ DRAWN := lost-update:list-append write-skew:list-append long-fork:list-append st
 	fifo-violation:fifo-queue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation adversarial pictures historic verdicts twins oracles hostile lives ensembles same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper adversarial pictures historic verdicts twins oracles hostile lives ensembles same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -58,6 +58,9 @@ bench-objects: ## histories of objects of up to ten million operations, from Par
 
 bench-isolation: ## transactions on lists, up to ten million, inline and on Spark (ARGS="--inline 1e5 1e6 --spark")
 	$(WITH) python -m bench.isolation $(ARGS)
+
+bench-zookeeper: ## ZooKeeper ensembles of this project and of Apache, in one run; needs Java (ARGS="--short")
+	$(WITH) python -m bench.zookeeper $(ARGS)
 
 adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
 	$(WITH) python -m bench.adversarial $(ARGS)

@@ -41,12 +41,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faultline-bench-") as folder:
         facts = (
             ("date", f"{begun:%Y-%m-%d %H:%M} UTC"),
-            ("machine", _machine(Path(folder), len(cores))),
+            ("machine", machine(Path(folder), len(cores))),
             ("versions", _versions()),
             ("load before the start", f"other processes used {others:.2f} cores"),
             ("rounds", str(extent.rounds)),
         )
-        series = suite.measure(Path(folder), extent, _say)
+        series = suite.measure(Path(folder), extent, say)
     result = Result(facts, suite.METHOD, series, suite.bars(series))
     page = result.markdown()
     options.results.mkdir(parents=True, exist_ok=True)
@@ -54,15 +54,17 @@ def main() -> int:
     target.write_text(page)
     target.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     print(page)
-    _say(f"stored in {target} and .json")
+    say(f"stored in {target} and .json")
     return 0 if result.all_met else 1
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line of progress."""
     print(line, file=sys.stderr, flush=True)
 
 
-def _machine(folder: Path, cores: int) -> str:
+def machine(folder: Path, cores: int) -> str:
+    """Describe the machine, and the disk of a folder."""
     model = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

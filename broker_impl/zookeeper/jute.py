@@ -6,8 +6,9 @@ are big-endian; strings, buffers and vectors start with a 32-bit length, -1 for 
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -46,7 +47,7 @@ class Reader:
     def length(self, of_at_least: int = 1) -> int:
         """Read a count of items that take ``of_at_least`` bytes each; -1 for null."""
         (count,) = self.unpack(_INT)
-        if not -1 <= count <= self.remaining // of_at_least:
+        if not -1 <= count <= (len(self._buffer) - self._at) // of_at_least:
             raise WireError(f"{count} items are announced in {self.remaining} bytes")
         return int(count)
 
@@ -83,7 +84,9 @@ def write_buffer(value: bytes | None, out: bytearray) -> None:
 
 def write_ustring(value: str, out: bytearray) -> None:
     """Append a string with its length in bytes."""
-    write_buffer(value.encode(), out)
+    encoded = value.encode()
+    out += _INT.pack(len(encoded))
+    out += encoded
 
 
 class _Fixed:
@@ -143,11 +146,11 @@ class Record(msgspec.Struct, frozen=True):
 
     def write(self, out: bytearray) -> None:
         """Append this record to the output."""
-        for fixed, varying, names in _plan(type(self)):
+        for fixed, varying, get in _plan(type(self)):
             if varying is None:
-                out += fixed.pack(*[getattr(self, name) for name in names])
+                out += fixed.pack(*get(self))
             else:
-                varying.write(getattr(self, names[0]), out)
+                varying.write(get(self), out)
 
     def encode(self) -> bytes:
         """Encode this record alone."""
@@ -156,12 +159,15 @@ class Record(msgspec.Struct, frozen=True):
         return bytes(out)
 
 
-_Step = tuple[struct.Struct, _Varying | None, tuple[str, ...]]
+_Step = tuple[struct.Struct, _Varying | None, Callable[[Record], Any]]
 
 
 @cache
 def _plan(record: type[Record]) -> tuple[_Step, ...]:
-    """The steps to read and write a record: runs of fixed fields, and single variable ones."""
+    """The steps to read and write a record: runs of fixed fields, and single variable ones.
+
+    Each has the function that returns the values from a record, of a variable field its only one.
+    """
     hints = get_type_hints(record, include_extras=True)
     steps: list[_Step] = []
     letters, names = "", []
@@ -172,12 +178,18 @@ def _plan(record: type[Record]) -> tuple[_Step, ...]:
             names.append(name)
             continue
         if names:
-            steps.append((struct.Struct(">" + letters), None, tuple(names)))
+            steps.append((struct.Struct(">" + letters), None, _values(names)))
             letters, names = "", []
-        steps.append((_INT, codec, (name,)))
+        steps.append((_INT, codec, attrgetter(name)))
     if names:
-        steps.append((struct.Struct(">" + letters), None, tuple(names)))
+        steps.append((struct.Struct(">" + letters), None, _values(names)))
     return tuple(steps)
+
+
+def _values(names: Sequence[str]) -> Callable[[Record], Any]:
+    """Return a function that returns the values of these fields as a tuple."""
+    get = attrgetter(*names)
+    return get if len(names) > 1 else lambda record: (get(record),)
 
 
 def _codec(hint: Any) -> _Fixed | _Varying:

@@ -1,5 +1,6 @@
 """Validate znode paths, and compute parents, names and children from them."""
 
+import re
 from collections.abc import Iterator
 
 from broker_impl.zookeeper.errors import BadArguments
@@ -47,16 +48,10 @@ def check(path: str) -> None:
         raise BadArguments(path)
     if path == "/":
         return
-    for part in path[1:].split("/"):
-        if part in ("", ".", "..") or any(map(_forbidden, part)):
-            raise BadArguments(path)
+    if _FORBIDDEN.search(path) or not _PARTS.isdisjoint(path[1:].split("/")):
+        raise BadArguments(path)
 
 
-def _forbidden(character: str) -> bool:
-    point = ord(character)
-    return (
-        point <= 0x1F
-        or 0x7F <= point <= 0x9F
-        or 0xD800 <= point <= 0xF8FF
-        or 0xFFF0 <= point <= 0xFFFF
-    )
+_FORBIDDEN = re.compile("[\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_PARTS = frozenset({"", ".", ".."})
+"""The parts of a path that name no node."""

@@ -87,6 +87,8 @@ class WatchTable(Generic[Watcher]):
 
     def trigger(self, change: Change) -> list[Watcher]:
         """The connections to notify of a change; removes the one-shot watches that it triggers."""
+        if not self._watchers:
+            return []
         notified: dict[Watcher, None] = {}
         for kind in _FIRED_BY[change.type]:
             watchers = list(self._watchers.get((kind, change.path), ()))

@@ -331,6 +331,8 @@ class Leading:
         if not proposals:
             return
         self._carry_out(self._leader.handle(Proposed(proposals)))
+        for link in self._links.values():
+            link.flush()
         self._history.log(proposals)
         self._carry_out(self._leader.handle(Logged(proposals[-1].header.zxid)))
 

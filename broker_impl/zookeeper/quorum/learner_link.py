@@ -1,5 +1,6 @@
 """A leader's connection to one learner: packets both ways, and the state in slices.
 
+Packets are written at the end of a turn of the event loop, many at once, or earlier by ``flush``.
 While the state is being sent, what the leader sends waits behind it, so that a learner gets every
 transaction that is committed meanwhile, and the leader goes on with its work between two slices.
 """
@@ -45,6 +46,9 @@ class LearnerLink(asyncio.Protocol):
         self._reader = PacketReader()
         self._transport: asyncio.Transport
         self._state: StateWriter | None = None
+        self._out = bytearray()
+        """What is written at the end of this turn."""
+        self._is_scheduled = False
         self._waiting = bytearray()
         """What follows the state."""
         self._is_behind = False
@@ -61,8 +65,12 @@ class LearnerLink(asyncio.Protocol):
         """Handle packets of the learner; malformed ones end the connection."""
         self._reader.receive(data)
         try:
-            while (packet := self._reader.next()) is not None:
-                self._owner.arrived(self.key, packet)
+            packet = self._reader.next()
+            while packet is not None:
+                following = self._reader.next()
+                if following is None or not packets.is_covered(packet, following):
+                    self._owner.arrived(self.key, packet)
+                packet = following
         except WireError as error:
             log.warning("a learner: %s", error)
             self.abort()
@@ -86,13 +94,23 @@ class LearnerLink(asyncio.Protocol):
         """Send encoded packets, behind the state if that is not sent yet."""
         if self._state is not None:
             self._waiting += data
-        else:
-            self._transport.write(data)
+            return
+        self._out += data
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def flush(self) -> None:
+        """Write now what was sent in this turn."""
+        if self._out and self._is_open:
+            self._transport.write(bytes(self._out))
+        self._out.clear()
 
     def send_state(self, database: Database) -> None:
         """Send SNAP with the state, as it is at this moment or later; see ``StateWriter``."""
         assert self._state is None, "one state at a time"
         self._state = StateWriter(database)
+        self.flush()
         self._transport.write(packets.short(Type.SNAP, self._state.zxid))
         self._write_later()
 
@@ -100,6 +118,10 @@ class LearnerLink(asyncio.Protocol):
         """Close the connection now."""
         self._is_open = False
         self._transport.abort()
+
+    def _end_turn(self) -> None:
+        self._is_scheduled = False
+        self.flush()
 
     def _write_later(self) -> None:
         asyncio.get_running_loop().call_soon(self._write_slice)

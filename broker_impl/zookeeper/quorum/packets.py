@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker_impl.errors import WireError
+from broker_impl.zookeeper import zxids
 from broker_impl.zookeeper.jute import Int, Long, Reader, Record
 from broker_impl.zookeeper.records import Id
 
@@ -46,7 +47,7 @@ class Type(IntEnum):
     ACKEPOCH = 18
 
 
-_KNOWN = frozenset(Type)
+_TYPES: Mapping[int, Type] = {int(kind): kind for kind in Type}
 _HEAD = struct.Struct(">iqi")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">iqii")
@@ -104,6 +105,19 @@ def short(kind: Type, zxid: int) -> bytes:
     return _SHORT.pack(kind, zxid, -1, -1)
 
 
+def is_covered(packet: Packet, following: Packet) -> bool:
+    """Return whether the next packet of a learner says all that this one says.
+
+    A learner acknowledges transactions in their order. NEWLEADER is acknowledged by itself.
+    """
+    return (
+        packet.type is Type.ACK
+        and following.type is Type.ACK
+        and zxids.counter_of(packet.zxid) > 0
+        and following.zxid >= packet.zxid
+    )
+
+
 class PacketReader:
     """Bytes in, whole packets out; the caller owns the socket."""
 
@@ -128,7 +142,7 @@ class PacketReader:
         if len(buffer) - at < _HEAD.size + 4:
             return None
         kind, zxid, size = _HEAD.unpack_from(buffer, at)
-        if kind not in _KNOWN:
+        if kind not in _TYPES:
             raise WireError(f"the type {kind} of a packet is unknown")
         if not -1 <= size <= DATA_BYTES_MAX:
             raise WireError(f"a packet announces {size} bytes of data")
@@ -139,15 +153,18 @@ class PacketReader:
         (count,) = _INT.unpack_from(buffer, end)
         data = bytes(memoryview(buffer)[start:end]) if size > 0 else b""
         end += 4
+        if count <= 0:
+            self._at = end
+            return Packet(_TYPES[kind], zxid, data)
         ids: list[Id] = []
-        for _ in range(max(0, count)):
+        for _ in range(count):
             found = self._identity(end)
             if found is None:
                 return None
             identity, end = found
             ids.append(identity)
         self._at = end
-        return Packet(Type(kind), zxid, data, tuple(ids))
+        return Packet(_TYPES[kind], zxid, data, tuple(ids))
 
     def rest(self) -> bytes:
         """Remove and return the bytes after the last packet, which are not packets."""

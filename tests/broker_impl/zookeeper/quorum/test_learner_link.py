@@ -107,6 +107,7 @@ async def test_what_is_sent_meanwhile_follows_the_state() -> None:
     assert [packet.zxid for packet in behind] == [50, 51, 52, 0]
     assert site.transport.writes > 5, "in slices"
     site.link.send(packets.short(Type.COMMIT, 53))
+    await turns(1)
     assert site.transport.data.endswith(packets.short(Type.COMMIT, 53))
 
 
