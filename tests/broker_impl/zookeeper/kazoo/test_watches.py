@@ -67,6 +67,15 @@ def test_a_watch_fires_before_the_change_can_be_read(
         assert fired.wait(WAIT_S)
 
 
+def test_the_event_of_an_own_write_comes_before_its_reply(following: KazooClient) -> None:
+    """A client that changes what it watches has received the event when the write returns."""
+    following.create("/a")
+    for number in range(20):
+        following.get("/a", watch=lambda event: None)
+        following.set("/a", b"%d" % number)
+        assert not following._data_watchers.get(f"{following.chroot}/a")
+
+
 def test_watches_of_a_transaction(following: KazooClient, other: KazooClient) -> None:
     """The watches of all operations of a transaction fire in the order of the operations."""
     events: queue.Queue[WatchedEvent] = queue.Queue()

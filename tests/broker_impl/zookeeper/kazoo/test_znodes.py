@@ -101,6 +101,24 @@ def test_versions(following: KazooClient, other: KazooClient) -> None:
     assert following.exists("/a") is None
 
 
+def test_the_statistics_of_a_parent(three: list[KazooClient]) -> None:
+    """At every server a parent counts the creations and deletions of its children, with the zxid
+    of the last."""
+    leading, following, _ = three
+    leading.create("/a")
+    following.sync("/")
+    following.create("/a/b")
+    leading.sync("/")
+    leading.delete("/a/b")
+    following.sync("/")
+    _, created = following.create("/a/c", include_data=True)
+    for zk in three:
+        zk.sync("/")
+        stat = zk.exists("/a")
+        assert (stat.version, stat.cversion, stat.numChildren) == (0, 3, 1)
+        assert (stat.pzxid, stat.mzxid) == (created.czxid, stat.czxid)
+
+
 def test_refusals(following: KazooClient) -> None:
     """Each error of the leader reaches the follower's client as kazoo's exception for it."""
     following.create("/a/b", makepath=True)
