@@ -54,6 +54,8 @@ EVENTS = {
 RECONNECTING = {"max_tries": -1, "delay": 0.05, "max_delay": 1.0}
 """kazoo waits twice as long after each round over all servers, by default up to a minute, so that a
 client would be without a server for long after all faults were healed."""
+STOP_TIMEOUT_S = 10.0
+"""How long the library's thread may take to end."""
 _LOGGER = logging.getLogger(f"{__name__}.library")
 _LOGGER.addHandler(logging.NullHandler())
 _LOGGER.propagate = False  # lost connections are a part of every run
@@ -152,7 +154,10 @@ class KazooSession:
         self._worker.last(self._stop)
 
     def _stop(self) -> None:
+        """Stop and close the library. An abandoned client counts as stopped while its thread still
+        runs, and its sockets can be closed only after that."""
         self._zk.stop()
+        self._zk._connection.stop(STOP_TIMEOUT_S)
         self._zk.close()
 
     async def create(self, path: str, data: str, *, ephemeral: bool, sequential: bool) -> str:
