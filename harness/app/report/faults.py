@@ -121,4 +121,4 @@ def lanes(faults: list[Fault], brokers: int, others: Sequence[str] = (ZOOKEEPER,
 def keepers(folder: Path) -> Sequence[str]:
     """Return the nodes of a run that keep the metadata; ZooKeeper if the folder does not say."""
     kept = sorted(path.name for path in folder.glob("nodes/*") if _KEEPER.fullmatch(path.name))
-    return tuple(kept) if any(folder.glob("nodes/broker-*")) else (ZOOKEEPER,)
+    return tuple(kept) if kept or any(folder.glob("nodes/broker-*")) else (ZOOKEEPER,)

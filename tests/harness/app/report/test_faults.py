@@ -110,3 +110,11 @@ def test_lanes_of_the_nodes_that_keep_metadata(tmp_path: Path) -> None:
     assert faults.lanes([], 1, faults.keepers(tmp_path)) == [
         "broker-1", "controller-1", "controller-2", "clients",
     ]  # fmt: skip
+
+
+def test_an_ensemble_without_brokers_has_only_its_own_lanes(tmp_path: Path) -> None:
+    """The servers have lanes of their own, and there is none for a server that did not exist."""
+    for name in ("zookeeper-1", "zookeeper-2"):
+        (tmp_path / "nodes" / name).mkdir(parents=True)
+    found = faults.lanes([], 0, faults.keepers(tmp_path))
+    assert found == ["zookeeper-1", "zookeeper-2", "clients"]
