@@ -1,6 +1,6 @@
 """The catalogue of planted bugs (mutants) as plain values, for all code outside of the broker.
 
-A mutant is planted in a broker's process, by its name in the plan.
+A mutant is planted in the process of a broker or of a ZooKeeper server, by its name in the plan.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
     story: str
 
 
-def catalogue() -> dict[str, Mutant]:
-    """All mutants by name, sorted."""
-    return {name: _mutant(mutants.get(name)) for name in mutants.names()}
+def catalogue(system: mutants.System = "kafka") -> dict[str, Mutant]:
+    """All mutants of brokers, or of ZooKeeper servers, by name, sorted."""
+    return {name: _mutant(mutants.get(name)) for name in mutants.names(system)}
 
 
 def protocols(names: Sequence[str]) -> tuple[str, ...]:

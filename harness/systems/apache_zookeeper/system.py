@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from harness.cluster import ensembles, links, settings
+from harness.cluster import ensembles, links, mutants, settings
 from harness.cluster.links import LinkSpec
 from harness.cluster.system import Contained, Image, Place, Program, Say
 from harness.systems.apache_kafka import contained as java_contained
@@ -71,6 +71,9 @@ class ApacheZooKeeper(ZooKeeper):
         if self._is_ours(node, plan):
             return 0
         return self._heap_mb(plan) + jvm.BESIDE_HEAP_MB
+
+    def mutants(self) -> Mapping[str, mutants.Mutant]:
+        return {}
 
     def refusal(self, plan: Plan) -> str | None:
         wanted = {**self.options, **plan.options}

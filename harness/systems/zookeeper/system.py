@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from harness.cluster import ensembles, links
+from harness.cluster import ensembles, links, mutants
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe.ensemble_view import NoMetadata
@@ -41,13 +41,20 @@ class ZooKeeper(System):
         return links.of_zookeepers(self.layout(plan))
 
     def program(self, place: Place, plan: Plan) -> Program:
-        return Program([*zookeeper_command(place, self.layout(plan)), "--reuse-port"])
+        planted = [word for name in plan.mutants for word in ("--mutant", name)]
+        command = zookeeper_command(place, self.layout(plan))
+        return Program([*command, "--reuse-port", *planted])
 
     def image(self, node: NodeId, plan: Plan) -> Image:
         return None
 
     def contained(self, place: Place, plan: Plan) -> Contained:
-        return contained.zookeeper(place, self.layout(plan))
+        found = contained.zookeeper(place, self.layout(plan))
+        planted = [word for name in plan.mutants for word in ("--mutant", name)]
+        return found._replace(command=[*(found.command or ()), *planted])
+
+    def mutants(self) -> Mapping[str, mutants.Mutant]:
+        return mutants.catalogue("zookeeper")
 
     def view(self, addresses: Mapping[NodeId, Address], rng: random.Random) -> MetadataView:
         return NoMetadata()

@@ -45,6 +45,19 @@ def test_a_server_knows_the_others_by_its_links(tmp_path: Path) -> None:
     ]
 
 
+def test_its_servers_can_have_planted_bugs(tmp_path: Path) -> None:
+    """Each bug of ZooKeeper can be planted, none of a broker; a server's command names it."""
+    system = ZooKeeper()
+    assert "zk-quorum-of-half" in system.mutants()
+    assert all(name.startswith("zk-") for name in system.mutants())
+    place = Place("zookeeper", tmp_path, tmp_path, {"zookeeper": Address("h", 1)}, {}, {})
+    plan = Plan(brokers=0, options={"zookeepers": 1}, mutants=("zk-partial-multi",))
+    assert list(system.program(place, plan).argv)[-2:] == ["--mutant", "zk-partial-multi"]
+    command = system.contained(place, plan).command
+    assert command is not None
+    assert list(command)[-2:] == ["--mutant", "zk-partial-multi"]
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
