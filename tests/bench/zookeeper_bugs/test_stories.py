@@ -84,14 +84,17 @@ async def test_requests_and_notifications_are_kept_apart(cluster: Alone) -> None
 async def test_a_silent_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that answers nothing is not waited for without end."""
     monkeypatch.setattr(session, "ANSWER_S", 0.05)
+    ended = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        await reader.read()
+        while await reader.read(1024):
+            pass
         writer.close()
+        await writer.wait_closed()
+        ended.set()
 
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    with pytest.raises(NoAnswer):
-        await Session.open(Address("127.0.0.1", port))
-    server.close()
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(NoAnswer):
+            await Session.open(Address("127.0.0.1", port))
+        await ended.wait()

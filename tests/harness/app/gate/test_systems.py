@@ -48,7 +48,7 @@ def test_a_target_without_a_named_system_is_left_out() -> None:
         (
             ["kafkaa"],
             "",
-            "--system kafkaa: must be kafka (this project's broker) or apache-kafka:V",
+            "--system kafkaa: must be kafka (this project's broker), apache-kafka:V",
         ),
         (["kafkaa"], "s.toml: system: ", "s.toml: system: kafkaa: must be kafka (this project's b"),
         ([OURS, OURS], "", "--system kafka: this system is named more than once"),
