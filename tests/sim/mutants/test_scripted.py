@@ -15,6 +15,8 @@ from tests.sim.conftest import Simulate
 
 ROOT = Path(__file__).resolve().parents[3]
 PLANS = {plan.stem: plan for plan in sorted((ROOT / "examples" / "mutants").glob("*.toml"))}
+EVERY = 3
+"""Of so many plans one is simulated by ``make test``; ``make prove`` simulates all."""
 
 
 def test_every_mutant_has_a_plan() -> None:
@@ -25,7 +27,13 @@ def test_every_mutant_has_a_plan() -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if number % EVERY == 0 else pytest.mark.prove)
+        for number, name in enumerate(PLANS)
+    ],
+)
 def test_red_with_it_and_green_without(name: str, simulate: Simulate) -> None:
     """A mutant's plan has the expected anomaly with the mutant, and is valid without it, all faults
     proved."""
