@@ -39,7 +39,8 @@ test: ## lint, types, import rules, and all tests with coverage
 		--cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
 
 prove: ## planted bugs are found; a killed harness loses nothing; clusters of Spark find what inline finds
-	$(WITH) pytest -q -m prove tests/scenarios tests/harness/app tests/checkers tests/sim tests/bench
+	$(WITH) pytest -q -m prove tests/scenarios tests/harness/app tests/checkers tests/sim tests/bench \
+		tests/broker_impl/zookeeper/kazoo
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench

@@ -9,7 +9,7 @@ from kazoo.protocol.states import EventType, WatchedEvent
 
 from tests.broker_impl.zookeeper.kazoo.conftest import WAIT_S, Connect, Ensemble
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 def figures(zk: KazooClient, word: bytes, separator: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from kazoo.recipe.party import ShallowParty
 
 from tests.broker_impl.zookeeper.kazoo.conftest import WAIT_S, Connect, Ensemble
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from kazoo.security import CREATOR_ALL_ACL
 
 from tests.broker_impl.zookeeper.kazoo.conftest import WAIT_S, Connect, Ensemble, abandon
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 ROLES = ["leader", "follower"]
 

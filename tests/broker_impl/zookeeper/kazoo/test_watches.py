@@ -11,7 +11,7 @@ from kazoo.recipe.watchers import PatientChildrenWatch
 
 from tests.broker_impl.zookeeper.kazoo.conftest import WAIT_S, Connect, Ensemble
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 def take(events: "queue.Queue[WatchedEvent]", number: int) -> list[tuple[str, str | None]]:

@@ -27,7 +27,7 @@ from kazoo.security import (
 
 from tests.broker_impl.zookeeper.kazoo.conftest import Connect, Ensemble
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 @pytest.mark.parametrize(
