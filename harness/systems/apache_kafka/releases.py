@@ -1,18 +1,17 @@
 """What distinguishes the releases of Apache Kafka: facts by version, each with its source."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from harness.systems.java import versions
 from harness.systems.java.lockfile import Product
+from harness.systems.java.versions import Version
 
 PRODUCT = Product(
     "Apache Kafka", Path(__file__).resolve().parent / "locks", "harness.systems.apache_kafka.lock"
 )
-
-Version = tuple[int, ...]
 
 OLDEST: Version = (0, 10, 2)
 """Before it, librdkafka cannot find out what a broker supports (KIP-35), and inter-broker listeners
@@ -34,7 +33,6 @@ FIRST_WITH: Mapping[int, Version] = {
     1030: (4, 0),
 }
 """The first release with each KIP that workloads need."""
-_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){1,3}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,16 +44,10 @@ class Release:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the release with this version; raises ``ValueError``."""
-        if _VERSION.fullmatch(text) is None:
-            raise ValueError(f"{text} is not a version such as 3.9.1")
-        found = cls(tuple(map(int, text.split("."))))
-        if found.version < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            raise ValueError(f"the oldest release that can be tested is {oldest}")
-        return found
+        return cls(versions.parse(text, OLDEST, "3.9.1", numbers_max=4))
 
     def __str__(self) -> str:
-        return ".".join(map(str, self.version))
+        return versions.shown(self.version)
 
     @property
     def has_zookeeper(self) -> bool:

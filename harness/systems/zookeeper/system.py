@@ -41,17 +41,15 @@ class ZooKeeper(System):
         return links.of_zookeepers(self.layout(plan))
 
     def program(self, place: Place, plan: Plan) -> Program:
-        planted = [word for name in plan.mutants for word in ("--mutant", name)]
         command = zookeeper_command(place, self.layout(plan))
-        return Program([*command, "--reuse-port", *planted])
+        return Program([*command, "--reuse-port", *_planted(plan)])
 
     def image(self, node: NodeId, plan: Plan) -> Image:
         return None
 
     def contained(self, place: Place, plan: Plan) -> Contained:
         found = contained.zookeeper(place, self.layout(plan))
-        planted = [word for name in plan.mutants for word in ("--mutant", name)]
-        return found._replace(command=[*(found.command or ()), *planted])
+        return found._replace(command=[*(found.command or ()), *_planted(plan)])
 
     def mutants(self) -> Mapping[str, mutants.Mutant]:
         return mutants.catalogue("zookeeper")
@@ -69,3 +67,8 @@ class ZooKeeper(System):
 
     def session_timeout_s(self, broker: Mapping[str, str]) -> float:
         return SESSION_TIMEOUT_S
+
+
+def _planted(plan: Plan) -> list[str]:
+    """Return the arguments that plant a plan's bugs in a server."""
+    return [word for name in plan.mutants for word in ("--mutant", name)]
