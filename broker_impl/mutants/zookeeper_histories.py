@@ -20,6 +20,16 @@ LATE_S = 0.1
 """How much later a thread of the log writes what it was handed."""
 
 
+def _taken_over(history: History, state: Database | None, committed: Sequence[Proposal]) -> None:
+    """Make the leader's history durable and apply it, as the rule does before the epoch."""
+    if state is not None:
+        _replayed(state, committed)
+        history.install(state)
+    elif committed:
+        history.log(committed)
+        history.commit_to(committed[-1].header.zxid)
+
+
 def _replayed(state: Database, committed: Sequence[Proposal]) -> None:
     for proposal in committed:
         if proposal.header.zxid > state.last_zxid:
@@ -131,12 +141,7 @@ def take_over_epoch_first(
     servers that have the committed transactions, and as their leader it has them truncated.
     """
     history.ledger.enter_epoch(epoch)
-    if state is not None:
-        _replayed(state, committed)
-        history.install(state)
-    elif committed:
-        history.log(committed)
-        history.commit_to(committed[-1].header.zxid)
+    _taken_over(history, state, committed)
 
 
 @mutant(
@@ -154,12 +159,7 @@ def take_over_without_epoch(
 
     In the next election its vote is of the earlier epoch, whatever it has logged since.
     """
-    if state is not None:
-        _replayed(state, committed)
-        history.install(state)
-    elif committed:
-        history.log(committed)
-        history.commit_to(committed[-1].header.zxid)
+    _taken_over(history, state, committed)
 
 
 @mutant(
