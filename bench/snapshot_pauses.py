@@ -93,7 +93,7 @@ async def _measure(folder: Path, znodes: int, nodes_per_slice: int) -> tuple[flo
 
 def _create(zxid: int) -> Proposal:
     txn = CreateTxn(f"/node-{zxid:07}", bytes(DATA_BYTES), OPEN_ACL, False, zxid)
-    return Proposal(Header(0, 0, zxid, 1, Op.CREATE), txn)
+    return Proposal.of(Header(0, 0, zxid, 1, Op.CREATE), txn)
 
 
 if __name__ == "__main__":

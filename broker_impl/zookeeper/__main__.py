@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 import resource
 import secrets
@@ -74,6 +75,10 @@ async def _serve(options: argparse.Namespace) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, program.stop)
     port = await program.start()
+    # Nearly all objects live as long as the server: with the defaults, the collector would visit
+    # them all the time.
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     program.server.process_figures = descriptors
     if options.port_file is not None:
         ports = {"CLIENT": port} | ({"ADMIN": program.admin_port} if options.admin else {})
@@ -81,6 +86,11 @@ async def _serve(options: argparse.Namespace) -> None:
     sys.stdout.write(f"listening {host}:{port}\n")
     sys.stdout.flush()
     await program.run()
+
+
+GC_THRESHOLDS = 20_000, 20, 50
+"""When the garbage collector looks for cycles: after so many new objects, and so many times before
+it looks at older ones."""
 
 
 def descriptors() -> dict[str, object]:

@@ -5,14 +5,14 @@ import hashlib
 
 from broker_impl.zookeeper import ip_ranges
 from broker_impl.zookeeper.errors import AuthFailed, InvalidAcl, NoAuth
-from broker_impl.zookeeper.records import Acl, Id, Perm
+from broker_impl.zookeeper.records import OPEN_ACL, Acl, Id, Perm
 
 WORLD = Id("world", "anyone")
 
 
 def may(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...]) -> bool:
     """Does a client with these identities have the permission, or any bit of it?"""
-    return any(entry.perms & perm and _includes(entry.id, ids) for entry in acl)
+    return acl is OPEN_ACL or any(entry.perms & perm and _includes(entry.id, ids) for entry in acl)
 
 
 def check(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...], path: str) -> None:
@@ -49,6 +49,8 @@ def resolve(acl: tuple[Acl, ...], ids: tuple[Id, ...], path: str) -> tuple[Acl, 
     Raises:
         InvalidAcl: it is empty, has an unknown scheme or malformed id, or ``auth`` matches none.
     """
+    if acl == OPEN_ACL:
+        return OPEN_ACL
     kept: dict[Acl, None] = {}
     for entry in acl:
         if entry.id.scheme == "auth":

@@ -37,8 +37,11 @@ class Latency:
     def add(self, seconds: float) -> None:
         """Add the latency of one request."""
         ms = seconds * 1000
-        self.min_ms = min(self.min_ms, int(ms)) if self.count else int(ms)
-        self.max_ms = max(self.max_ms, int(ms))
+        whole = int(ms)
+        if whole < self.min_ms or not self.count:
+            self.min_ms = whole
+        if whole > self.max_ms:
+            self.max_ms = whole
         self.total_ms += ms
         self.count += 1
 

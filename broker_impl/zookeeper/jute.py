@@ -39,15 +39,18 @@ class Reader:
     def unpack(self, fixed: struct.Struct) -> tuple[Any, ...]:
         """Read the next values of fixed size."""
         at = self._at
-        if fixed.size > len(self._buffer) - at:
-            raise WireError(f"{fixed.size} bytes are required, {self.remaining} are left")
+        try:
+            values = fixed.unpack_from(self._buffer, at)
+        except struct.error:
+            short = f"{fixed.size} bytes are required, {self.remaining} are left"
+            raise WireError(short) from None
         self._at = at + fixed.size
-        return fixed.unpack_from(self._buffer, at)
+        return values
 
-    def length(self, of_at_least: int = 1) -> int:
-        """Read a count of items that take ``of_at_least`` bytes each; -1 for null."""
+    def length(self) -> int:
+        """Read a count of bytes, or of items that take at least one byte each; -1 for null."""
         (count,) = self.unpack(_INT)
-        if not -1 <= count <= (len(self._buffer) - self._at) // of_at_least:
+        if not -1 <= count <= len(self._buffer) - self._at:
             raise WireError(f"{count} items are announced in {self.remaining} bytes")
         return int(count)
 
@@ -57,15 +60,25 @@ class Reader:
         if length < 0:
             return None
         at = self._at
-        self._at = at + length
-        return self._buffer[at : self._at]
+        self._at = end = at + length
+        return self._buffer[at:end]
 
     def ustring(self) -> str:
         """Read a string; null counts as the empty one, which kazoo writes as null."""
+        length = self.length()
+        at = self._at
+        self._at = end = at + max(0, length)
         try:
-            return (self.buffer() or b"").decode()
+            return str(self._buffer[at:end], "utf-8")
         except UnicodeDecodeError as error:
             raise WireError(f"the text is not UTF-8: {error.reason}") from None
+
+    def passes(self, expected: bytes) -> bool:
+        """Go past these bytes if they are the next ones, and return whether they are."""
+        if not self._buffer.startswith(expected, self._at):
+            return False
+        self._at += len(expected)
+        return True
 
     def end(self) -> None:
         """Check that the frame ends here."""
@@ -96,7 +109,7 @@ class _Fixed:
         self.letter = letter
 
 
-class _Varying:
+class Varying:
     """A field of variable size, with its own read and write functions."""
 
     def __init__(
@@ -109,8 +122,8 @@ class _Varying:
 Int = Annotated[int, _Fixed("i")]
 Long = Annotated[int, _Fixed("q")]
 Bool = Annotated[bool, _Fixed("?")]
-UString = Annotated[str, _Varying(Reader.ustring, write_ustring)]
-Buffer = Annotated[bytes | None, _Varying(Reader.buffer, write_buffer)]
+UString = Annotated[str, Varying(Reader.ustring, write_ustring)]
+Buffer = Annotated[bytes | None, Varying(Reader.buffer, write_buffer)]
 
 
 def _read_trailing_bool(reader: Reader) -> bool | None:
@@ -122,7 +135,7 @@ def _write_trailing_bool(value: bool | None, out: bytearray) -> None:
         out.append(value)
 
 
-TrailingBool = Annotated[bool | None, _Varying(_read_trailing_bool, _write_trailing_bool)]
+TrailingBool = Annotated[bool | None, Varying(_read_trailing_bool, _write_trailing_bool)]
 """A flag at the very end of a record; old programs omit it (None)."""
 
 
@@ -159,7 +172,29 @@ class Record(msgspec.Struct, frozen=True):
         return bytes(out)
 
 
-_Step = tuple[struct.Struct, _Varying | None, Callable[[Record], Any]]
+def frequent(item: type[Record], value: tuple[Record, ...]) -> Varying:
+    """Return the codec of a vector that often is this value.
+
+    Its bytes are recognized as a whole, and all records share the one object.
+    """
+    vector = _vector(Varying(item.read, item.write))
+    encoded = bytearray()
+    vector.write(value, encoded)
+    expected = bytes(encoded)
+
+    def read(reader: Reader) -> tuple[Record, ...]:
+        return value if reader.passes(expected) else vector.read(reader)
+
+    def write(values: tuple[Record, ...], out: bytearray) -> None:
+        if values is value:
+            out += expected
+        else:
+            vector.write(values, out)
+
+    return Varying(read, write)
+
+
+_Step = tuple[struct.Struct, Varying | None, Callable[[Record], Any]]
 
 
 @cache
@@ -192,21 +227,21 @@ def _values(names: Sequence[str]) -> Callable[[Record], Any]:
     return get if len(names) > 1 else lambda record: (get(record),)
 
 
-def _codec(hint: Any) -> _Fixed | _Varying:
+def _codec(hint: Any) -> _Fixed | Varying:
     if get_origin(hint) is Annotated:
         codec = get_args(hint)[1]
-        assert isinstance(codec, _Fixed | _Varying), f"{hint} is not a jute type"
+        assert isinstance(codec, _Fixed | Varying), f"{hint} is not a jute type"
         return codec
     if get_origin(hint) is tuple:
         return _vector(_codec(get_args(hint)[0]))
     assert issubclass(hint, Record), f"{hint} is not a jute type"
-    return _Varying(hint.read, hint.write)
+    return Varying(hint.read, hint.write)
 
 
-def _vector(item: _Fixed | _Varying) -> _Varying:
+def _vector(item: _Fixed | Varying) -> Varying:
     if isinstance(item, _Fixed):
         fixed = struct.Struct(">" + item.letter)
-        item = _Varying(
+        item = Varying(
             lambda reader: reader.unpack(fixed)[0], lambda value, out: out.extend(fixed.pack(value))
         )
     read, write = item.read, item.write
@@ -219,7 +254,7 @@ def _vector(item: _Fixed | _Varying) -> _Varying:
         for value in values:
             write(value, out)
 
-    return _Varying(read_all, write_all)
+    return Varying(read_all, write_all)
 
 
 class FrameReader:

@@ -155,7 +155,9 @@ class Proposer:
         self._zxid += 1
         if refusal or request is None:
             error = refusal or Code.MARSHALLING_ERROR
-            return Proposal(Header(session_id, cxid, self._zxid, now_ms, Op.ERROR), ErrorTxn(error))
+            return Proposal.of(
+                Header(session_id, cxid, self._zxid, now_ms, Op.ERROR), ErrorTxn(error)
+            )
         draft = Draft(self, session_id, ids)
         try:
             if op not in _SERVERS and not self._is_live(session_id):
@@ -169,7 +171,7 @@ class Proposer:
                 self._changed.append((self._zxid, path))
             if op in (Op.CREATE_SESSION, Op.CLOSE_SESSION):
                 self._sessions[session_id] = (self._zxid, op == Op.CREATE_SESSION)
-        return Proposal(Header(session_id, cxid, self._zxid, now_ms, op), txn)
+        return Proposal.of(Header(session_id, cxid, self._zxid, now_ms, op), txn)
 
     def applied(self, proposal: Proposal) -> None:
         """Drop what was remembered for a transaction that the database has applied."""
@@ -190,12 +192,12 @@ class Proposer:
         if node is None:
             return None
         return Outlook(
-            acl=node.acl,
-            version=node.version,
-            creates=node.creates,
-            aversion=node.aversion,
-            children=len(node.children),
-            ephemeral_owner=node.ephemeral_owner,
+            node.acl,
+            node.version,
+            node.creates,
+            node.aversion,
+            len(node.children),
+            node.ephemeral_owner,
         )
 
     def _is_live(self, session_id: int) -> bool:
@@ -306,10 +308,17 @@ def _add(
         raise NodeExists(path)
     if is_session(parent.ephemeral_owner):
         raise NoChildrenForEphemerals(path)
-    parent = parent._replace(creates=int32(parent.creates + 1), children=parent.children + 1)
-    draft.outlooks[parent_path] = parent
+    creates = int32(parent.creates + 1)
+    draft.outlooks[parent_path] = Outlook(
+        parent.acl,
+        parent.version,
+        creates,
+        parent.aversion,
+        parent.children + 1,
+        parent.ephemeral_owner,
+    )
     draft.outlooks[path] = Outlook(acl, 0, 0, 0, 0, owner)
-    return path, acl, parent.creates
+    return path, acl, creates
 
 
 def _delete(request: PathVersion, draft: Draft) -> DeleteTxn:

@@ -3,8 +3,8 @@
 Field order is the wire's (``zookeeper.jute`` of ZooKeeper 3.8).
 """
 
-from enum import IntEnum, IntFlag
-from typing import Self
+from enum import IntEnum
+from typing import Annotated, Self
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper.jute import (
@@ -16,6 +16,7 @@ from broker_impl.zookeeper.jute import (
     Record,
     TrailingBool,
     UString,
+    frequent,
 )
 
 
@@ -68,8 +69,8 @@ TTL_SEQUENTIAL_FLAG = 6
 PASSWORD_BYTES = 16
 
 
-class Perm(IntFlag):
-    """The permissions that an ACL entry can grant."""
+class Perm(IntEnum):
+    """The permissions that an ACL entry can grant, as bits."""
 
     READ = 1
     WRITE = 2
@@ -118,6 +119,10 @@ class Acl(Record, frozen=True):
 
 
 OPEN_ACL = (Acl(Perm.ALL, Id("world", "anyone")),)
+"""Every client has every permission: the ACL of most nodes."""
+
+Acls = Annotated[tuple[Acl, ...], frequent(Acl, OPEN_ACL)]
+"""An ACL as a field of a record."""
 
 
 class Stat(Record, frozen=True):
@@ -214,7 +219,7 @@ class CreateRequest(Record, frozen=True):
 
     path: UString
     data: Buffer
-    acl: tuple[Acl, ...]
+    acl: Acls
     flags: Int
 
 
@@ -223,7 +228,7 @@ class CreateTtlRequest(Record, frozen=True):
 
     path: UString
     data: Buffer
-    acl: tuple[Acl, ...]
+    acl: Acls
     flags: Int
     ttl_ms: Long
 
@@ -247,7 +252,7 @@ class SetAclRequest(Record, frozen=True):
     """The request of setACL; ``version`` is the ACL's own, -1 matches any."""
 
     path: UString
-    acl: tuple[Acl, ...]
+    acl: Acls
     version: Int
 
 
@@ -331,7 +336,7 @@ class GetDataResponse(Record, frozen=True):
 class GetAclResponse(Record, frozen=True):
     """The response of getACL."""
 
-    acl: tuple[Acl, ...]
+    acl: Acls
     stat: Stat
 
 

@@ -56,18 +56,19 @@ class Node:
 
     def stat(self) -> Stat:
         """The node's Stat, as clients get it."""
+        owner, children = self.ephemeral_owner, len(self.children)
         return Stat(
-            czxid=self.czxid,
-            mzxid=self.mzxid,
-            ctime=self.ctime,
-            mtime=self.mtime,
-            version=self.version,
-            cversion=changes_of_children(self.creates, len(self.children)),
-            aversion=self.aversion,
-            ephemeral_owner=self.ephemeral_owner if is_session(self.ephemeral_owner) else 0,
-            data_length=len(self.data or b""),
-            children_count=len(self.children),
-            pzxid=self.pzxid,
+            self.czxid,
+            self.mzxid,
+            self.ctime,
+            self.mtime,
+            self.version,
+            changes_of_children(self.creates, children),
+            self.aversion,
+            owner if owner and is_session(owner) else 0,
+            len(self.data or b""),
+            children,
+            self.pzxid,
         )
 
 
@@ -166,7 +167,7 @@ class Database:
 
     def apply(self, proposal: Proposal) -> Applied:
         """Apply a committed transaction."""
-        header, txn = proposal
+        header, txn, _ = proposal
         assert header.zxid > self.last_zxid, "each transaction is applied once, in order"
         changes: list[Change] = []
         outcome = self._apply(header, txn, changes)
@@ -181,7 +182,7 @@ class Database:
         and a node of the same path may have been created later: it is left as it is. The counters
         of a parent never go back (ZOOKEEPER-3125, 3145, 3249).
         """
-        header, txn = proposal
+        header, txn, _ = proposal
         self._replay(header, txn)
         self.last_zxid = max(self.last_zxid, header.zxid)
 
@@ -325,20 +326,12 @@ class Database:
         assert txn.path not in self.nodes, "a node is created only where none exists"
         assert not is_session(parent.ephemeral_owner), "an ephemeral node has no children"
         owner = _owner(header, txn)
-        node = Node(
-            data=txn.data,
-            acl=txn.acl,
-            czxid=header.zxid,
-            mzxid=header.zxid,
-            pzxid=header.zxid,
-            ctime=header.time_ms,
-            mtime=header.time_ms,
-            ephemeral_owner=owner,
-        )
+        zxid, time_ms = header.zxid, header.time_ms
+        node = Node(txn.data, txn.acl, zxid, zxid, zxid, time_ms, time_ms, owner)
         self.nodes[txn.path] = node
         parent.children[name_of(txn.path)] = None
         parent.creates = txn.parent_creates
-        parent.pzxid = header.zxid
+        parent.pzxid = zxid
         self.own(txn.path, owner)
         changes.append(Change(EventType.CREATED, txn.path))
         changes.append(Change(EventType.CHILD, parent_path))

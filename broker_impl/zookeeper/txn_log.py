@@ -27,7 +27,7 @@ def entries(proposals: Iterable[Proposal]) -> bytes:
     """Encode these transactions as entries to append."""
     out = bytearray()
     for proposal in proposals:
-        body = proposal.encode()
+        body = proposal.entry
         out += _ENTRY.pack(zlib.adler32(body), len(body))
         out += body
         out += _MARK

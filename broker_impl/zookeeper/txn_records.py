@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper.jute import Bool, Buffer, Int, Long, Reader, Record, UString
-from broker_impl.zookeeper.records import Acl, Op
+from broker_impl.zookeeper.records import Acls, Op
 
 
 class Header(Record, frozen=True):
@@ -30,7 +30,7 @@ class CreateTxn(Record, frozen=True):
 
     path: UString
     data: Buffer
-    acl: tuple[Acl, ...]
+    acl: Acls
     ephemeral: Bool
     parent_creates: Int
 
@@ -40,7 +40,7 @@ class CreateContainerTxn(Record, frozen=True):
 
     path: UString
     data: Buffer
-    acl: tuple[Acl, ...]
+    acl: Acls
     parent_creates: Int
 
 
@@ -49,7 +49,7 @@ class CreateTtlTxn(Record, frozen=True):
 
     path: UString
     data: Buffer
-    acl: tuple[Acl, ...]
+    acl: Acls
     parent_creates: Int
     ttl_ms: Long
 
@@ -72,7 +72,7 @@ class SetAclTxn(Record, frozen=True):
     """A node's ACL is set; ``version`` is the ACL's new one."""
 
     path: UString
-    acl: tuple[Acl, ...]
+    acl: Acls
     version: Int
 
 
@@ -143,13 +143,16 @@ class Proposal(NamedTuple):
 
     header: Header
     txn: Record
+    entry: bytes
+    """Both of them encoded, as they are logged and sent."""
 
-    def encode(self) -> bytes:
-        """Encode header and transaction as a log entry."""
+    @classmethod
+    def of(cls, header: Header, txn: Record) -> Self:
+        """Return the proposal of a transaction."""
         out = bytearray()
-        self.header.write(out)
-        self.txn.write(out)
-        return bytes(out)
+        header.write(out)
+        txn.write(out)
+        return cls(header, txn, bytes(out))
 
     @classmethod
     def decode(cls, entry: bytes) -> Self:
@@ -161,9 +164,11 @@ class Proposal(NamedTuple):
         reader = Reader(entry)
         header = Header.read(reader)
         txn = read_txn(header.type, reader)
-        if reader.remaining != _DIGEST_BYTES:
+        if reader.remaining == _DIGEST_BYTES:
+            entry = entry[:-_DIGEST_BYTES]
+        else:
             reader.end()
-        return cls(header, txn)
+        return cls(header, txn, entry)
 
 
 _DIGEST_BYTES = 12

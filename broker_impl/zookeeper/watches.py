@@ -5,7 +5,7 @@ the connection, and the client sets it again on the next one (``SetWatches``).
 """
 
 from collections.abc import Iterable
-from enum import Enum
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from broker_impl.zookeeper.paths import ancestors
@@ -15,7 +15,7 @@ from broker_impl.zookeeper.tree import Change
 Watcher = TypeVar("Watcher")
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """The changes that trigger a watch."""
 
     DATA = "data"

@@ -295,7 +295,7 @@ class Leader:
             out += packets.short(plan.type, plan.zxid)
             for proposal in proposals:
                 zxid = proposal.header.zxid
-                out += packets.encode(Packet(Type.PROPOSAL, zxid, proposal.encode()))
+                out += packets.encode(Packet(Type.PROPOSAL, zxid, proposal.entry))
                 out += packets.short(Type.COMMIT, zxid)
         if not learner.observes:
             for zxid, body in self._outstanding:
@@ -359,7 +359,7 @@ class Leader:
         out = bytearray()
         for proposal in proposals:
             zxid = proposal.header.zxid
-            body = proposal.encode()
+            body = proposal.entry
             self._outstanding.append((zxid, body))
             self.proposal_sizes.add(len(body))
             out += packets.encode(Packet(Type.PROPOSAL, zxid, body))

@@ -8,7 +8,7 @@ by the answer to NEWLEADER, and each transaction that is acknowledged.
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import assert_never
 
 import msgspec
@@ -24,7 +24,7 @@ from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
 
 
-class Phase(Enum):
+class Phase(StrEnum):
     """The phases of a learner."""
 
     REGISTERED = "registered"

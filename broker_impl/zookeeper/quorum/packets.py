@@ -139,20 +139,20 @@ class PacketReader:
             WireError: the bytes are not a packet.
         """
         buffer, at = self._buffer, self._at
-        if len(buffer) - at < _HEAD.size + 4:
+        if len(buffer) - at < _SHORT.size:
             return None
-        kind, zxid, size = _HEAD.unpack_from(buffer, at)
+        kind, zxid, size, count = _SHORT.unpack_from(buffer, at)
         if kind not in _TYPES:
             raise WireError(f"the type {kind} of a packet is unknown")
         if not -1 <= size <= DATA_BYTES_MAX:
             raise WireError(f"a packet announces {size} bytes of data")
-        start = at + _HEAD.size
-        end = start + max(0, size)
-        if len(buffer) - end < 4:
-            return None
-        (count,) = _INT.unpack_from(buffer, end)
-        data = bytes(memoryview(buffer)[start:end]) if size > 0 else b""
-        end += 4
+        data, end = b"", at + _SHORT.size
+        if size > 0:
+            end += size
+            if len(buffer) < end:
+                return None
+            data = bytes(memoryview(buffer)[at + _HEAD.size : end - 4])
+            (count,) = _INT.unpack_from(buffer, end - 4)
         if count <= 0:
             self._at = end
             return Packet(_TYPES[kind], zxid, data)

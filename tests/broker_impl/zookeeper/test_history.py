@@ -13,7 +13,7 @@ from broker_impl.zookeeper.txn_records import CreateTxn, Header, Proposal
 
 def create(zxid: int) -> Proposal:
     txn = CreateTxn(f"/{zxid:x}", b"", OPEN_ACL, False, zxid & 0xFFFF)
-    return Proposal(Header(0, 0, zxid, 1, Op.CREATE), txn)
+    return Proposal.of(Header(0, 0, zxid, 1, Op.CREATE), txn)
 
 
 def made(disk: MemoryDisk | None = None, configuration: str | None = None) -> History:

@@ -1,4 +1,5 @@
 import struct
+from typing import Annotated
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from broker_impl.zookeeper.jute import (
     TrailingBool,
     UString,
     frame,
+    frequent,
 )
 
 INTS = st.integers(-(2**31), 2**31 - 1)
@@ -147,3 +149,40 @@ def test_a_frame_beyond_the_limit_is_refused(size: int) -> None:
     reader.receive(struct.pack(">i", size))
     with pytest.raises(FrameTooLarge):
         list(reader.frames())
+
+
+COMMON = (Leaf(1, "common"), Leaf(2, ""))
+
+
+class Usual(Record, frozen=True):
+    leaves: Annotated[tuple[Leaf, ...], frequent(Leaf, COMMON)]
+    last: Int
+
+
+class Plain(Record, frozen=True):
+    leaves: tuple[Leaf, ...]
+    last: Int
+
+
+@given(
+    st.just(COMMON) | st.just((Leaf(1, "common"), Leaf(2, ""))) | st.lists(leaves).map(tuple), INTS
+)
+def test_a_frequent_vector_has_the_bytes_of_any_other(value: tuple[Leaf, ...], last: int) -> None:
+    """A vector with a frequent value is encoded and decoded as one without."""
+    encoded = Usual(value, last).encode()
+    assert encoded == Plain(value, last).encode()
+    reader = Reader(encoded)
+    assert Usual.read(reader) == Usual(value, last)
+    reader.end()
+
+
+def test_records_share_the_frequent_vector() -> None:
+    """A decoded vector that equals the frequent one is that object."""
+    read = Usual.read(Reader(Plain((Leaf(1, "common"), Leaf(2, "")), 1).encode()))
+    assert read.leaves is COMMON
+
+
+def test_a_vector_that_only_begins_like_the_frequent_one_is_read() -> None:
+    """A longer vector with the same first items is not mistaken for the frequent one."""
+    longer = (*COMMON, Leaf(3, "x"))
+    assert Usual.read(Reader(Usual(longer, 7).encode())) == Usual(longer, 7)

@@ -358,7 +358,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         proposal = self.proposer.propose(op, request, session_id=session, cxid=0, ids=(), now_ms=0)
         if isinstance(proposal.txn, MultiTxn) and not proposal.txn.transactions:
             expected = []
-        self.waiting.append((Proposal.decode(proposal.encode()), expected))
+        self.waiting.append((Proposal.decode(proposal.entry), expected))
 
     @rule(session=SESSIONS)
     def open_session(self, session: int) -> None:

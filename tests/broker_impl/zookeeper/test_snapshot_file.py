@@ -16,7 +16,7 @@ from broker_impl.zookeeper.txn_records import CreateTxn, Header, Proposal
 
 def create(zxid: int) -> Proposal:
     txn = CreateTxn(f"/n{zxid}", bytes(100), OPEN_ACL, False, zxid)
-    return Proposal(Header(0, 0, zxid, 1, Op.CREATE), txn)
+    return Proposal.of(Header(0, 0, zxid, 1, Op.CREATE), txn)
 
 
 def database_of(count: int) -> Database:

@@ -188,6 +188,6 @@ def test_an_acl_that_is_not_in_the_table_grants_nothing_until_it_is_replayed() -
     stream = stream[: node + 4] + (99).to_bytes(8, "big") + stream[node + 12 :]
     database = read(stream, 3)
     assert not acls.may(database.nodes["/abc"].acl, Perm.ALL, (Id("world", "anyone"),))
-    set_acl = Proposal(Header(1, 1, 4, 1, Op.SET_ACL), SetAclTxn("/abc", ACLS[1], 1))
+    set_acl = Proposal.of(Header(1, 1, 4, 1, Op.SET_ACL), SetAclTxn("/abc", ACLS[1], 1))
     database.replay(set_acl)
     assert database.nodes["/abc"].acl == ACLS[1]

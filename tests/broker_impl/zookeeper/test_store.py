@@ -317,8 +317,8 @@ def test_the_secret_is_drawn_once() -> None:
 
 def test_the_log_is_written_in_zookeepers_format() -> None:
     """The log starts with ZKLG, version 2; an entry has its Adler-32, its length, and B behind."""
-    proposal = Proposal(Header(1, 2, 3, 4, Op.ERROR), ErrorTxn(-110))
-    body = proposal.encode()
+    proposal = Proposal.of(Header(1, 2, 3, 4, Op.ERROR), ErrorTxn(-110))
+    body = proposal.entry
     assert b"ZKLG\0\0\0\2" + bytes(8) == txn_log.HEADER
     entry = txn_log.entries([proposal])
     assert entry[12:] == body + b"B"

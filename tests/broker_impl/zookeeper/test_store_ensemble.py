@@ -22,7 +22,7 @@ def z(epoch: int, counter: int) -> int:
 
 def create(zxid: int, name: str = "") -> Proposal:
     txn = CreateTxn(f"/{name or format(zxid, 'x')}", b"", OPEN_ACL, False, zxid & 0xFFFF)
-    return Proposal(Header(0, 0, zxid, 1, Op.CREATE), txn)
+    return Proposal.of(Header(0, 0, zxid, 1, Op.CREATE), txn)
 
 
 def filled(disk: MemoryDisk, *zxids: int, snap_count: int = 100_000) -> History:
@@ -228,7 +228,7 @@ def test_a_log_that_ends_before_a_snapshots_changes_is_refused() -> None:
     history.log([create(9)])
     history.commit(9)
     history.rest()
-    change = Proposal(Header(0, 0, 10, 1, Op.SET_DATA), SetDataTxn("/9", b"later", 1))
+    change = Proposal.of(Header(0, 0, 10, 1, Op.SET_DATA), SetDataTxn("/9", b"later", 1))
     history.log([change])
     history.commit(10)
     while history.rest():
@@ -250,7 +250,7 @@ def test_a_snapshot_ends_with_the_role() -> None:
     history.log([create(9)])
     history.commit(9)
     assert history.rest()
-    history.log([Proposal(Header(0, 0, 10, 1, Op.SET_DATA), SetDataTxn("/9", b"?", 1))])
+    history.log([Proposal.of(Header(0, 0, 10, 1, Op.SET_DATA), SetDataTxn("/9", b"?", 1))])
     history.settle()
     assert not history.ledger.is_writing_snapshot
     assert history.database.last_zxid == 10

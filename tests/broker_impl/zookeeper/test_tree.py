@@ -28,7 +28,7 @@ CREATED, DELETED, CHANGED, CHILD = (
 
 def apply(database: Database, txn: Record, time_ms: int = 0) -> Applied:
     header = Header(OWNER, 1, database.last_zxid + 1, time_ms, Op.CREATE)
-    return database.apply(Proposal(header, txn))
+    return database.apply(Proposal.of(header, txn))
 
 
 def create(path: str, creates: int, *, ephemeral: bool = False) -> CreateTxn:
@@ -118,7 +118,7 @@ def test_descendants_are_counted_at_every_depth(database: Database) -> None:
 def test_transactions_are_applied_in_order(database: Database) -> None:
     """Applying a transaction a second time is an assertion error."""
     with pytest.raises(AssertionError):
-        database.apply(Proposal(Header(OWNER, 1, database.last_zxid, 0, Op.ERROR), ErrorTxn(0)))
+        database.apply(Proposal.of(Header(OWNER, 1, database.last_zxid, 0, Op.ERROR), ErrorTxn(0)))
 
 
 @pytest.mark.parametrize(

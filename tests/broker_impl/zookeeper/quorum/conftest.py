@@ -19,14 +19,14 @@ def z(epoch: int, counter: int) -> int:
 
 def session(zxid: int) -> Proposal:
     """A transaction that begins a session."""
-    return Proposal(Header(SESSION, 0, zxid, 1, Op.CREATE_SESSION), CreateSessionTxn(4000))
+    return Proposal.of(Header(SESSION, 0, zxid, 1, Op.CREATE_SESSION), CreateSessionTxn(4000))
 
 
 def create(zxid: int, name: str = "") -> Proposal:
     """A transaction that creates a node, named after its zxid unless it has a name."""
     path = f"/{name or format(zxid, 'x')}"
     txn = CreateTxn(path, b"", OPEN_ACL, False, zxid & 0xFFFF)
-    return Proposal(Header(SESSION, 1, zxid, 1, Op.CREATE), txn)
+    return Proposal.of(Header(SESSION, 1, zxid, 1, Op.CREATE), txn)
 
 
 class RecordingStore(Store):

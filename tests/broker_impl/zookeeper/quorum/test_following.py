@@ -93,7 +93,7 @@ async def test_a_follower_logs_acknowledges_and_applies(site: Site) -> None:
     await site.serve()
     assert site.epochs == [1]
     assert site.server.serving.mode == "follower"
-    site.send(Type.PROPOSAL, z(1, 1), create(z(1, 1), "a").encode())
+    site.send(Type.PROPOSAL, z(1, 1), create(z(1, 1), "a").entry)
     assert await site.next() == Packet(Type.ACK, z(1, 1))
     assert "/a" not in site.history.database.nodes
     site.send(Type.COMMIT, z(1, 1))

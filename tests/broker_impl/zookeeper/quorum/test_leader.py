@@ -313,7 +313,7 @@ def test_observers_neither_acknowledge_nor_get_proposals() -> None:
     assert commits(site.arrive(4, Type.ACK, z(1, 1))) == []
     assert commits(site.handle(Logged(z(1, 1)))) == []
     effects = site.arrive(2, Type.ACK, z(1, 1))
-    assert sent(effects, 4) == [Packet(Type.INFORM, z(1, 1), create(z(1, 1)).encode())]
+    assert sent(effects, 4) == [Packet(Type.INFORM, z(1, 1), create(z(1, 1)).entry)]
     assert sent(effects, 2) == [Packet(Type.COMMIT, z(1, 1))]
 
 

@@ -51,7 +51,7 @@ class Site:
         return self.learner.handle(Arrived(Packet(kind, zxid, data)))
 
     def propose(self, proposal: Proposal, kind: Type = Type.PROPOSAL) -> list[Effect]:
-        return self.arrive(kind, proposal.header.zxid, proposal.encode())
+        return self.arrive(kind, proposal.header.zxid, proposal.entry)
 
     def pause(self) -> list[Effect]:
         return self.learner.handle(Paused())

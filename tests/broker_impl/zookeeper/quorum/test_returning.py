@@ -34,7 +34,7 @@ def test_a_session_returns_after_its_earlier_writes() -> None:
     leader = leader_alone()
     assert leader.handle(Returning(None, SESSION)) == [Returned(None, SESSION)]
     zxid = first_of(leader.epoch) + 1
-    proposal = Proposal(Header(SESSION, 1, zxid, 0, Op.ERROR), ErrorTxn(0))
+    proposal = Proposal.of(Header(SESSION, 1, zxid, 0, Op.ERROR), ErrorTxn(0))
     leader.handle(Proposed([proposal]))
     assert leader.handle(Returning(3, SESSION)) == []
     assert leader.handle(Logged(zxid))[-1] == Returned(3, SESSION)
