@@ -15,6 +15,8 @@ import pytest
 
 from tests.test_docs import pages
 
+pytestmark = pytest.mark.xdist_group("words")  # all modules are read once
+
 BANNED = re.compile(
     r"\b(told|tells|whoever|whom|nobody|somebody|anew|lies|lay|beside|in turn|nothing of"
     r"|ha(?:s|ve) yet to|what there is|(?:is|are) to be|lets? go|mend(?:s|ed)?|stir(?:s|red)?"

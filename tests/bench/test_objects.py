@@ -38,11 +38,11 @@ def test_a_wrong_result_that_is_not_found_is_noticed(
 ) -> None:
     """Planted results are found by the checker, and missed by one that finds nothing."""
     monkeypatch.setattr(bench, "run", judge.judge)
-    found = list(bench.planted(tmp_path, histories.KINDS, 1500))
+    found = list(bench.planted(tmp_path, histories.KINDS, 600))
     assert len(found) == 2 * len(histories.KINDS)
     assert [what for what, is_found, _ in found if not is_found] == []
     monkeypatch.setattr(bench, "run", lambda *_: Judged([1.0], VALID, 1.0, 1.0))
-    assert not any(is_found for _, is_found, _ in bench.planted(tmp_path, ["log"], 1500))
+    assert not any(is_found for _, is_found, _ in bench.planted(tmp_path, ["log"], 600))
 
 
 def test_the_search_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,8 @@ main()
 """Judges every history as if it were large."""
 
 
-@pytest.mark.parametrize("has_transactions", [pytest.param(False, marks=pytest.mark.prove), True])
+@pytest.mark.prove
+@pytest.mark.parametrize("has_transactions", [False, True])
 def test_a_cluster_reads_a_large_history_in_chunks(
     cluster: StandaloneCluster, tmp_path: Path, repository: Path, has_transactions: bool
 ) -> None:
@@ -187,6 +188,7 @@ def test_a_connect_server_finds_what_inline_finds(
     assert "refused: spark.executor.memory can only be set where the server is started" in out
 
 
+@pytest.mark.prove
 def test_a_worker_that_is_killed_costs_no_finding(
     cluster: StandaloneCluster, tmp_path: Path, repository: Path
 ) -> None:

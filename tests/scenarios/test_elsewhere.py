@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prove, pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def schedule_of(folder: Path) -> list[tuple[Any, ...]]:

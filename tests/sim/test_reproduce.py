@@ -14,6 +14,7 @@ from tests.sim.conftest import INVALID
 BUG = "ack-on-local-append"
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_from_processes_to_a_test_case(

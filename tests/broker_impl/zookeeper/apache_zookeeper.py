@@ -44,10 +44,19 @@ def folder() -> Path:
             try:
                 project = maven.pom(JARS, transitive=True)
                 copied = maven.copy_dependencies(maven.require(), project, Path(temporary))
-                asyncio.run(copied).rename(found)
+                _install(asyncio.run(copied), found)
             except maven.MavenError as error:
                 raise Absent(f"the jars of Apache ZooKeeper are not here: {error}") from None
     return found
+
+
+def _install(jars: Path, found: Path) -> None:
+    """Move the jars to their place, unless another process has done that meanwhile."""
+    try:
+        jars.rename(found)
+    except OSError:
+        if not found.is_dir():
+            raise
 
 
 def run(program: str, *arguments: str | Path) -> str:

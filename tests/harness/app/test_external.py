@@ -226,6 +226,7 @@ def leaves_no_trace(
     assert topics(file) == set()
 
 
+@pytest.mark.prove
 @pytest.mark.real_kafka
 @pytest.mark.timeout(600)
 def test_apache_kafka(
