@@ -66,7 +66,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "zk-epoch-before-history": Schedule("epoch-without-history"),
     "zk-epoch-not-entered": Schedule("restarts"),
     "zk-history-logged-late": Schedule("joins"),
-    "zk-history-not-synced": Schedule(seed=2),
+    "zk-history-not-synced": Schedule(seed=1),
     "zk-keeps-uncommitted-state": Schedule("lonely-leader"),
     "zk-leader-forgets-promise": Schedule("restarts"),
     "zk-leader-takes-longer-history": Schedule("laggard", together_with=("zk-votes-prefer-id",)),

@@ -68,6 +68,9 @@ class MemoryFile:
         self._disk.about_to("truncate", self._path)
         del self._inode.data[size:]
 
+    def reserve(self, size: int) -> None:
+        """Do nothing: a file in memory has no length on a disk."""
+
     def fsync(self) -> None:
         self._disk.about_to("fsync", self._path)
         self._inode.durable = bytes(self._inode.data)

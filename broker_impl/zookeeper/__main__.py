@@ -75,6 +75,9 @@ async def _serve(options: argparse.Namespace) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, program.stop)
     port = await program.start()
+    # The C library takes buffers for received bytes from the kernel, and returns them, each time,
+    # until a larger one was freed.
+    del bytearray(LARGEST_BUFFER_BYTES)[:]
     # Nearly all objects live as long as the server: with the defaults, the collector would visit
     # them all the time.
     gc.freeze()
@@ -88,6 +91,8 @@ async def _serve(options: argparse.Namespace) -> None:
     await program.run()
 
 
+LARGEST_BUFFER_BYTES = 1 << 20
+"""More than a buffer for received bytes has."""
 GC_THRESHOLDS = 20_000, 20, 50
 """When the garbage collector looks for cycles: after so many new objects, and so many times before
 it looks at older ones."""

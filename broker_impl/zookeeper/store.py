@@ -30,6 +30,8 @@ INSTALLING = "installing."
 Its contents are those of a snapshot. It is complete, because it is renamed to this name.
 """
 SNAPSHOTS_KEPT = 3
+RESERVED_BYTES = 1 << 20
+"""How much a log file is lengthened at a time."""
 
 
 class StoreFile(Protocol):
@@ -40,6 +42,9 @@ class StoreFile(Protocol):
 
     def truncate(self, size: int) -> None:
         """Truncate the file to `size` bytes."""
+
+    def reserve(self, size: int) -> None:
+        """Lengthen the file by `size` zeros, which later appends overwrite."""
 
     def fsync(self) -> None:
         """Make every byte survive a crash."""
@@ -109,6 +114,8 @@ class Store:
         self._snap_count = snap_count
         self._since_snapshot = 0
         self._file: StoreFile | None = None
+        self._room = 0
+        """How many bytes are reserved at the end of the log file."""
         self._snapshot: SnapshotWriter | None = None
         self._epochs = Epochs(disk, FOLDER)
         if not disk.exists(FOLDER):
@@ -178,13 +185,23 @@ class Store:
         """
         entries = txn_log.entries(proposals)
         if self._file is not None:
+            self._reserve(self._file, len(entries))
             append_durably(self._file, [entries])
         else:
             path = self._path(txn_log.name(proposals[0].header.zxid))
             self._file = self._disk.open(path, create=True)
+            self._room = 0
+            self._reserve(self._file, len(txn_log.HEADER) + len(entries))
             append_durably(self._file, [txn_log.HEADER, entries])
             self._disk.fsync_dir(FOLDER)
         self._since_snapshot += len(proposals)
+
+    def _reserve(self, file: StoreFile, size: int) -> None:
+        """Lengthen the log in advance, as Apache ZooKeeper does: its syncs are faster then."""
+        if size > self._room:
+            self._room = max(RESERVED_BYTES, size)
+            file.reserve(self._room)
+        self._room -= size
 
     def since(self, zxid: int) -> list[Proposal] | None:
         """Return the logged transactions after a zxid, in order.
@@ -336,12 +353,12 @@ class Store:
                 raise StorageError(f"{path}: transaction {zxid:#x} follows {database.last_zxid:#x}")
             database.replay(proposal)
             self._since_snapshot += 1
+        torn = len(data[end:].rstrip(b"\0"))  # log files are filled with zeros in advance
         if is_last:
-            if any(data[end:]):
-                torn = len(data) - end
+            if torn:
                 log.warning("%s: the log is incomplete at %d; %d bytes were cut", path, end, torn)
             self._settle(path, data[:end])
-        elif end == 0 or any(data[end:]):  # a real server fills its files with zeros in advance
+        elif end == 0 or torn:
             raise StorageError(
                 f"{path}: the log is damaged at {end}, and has more transactions after that"
             )

@@ -62,7 +62,7 @@ class AccessibleDisk(Protocol):
 class SimFile:
     """An open file that grows at its end."""
 
-    __slots__ = ("_access", "_disk", "_inode", "_is_open", "_path")
+    __slots__ = ("_access", "_disk", "_has_reserved", "_inode", "_is_open", "_path")
 
     def __init__(self, access: "DiskAccess", disk: AccessibleDisk, path: str, inode: Inode) -> None:
         self._access = access
@@ -70,11 +70,13 @@ class SimFile:
         self._path = path
         self._inode = inode
         self._is_open = True
+        self._has_reserved = False
 
     @property
     def size(self) -> int:
-        """The size of the file in bytes."""
-        return len(self._inode.data)
+        """The size of the file in bytes, without what was reserved by this handle."""
+        reserved = 0 if self._has_reserved else self._inode.reserved
+        return len(self._inode.data) + reserved
 
     def append(self, buffers: Sequence[_Buffer]) -> None:
         """Write at the end; on a full disk, write as much as fits and raise the error."""
@@ -88,12 +90,18 @@ class SimFile:
     def pread(self, at: int, length: int) -> bytes:
         """Read `length` bytes from `at` on; fewer only at the end of the file."""
         self._begin(self._disk.latency.read, length)
-        return bytes(memoryview(self._inode.data)[at : at + length])
+        return self._inode.read(at, length)
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         self._begin(self._disk.latency.name, 0)
         self._inode.truncate(size)
+
+    def reserve(self, size: int) -> None:
+        """Lengthen the file by `size` zeros, which later appends of this handle overwrite."""
+        self._begin(self._disk.latency.name, 0)
+        self._has_reserved = True
+        self._inode.reserve(size, lambda: self._is_open and self._access.is_alive)
 
     def fsync(self) -> None:
         """Make every byte durable."""
@@ -146,6 +154,7 @@ class DiskAccess:
         """Open a file, with `create` one that may not exist yet."""
         self._begin_name()
         inode = self._names.create(path) if create else self._names.file(path)
+        inode.opened()
         return SimFile(self, self._disk, path, inode)
 
     def read(self, path: str) -> bytes:

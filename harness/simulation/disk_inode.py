@@ -8,11 +8,13 @@ The rules, as ext4 (ordered, delayed allocation) and XFS allow them:
   not written reads as zeros.
 - A truncation that was not synced may therefore be lost: the removed bytes are there again. Only
   the page that contains the cut is written in place, and may hold later bytes, or zeros.
+- Zeros that were reserved behind the data are there or not.
 - After a failed sync the kernel takes its pages for clean: some of them are never written, even if
   later syncs succeed, until a write changes them again.
 """
 
 import random
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 PAGE_BYTES: Final = 4096
@@ -29,13 +31,16 @@ class _Cut(NamedTuple):
 class Inode:
     """The bytes of a file, without a name."""
 
-    __slots__ = ("_cuts", "_never_written", "data", "synced")
+    __slots__ = ("_cuts", "_is_held", "_never_written", "data", "reserved", "synced")
 
     def __init__(self) -> None:
         self.data = bytearray()
         """The bytes that a read returns."""
         self.synced = 0
         """The number of leading bytes that are sure to survive."""
+        self.reserved = 0
+        """The number of zeros behind the data, which later appends overwrite."""
+        self._is_held: Callable[[], bool] = lambda: False
         self._cuts: list[_Cut] = []
         self._never_written: dict[int, int] = {}  # page → first lost byte of the file
 
@@ -49,9 +54,32 @@ class Inode:
         if self._never_written:
             self._never_written.pop(len(self.data) // PAGE_BYTES, None)
         self.data += data
+        self.reserved = max(0, self.reserved - len(data))
+
+    def reserve(self, size: int, is_held: Callable[[], bool]) -> None:
+        """Lengthen the file by ``size`` zeros, for appends while ``is_held`` returns true."""
+        self.reserved = size
+        self._is_held = is_held
+
+    def opened(self) -> None:
+        """Take the reserved zeros for data if who reserved them is gone."""
+        if self.reserved and not self._is_held():
+            self.settle()
+
+    def read(self, at: int, length: int) -> bytes:
+        """Return the bytes from ``at`` on, with the reserved zeros at the end."""
+        found = bytes(memoryview(self.data)[at : at + length])
+        zeros = min(at + length, len(self.data) + self.reserved) - max(at, len(self.data))
+        return found + bytes(max(0, zeros))
+
+    def settle(self) -> None:
+        """Take the reserved zeros for data."""
+        self.data += bytes(self.reserved)
+        self.reserved = 0
 
     def truncate(self, size: int) -> None:
         """Cut the file to ``size`` bytes."""
+        self.settle()
         assert size <= len(self.data), f"a file of {len(self.data)} bytes cannot be cut to {size}"
         self._cuts.append(_Cut(self.synced, size, bytes(self.data[size:])))
         del self.data[size:]
@@ -80,6 +108,9 @@ class Inode:
             end = min((page + 1) * PAGE_BYTES, len(self.data))
             self._blank(start, end)
         self._never_written.clear()
+        if self.reserved and rng.random() < 0.5:
+            self.reserved = 0  # the length was not stored
+        self.settle()
         self.sync()
 
     def _undo_cuts(self, rng: random.Random) -> None:

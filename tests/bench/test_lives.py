@@ -73,7 +73,7 @@ def _step_without_sync(writer: Any) -> bool:
     ("owner", "name", "planted", "seeds"),
     [
         (Store, "append", _append_without_sync, range(1, 51)),
-        (Store, "_settle", _settle_by_a_sync, range(40, 60)),
+        (Store, "_settle", _settle_by_a_sync, range(60, 80)),
         (Store, "install", _install_without_a_mark, range(1, 51)),
         (SnapshotWriter, "step", _step_without_sync, range(1, 51)),
     ],

@@ -390,7 +390,10 @@ class Leader:
         return self._commit(end) if end > self.committed else []
 
     def _commit(self, end: int) -> list[Effect]:
-        """Commit everything up to a zxid, in order."""
+        """Commit everything up to a zxid, in order.
+
+        The leader's own clients are answered first: learners that wake up compete for the CPU.
+        """
         commits, informs = bytearray(), bytearray()
         observers = list(self._receivers(observers=True))
         while self._outstanding and self._outstanding[0][0] <= end:
@@ -399,11 +402,9 @@ class Leader:
             if observers:
                 informs += packets.encode(Packet(Type.INFORM, zxid, body))
         self.committed = end
-        effects: list[Effect] = [
-            Send(key, bytes(commits)) for key in self._receivers(observers=False)
-        ]
+        effects: list[Effect] = [Commit(end)]
+        effects += [Send(key, bytes(commits)) for key in self._receivers(observers=False)]
         effects += [Send(key, bytes(informs)) for key in observers]
-        effects.append(Commit(end))
         while self._waiting and self._waiting[0][0] <= end:
             effects.append(self._waiting.popleft()[1])
         return effects

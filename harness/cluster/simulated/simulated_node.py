@@ -12,7 +12,6 @@ from typing import Protocol
 
 from broker_impl import config as configuration
 from broker_impl.errors import BrokerError, StorageError
-from broker_impl.log.disk import Disk
 from broker_impl.node.broker import Broker
 from broker_impl.node.exit_status import FAILED, OK, STORAGE_FAILED, exit_status
 from broker_impl.zookeeper.program import Program as ZooKeeper
@@ -20,6 +19,7 @@ from broker_impl.zookeeper.program import Settings
 from harness.cluster.node import Exit, NodeError
 from harness.cluster.simulated.node_logs import NodeLogs
 from harness.simulation.disk import SimDisk
+from harness.simulation.disk_access import DiskAccess
 from harness.simulation.host import Host
 from harness.simulation.process import Process
 
@@ -33,7 +33,7 @@ class Program(Protocol):
 
     def __call__(
         self,
-        disk: Disk,
+        disk: DiskAccess,
         rng: random.Random,
         wall_ms: Callable[[], int],
         on_stop: Callable[[Stop], None],
@@ -51,7 +51,10 @@ def broker(
     """A broker with these settings; ``on_life`` is called with each new life of the broker."""
 
     async def run(
-        disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
+        disk: DiskAccess,
+        rng: random.Random,
+        wall_ms: Callable[[], int],
+        on_stop: Callable[[Stop], None],
     ) -> int:
         try:
             config = configuration.parse(broker_settings)
@@ -87,7 +90,10 @@ def zookeeper(
     """A ZooKeeper server; ``on_life`` is called with each new life of the server."""
 
     async def run(
-        disk: Disk, rng: random.Random, wall_ms: Callable[[], int], on_stop: Callable[[Stop], None]
+        disk: DiskAccess,
+        rng: random.Random,
+        wall_ms: Callable[[], int],
+        on_stop: Callable[[Stop], None],
     ) -> int:
         try:
             program = ZooKeeper(zookeeper_settings, disk, wall_ms=wall_ms, entropy=rng.randbytes)

@@ -110,23 +110,39 @@ def test_the_lock_keeps_others_out(tmp_path: Path) -> None:
 def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """KAFKA-17181: a short write is completed; an error while doing so is a StorageError."""
     file = OsDisk(tmp_path).open("f", create=True)
-    whole_writev, whole_write = os.writev, os.write
+    whole_pwritev, whole_pwrite = os.pwritev, os.pwrite
 
-    def short_writev(fd: int, buffers: Sequence[bytes]) -> int:
-        return whole_writev(fd, [b"".join(buffers)[:3]])
+    def short_pwritev(fd: int, buffers: Sequence[bytes], at: int) -> int:
+        return whole_pwritev(fd, [b"".join(buffers)[:3]], at)
 
-    monkeypatch.setattr(os, "writev", short_writev)
-    monkeypatch.setattr(os, "write", lambda fd, data: whole_write(fd, bytes(data)[:2]))
+    monkeypatch.setattr(os, "pwritev", short_pwritev)
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: whole_pwrite(fd, bytes(data)[:2], at))
     file.append([b"abcd", b"efgh"])
     assert file.size == 8
     assert file.pread(0, 99) == b"abcdefgh"
 
-    def full(fd: int, data: bytes) -> int:
+    def full(fd: int, data: bytes, at: int) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(StorageError, match="No space left on device"):
         file.append([b"abcdef"])
+
+
+def test_appends_overwrite_what_was_reserved(tmp_path: Path) -> None:
+    """Reserved bytes read as zeros, do not count as the file's size, and are written over."""
+    disk = OsDisk(tmp_path)
+    file = disk.open("f", create=True)
+    file.append([b"ab"])
+    file.reserve(6)
+    assert (file.size, disk.read("f")) == (2, b"ab" + bytes(6))
+    file.append([b"cd"])
+    assert (file.size, disk.read("f")) == (4, b"abcd" + bytes(4))
+    file.append([b"efghijk"])
+    assert (file.size, disk.read("f")) == (11, b"abcdefghijk")
+    file.reserve(4)
+    file.close()
+    assert disk.open("f").size == 15
 
 
 def test_a_short_read_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

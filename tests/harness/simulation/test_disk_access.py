@@ -129,3 +129,24 @@ def test_a_closed_handle_is_closed() -> None:
         with pytest.raises(StorageError, match="closed"):
             use()
     other.append([b"x"])
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_reserved_zeros_are_overwritten_by_appends_of_the_same_handle(ends: bool) -> None:
+    """Another handle reads them as zeros, and appends behind them if the first one is gone."""
+    host = disk()
+    is_over = False
+    access = host.attach(is_ended=lambda: is_over)
+    file = access.open("f", create=True)
+    file.append([b"ab"])
+    file.reserve(6)
+    assert (file.size, access.read("f")) == (2, b"ab" + bytes(6))
+    file.append([b"cd"])
+    assert (file.size, access.read("f"), access.open("f").size) == (4, b"abcd" + bytes(4), 8)
+    if ends:
+        is_over = True
+    else:
+        file.close()
+    other = host.attach().open("f")
+    other.append([b"ef"])
+    assert other.pread(0, 99) == b"abcd" + bytes(4) + b"ef"

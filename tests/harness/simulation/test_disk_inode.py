@@ -140,3 +140,17 @@ def test_what_is_left_can_be_explained(operations: list[tuple[str, int]], seed: 
         assert left[at] in {0, *(state[at] for state in states if at < len(state))}
     inode.lose_power(random.Random(seed + 1))
     assert bytes(inode.data) == left, "what survived once is synced"
+
+
+def test_reserved_zeros_survive_or_do_not() -> None:
+    """After a loss of power, synced data is there, with the reserved zeros behind it or without."""
+    found = set()
+    for seed in range(20):
+        inode = Inode()
+        inode.append(b"ab")
+        inode.reserve(3, lambda: True)
+        inode.sync()
+        inode.lose_power(random.Random(seed))
+        found.add(bytes(inode.data))
+        assert inode.reserved == 0
+    assert found == {b"ab", b"ab\0\0\0"}
