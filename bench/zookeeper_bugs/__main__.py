@@ -19,11 +19,12 @@ from model.plan import Plan
 
 async def shown(story: Story, system: str) -> str | None:
     """Return what shows the bug on a system; None if nothing does."""
-    plan = plan_resolution.standalone(Plan(system=system))
+    plan = plan_resolution.standalone(Plan(system=system, options=dict(story.options)))
     await system_of(system).prepare(plan, _say)
     with tempfile.TemporaryDirectory(prefix="zookeeper-bug-") as folder:
         cluster: Any = catalogue.maker_of(plan)(plan, Path(folder), random.Random(1))
         cluster.peer_port = lambda node: cluster._ports[node]["ELECTION"]
+        cluster.pid_of = lambda node: cluster._nodes[node].pid
         await cluster.start()
         try:
             return await story.is_shown(cluster)

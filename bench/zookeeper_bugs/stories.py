@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
+
+import psutil
 
 from bench.zookeeper_bugs.session import NoAnswer, Session
 from broker_impl.zookeeper.records import (
@@ -24,6 +26,9 @@ PERSISTENT = 0
 """The mode of a persistent watch (``AddWatchMode``)."""
 RECORD_BYTES_MAX = 2 * 0xFFFFF
 """The default of ``jute.maxbuffer`` and of what servers allow on top of it."""
+IDLE_CORES_MAX = 0.12
+"""A server without a leader that uses more of a core than this is busy."""
+MEASURED_S = 6.0
 WHOLE_S = 25.0
 """How long an ensemble may take until every server has a role again."""
 
@@ -40,6 +45,8 @@ class Story(NamedTuple):
     """Systems without it: a release that fixed it, and this project's."""
     is_shown: Callable[[Any], Awaitable[str | None]]
     """Returns what shows the bug on a cluster that has started; None if nothing does."""
+    options: Mapping[str, Any] = {}
+    """The options of the plan: how many servers there are."""
 
 
 async def bare_check(cluster: Any) -> str | None:
@@ -109,6 +116,33 @@ async def session_with_many_ephemerals(cluster: Any) -> str | None:
     if await _is_whole_again(cluster) and await _accepts_writes(cluster):
         return None
     return f"after the end of a session with {count:,} ephemeral nodes no write is accepted"
+
+
+async def observer_without_a_leader(cluster: Any) -> str | None:
+    """Kill two of three voters and restart the third; measure how busy it and the observer are."""
+    [observer] = cluster.layout.observers
+    voters = {*cluster.nodes} - {observer}
+    for _ in range(2):  # each leader: the observer takes part in another election each time
+        leader = await _leader(cluster)
+        voters.remove(leader)
+        await cluster.kill(leader)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WHOLE_S if len(voters) > 1 else 4.0):
+                while "leader" not in (await cluster.zookeepers()).values():  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+    [voter] = voters
+    await cluster.kill(voter)
+    starting = asyncio.create_task(_started(cluster, voter))
+    await asyncio.sleep(4.0)
+    processes = [psutil.Process(cluster.pid_of(node)) for node in (voter, observer)]
+    before = [sum(process.cpu_times()[:2]) for process in processes]
+    await asyncio.sleep(MEASURED_S)
+    after = [sum(process.cpu_times()[:2]) for process in processes]
+    starting.cancel()
+    used = [(end - start) / MEASURED_S for start, end in zip(before, after, strict=True)]
+    if min(used) < IDLE_CORES_MAX:
+        return None
+    return f"the voter uses {used[0]:.2f} cores and the observer {used[1]:.2f}, without an end"
 
 
 async def _accepts_writes(cluster: Any) -> bool:
@@ -190,5 +224,17 @@ STORIES = (
         "apache-zookeeper:3.9.3",
         ("zookeeper",),
         session_with_many_ephemerals,
+    ),
+    Story(
+        "FINDING-27",
+        "An observer and a voter that look for a leader answer each other without end",
+        "A server that looks for a leader answers one that is in an earlier round, so that it "
+        "catches up; and a voter answers every observer. If no quorum is there, the voter was "
+        "started again and the observer was not, each answer causes another one. No issue is "
+        "known; 3.9.3 has the bug.",
+        "apache-zookeeper:3.9.3",
+        ("zookeeper",),
+        observer_without_a_leader,
+        {"zookeepers": 4, "observers": 1},
     ),
 )

@@ -148,7 +148,9 @@ class Election:
     def _heard_vote(self, heard: Notification) -> list[Effect]:
         effects: list[Effect] = []
         if heard.round < self.round:
-            return [self._answer(heard.sender)]
+            # An observer's round helps no voter, and a voter answers it: that would never end.
+            votes = self.me in self._ensemble.voters
+            return [self._answer(heard.sender)] if votes else []
         if heard.round > self.round:
             self.round = heard.round
             self._votes = {}

@@ -241,6 +241,18 @@ def test_observers_are_answered_and_never_counted() -> None:
     assert Election(4, ensemble(3, 1)).vote == OBSERVERS_VOTE
 
 
+def test_an_observer_and_a_voter_that_look_do_not_answer_each_other_without_end() -> None:
+    """An observer in a later round than a voter does not answer it (finding 27)."""
+    observer = Election(4, ensemble(3, 1))
+    observer.handle(Look(0, 0))
+    observer.handle(Look(0, 0))
+    assert observer.round == 2
+    voter = looking()
+    [answer] = voter.handle(heard(4, OBSERVERS_VOTE, 2))
+    assert answer == Notify(4, Notification(1, State.LOOKING, Vote(1, 5, 1), 1))
+    assert observer.handle(Heard(answer.notification)) == []
+
+
 def test_a_vote_for_an_unknown_server_is_ignored() -> None:
     """A vote for a server that does not vote, and one of a stranger, have no effect."""
     election = looking()
