@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from broker_impl.zookeeper.client import SessionState, WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import (
     BadVersion,
     ConnectionLoss,
@@ -65,11 +66,11 @@ class WatchingClient(ZooKeeper):
         """Wait until the server has applied what the leader had committed before this request."""
         await self._call(Op.SYNC, PathRequest(path))
 
-    def notified(self, event: WatcherEvent) -> None:
+    def notified(self, event: WatcherEvent, zxid: int) -> None:
         """Count an event of which no watch is waiting any more."""
-        if not any(path == event.path for _, path in self._watches):
+        if not self._watches.has(event.path):
             self.spurious += 1
-        super().notified(event)
+        super().notified(event, zxid)
 
 
 class Client:

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Final
 
 from broker_impl.node import zk_paths
-from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import (
     BadVersion,
     NodeExists,

@@ -12,12 +12,13 @@ order in which the server sent; a watch event arrives before any reply that show
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper import paths
+from broker_impl.zookeeper.client_watches import ClientWatches, Kind, Watch, WatchEvent
 from broker_impl.zookeeper.connection import Connection
 from broker_impl.zookeeper.errors import (
     Code,
@@ -35,6 +36,7 @@ from broker_impl.zookeeper.records import (
     OPEN_ACL,
     PASSWORD_BYTES,
     SEQUENTIAL,
+    AddWatch,
     ConnectRequest,
     Create2Response,
     CreateRequest,
@@ -51,11 +53,13 @@ from broker_impl.zookeeper.records import (
     PathResponse,
     PathVersion,
     PathWatch,
+    PathWatcherType,
     SetDataRequest,
-    SetWatches,
     Stat,
     StatResponse,
     WatcherEvent,
+    WatcherType,
+    WatchMode,
 )
 
 log = logging.getLogger(__name__)
@@ -81,30 +85,6 @@ class SessionState(Enum):
     """The owner has closed it. Final."""
 
 
-class WatchEvent(NamedTuple):
-    """A change that triggered a watch; its path is the client's, below the chroot."""
-
-    type: EventType
-    path: str
-
-
-Watch = Callable[[WatchEvent], None]
-
-
-class _Kind(Enum):
-    DATA = "data"
-    EXIST = "exist"
-    CHILD = "child"
-
-
-_CALLED_BY: dict[EventType, tuple[_Kind, ...]] = {
-    EventType.CREATED: (_Kind.DATA, _Kind.EXIST),
-    EventType.CHANGED: (_Kind.DATA, _Kind.EXIST),
-    EventType.DELETED: (_Kind.DATA, _Kind.EXIST, _Kind.CHILD),
-    EventType.CHILD: (_Kind.CHILD,),
-}
-
-
 class ZooKeeper:
     """One session with one of several servers.
 
@@ -113,6 +93,9 @@ class ZooKeeper:
         session_timeout_ms: the requested timeout; the server may grant another.
         rng: draws the order of servers, and the jitter of the pauses between attempts.
         on_state: called with every new state, in order.
+        on_stray: called with every event for which the client has no watch.
+        on_contact: called with the loop's time at which each answered request, ping or handshake
+            was sent, and whether it was a handshake.
     """
 
     def __init__(
@@ -122,6 +105,8 @@ class ZooKeeper:
         session_timeout_ms: int,
         rng: random.Random,
         on_state: Callable[[SessionState], None] | None = None,
+        on_stray: Watch | None = None,
+        on_contact: Callable[[float, bool], None] = lambda sent, is_handshake: None,
     ) -> None:
         servers, slash, chroot = connect.partition("/")
         self.state = SessionState.CONNECTING
@@ -142,9 +127,11 @@ class ZooKeeper:
         paths.check(self._chroot or "/")
         self._rng = rng
         self._on_state = on_state
+        self._on_stray = on_stray
+        self._on_contact = on_contact
         self._password: bytes | None = bytes(PASSWORD_BYTES)
         self._connection: Connection | None = None
-        self._watches: dict[tuple[_Kind, str], dict[Watch, None]] = {}
+        self._watches = ClientWatches()
         self._waiting: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         rng.shuffle(self.servers)
@@ -234,7 +221,7 @@ class ZooKeeper:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """A node's data and Stat; ``watch`` is called once, when either has changed."""
-        reply = GetDataResponse.read(await self._look(Op.GET_DATA, path, watch, _Kind.DATA))
+        reply = GetDataResponse.read(await self._look(Op.GET_DATA, path, watch, Kind.DATA))
         return reply.data or b"", reply.stat
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
@@ -249,21 +236,52 @@ class ZooKeeper:
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """A node's Stat, or None if there is none; ``watch`` is called once, when that changes."""
         try:
-            reply = await self._look(Op.EXISTS, path, watch, _Kind.DATA)
+            reply = await self._look(Op.EXISTS, path, watch, Kind.DATA)
         except NoNode:
             return None
         return StatResponse.read(reply).stat
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """The names of a node's children, sorted; ``watch`` is called once, when they change."""
-        reply = await self._look(Op.GET_CHILDREN, path, watch, _Kind.CHILD)
+        reply = await self._look(Op.GET_CHILDREN, path, watch, Kind.CHILD)
         return sorted(GetChildrenResponse.read(reply).children)
 
     async def children2(self, path: str, watch: Watch | None = None) -> tuple[list[str], Stat]:
         """The names of a node's children, sorted, and the node's Stat."""
-        look = await self._look(Op.GET_CHILDREN2, path, watch, _Kind.CHILD)
+        look = await self._look(Op.GET_CHILDREN2, path, watch, Kind.CHILD)
         reply = GetChildren2Response.read(look)
         return sorted(reply.children), reply.stat
+
+    async def add_watch(self, path: str, watch: Watch, *, recursive: bool = False) -> None:
+        """Set a persistent watch (ZooKeeper 3.6): ``watch`` is called at each change of the node.
+
+        It is called for changes of the list of children as well; with ``recursive``, for changes of
+        all nodes below instead. It misses the changes between two connections.
+        """
+        outside = self._outside(path)
+        kind = Kind.RECURSIVE if recursive else Kind.PERSISTENT
+        mode = WatchMode.PERSISTENT_RECURSIVE if recursive else WatchMode.PERSISTENT
+
+        def on_reply(error: int) -> None:
+            if error == Code.OK:
+                self._watches.add(kind, outside, watch)
+
+        await self._call(Op.ADD_WATCH, AddWatch(outside, mode), on_reply)
+
+    async def remove_watches(self, path: str) -> None:
+        """Remove all watches on a node, of whatever kind.
+
+        Raises:
+            NoWatcher: the server has none.
+        """
+        outside = self._outside(path)
+
+        def on_reply(error: int) -> None:
+            if error in (Code.OK, Code.NO_WATCHER):
+                self._watches.remove(outside)
+
+        request = PathWatcherType(outside, WatcherType.ANY)
+        await self._call(Op.REMOVE_WATCHES, request, on_reply)
 
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed.
@@ -329,15 +347,15 @@ class ZooKeeper:
             case _:
                 assert_never(op)
 
-    async def _look(self, op: Op, path: str, watch: Watch | None, kind: _Kind) -> Reader:
+    async def _look(self, op: Op, path: str, watch: Watch | None, kind: Kind) -> Reader:
         outside = self._outside(path)
 
         def on_reply(error: int) -> None:
             # Registered here, not after the await: the event may be in the next packet.
             if watch is not None and error == Code.OK:
-                self._watches.setdefault((kind, outside), {})[watch] = None
+                self._watches.add(kind, outside, watch)
             elif watch is not None and error == Code.NO_NODE and op is Op.EXISTS:
-                self._watches.setdefault((_Kind.EXIST, outside), {})[watch] = None
+                self._watches.add(Kind.EXIST, outside, watch)
 
         return await self._call(op, PathWatch(outside, watch is not None), on_reply)
 
@@ -372,6 +390,7 @@ class ZooKeeper:
             async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self.servers)):
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: connection, host, port)
+                sent = loop.time()
                 response = await connection.shake_hands(
                     ConnectRequest(
                         protocol_version=0,
@@ -393,7 +412,9 @@ class ZooKeeper:
                 return False
             self._connection = connection
             self.connections += 1
-            connection.begin(response.timeout_ms / 1000, self._lost_watches())
+            self._on_contact(sent, True)
+            watches = self._watches.again(self.last_zxid, SET_WATCHES_BYTES_MAX)
+            connection.begin(response.timeout_ms / 1000, watches)
             self._enter(SessionState.CONNECTED)
             await connection.lost
             return True
@@ -402,6 +423,10 @@ class ZooKeeper:
             return False
         finally:
             connection.drop()
+
+    def answered(self, sent: float) -> None:
+        """Handle the answer to a request or a ping that was sent at this time."""
+        self._on_contact(sent, False)
 
     def lose(self, connection: Connection) -> None:
         """Handle the end of a connection; if it was the session's, no request can be sent now."""
@@ -421,38 +446,17 @@ class ZooKeeper:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _lost_watches(self) -> Iterator[SetWatches]:
-        """The watches to set again on a new connection, in packets of bounded size."""
-        batch: dict[_Kind, list[str]] = {kind: [] for kind in _Kind}
-        size = 0
-        for kind, path in self._watches:
-            batch[kind].append(path)
-            size += 4 + len(path.encode())
-            if size > SET_WATCHES_BYTES_MAX:
-                yield self._set_watches(batch)
-                batch, size = {kind: [] for kind in _Kind}, 0
-        if size:
-            yield self._set_watches(batch)
-
-    def _set_watches(self, batch: dict[_Kind, list[str]]) -> SetWatches:
-        return SetWatches(
-            self.last_zxid,
-            tuple(batch[_Kind.DATA]),
-            tuple(batch[_Kind.EXIST]),
-            tuple(batch[_Kind.CHILD]),
-        )
-
-    def notified(self, event: WatcherEvent) -> None:
+    def notified(self, event: WatcherEvent, zxid: int) -> None:
         """Handle a watch event: call each callback of the watches that it triggers once."""
         try:
             type_ = EventType(event.type)
         except ValueError:
             raise WireError(f"an event has the unknown type {event.type}") from None
-        called: dict[Watch, None] = {}
-        for kind in _CALLED_BY[type_]:
-            called.update(self._watches.pop((kind, event.path), {}))
-        seen = WatchEvent(type_, self._inside(event.path))
+        seen = WatchEvent(type_, self._inside(event.path), zxid)
         loop = asyncio.get_running_loop()
+        called = self._watches.triggered(type_, event.path)
+        if not called and self._on_stray is not None:
+            loop.call_soon(self._on_stray, seen)
         for watch in called:
             loop.call_soon(watch, seen)
 

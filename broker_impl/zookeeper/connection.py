@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper.errors import (
+    Code,
     ConnectionLoss,
     error_for,
 )
@@ -26,6 +27,7 @@ from broker_impl.zookeeper.records import (
     ReplyHeader,
     RequestHeader,
     SetWatches,
+    SetWatches2,
     WatcherEvent,
 )
 
@@ -34,6 +36,8 @@ log = logging.getLogger(__name__)
 REPLY_BYTES_MAX = 64 * 1024 * 1024
 """More than any server sends: a list of children is not limited by ``jute.maxbuffer``."""
 XID_MAX = 2**31 - 1
+_OF_NO_SESSION = (Code.SESSION_EXPIRED, Code.SESSION_MOVED, Code.AUTH_FAILED)
+"""Errors that show that a request has not prolonged the session."""
 
 
 class Owner(Protocol):
@@ -45,17 +49,22 @@ class Owner(Protocol):
     reply_zxid: int
     """The zxid of the latest reply."""
 
+    def answered(self, sent: float) -> None:
+        """Handle the answer to a request or a ping that was sent at this time."""
+        ...
+
     def lose(self, connection: "Connection") -> None:
         """Handle the end of the connection."""
         ...
 
-    def notified(self, event: WatcherEvent) -> None:
-        """Handle a watch event."""
+    def notified(self, event: WatcherEvent, zxid: int) -> None:
+        """Handle a watch event of a transaction."""
         ...
 
 
 class _Pending(NamedTuple):
     xid: int
+    sent: float
     reply: asyncio.Future[Reader]
     on_reply: Callable[[int], None] | None
 
@@ -72,6 +81,8 @@ class Connection(asyncio.Protocol):
         self._frames = FrameReader(REPLY_BYTES_MAX)
         self._handshake: asyncio.Future[ConnectResponse] = self._loop.create_future()
         self._pending: deque[_Pending] = deque()
+        self._pings: deque[float] = deque()
+        """When the pings were sent that are not yet answered."""
         self._xid = 0
         self._read_timeout_s = 0.0
         self._heard = 0.0
@@ -87,11 +98,12 @@ class Connection(asyncio.Protocol):
         self._send(request)
         return await self._handshake
 
-    def begin(self, session_timeout_s: float, watches: Iterator[SetWatches]) -> None:
+    def begin(self, session_timeout_s: float, watches: Iterator[SetWatches | SetWatches2]) -> None:
         """Start the session's traffic on this connection: set its watches again, and send pings."""
         self._read_timeout_s = session_timeout_s * 2 / 3
         for request in watches:
-            self._send(RequestHeader(XID_SET_WATCHES, Op.SET_WATCHES), request)
+            op = Op.SET_WATCHES2 if isinstance(request, SetWatches2) else Op.SET_WATCHES
+            self._send(RequestHeader(XID_SET_WATCHES, op), request)
         self._heard = self._loop.time()
         self._keep_alive()
 
@@ -102,7 +114,7 @@ class Connection(asyncio.Protocol):
         assert not self.lost.done(), "the client must not use a lost connection"
         self._xid = self._xid % XID_MAX + 1
         reply: asyncio.Future[Reader] = self._loop.create_future()
-        self._pending.append(_Pending(self._xid, reply, on_reply))
+        self._pending.append(_Pending(self._xid, self._loop.time(), reply, on_reply))
         self._send(RequestHeader(self._xid, op), request)
         return await reply
 
@@ -145,9 +157,9 @@ class Connection(asyncio.Protocol):
             self._handshake.set_exception(ConnectionLoss("the server closed the connection"))
             self._handshake.exception()  # marked as retrieved: no task may wait for it any more
         pending, self._pending = self._pending, deque()
-        for _, reply, _ in pending:
-            if not reply.done():
-                reply.set_exception(ConnectionLoss("the connection was lost"))
+        for each in pending:
+            if not each.reply.done():
+                each.reply.set_exception(ConnectionLoss("the connection was lost"))
 
     def _send(self, *parts: Record) -> None:
         self._spoke = self._loop.time()
@@ -164,15 +176,20 @@ class Connection(asyncio.Protocol):
         client = self._client
         client.last_zxid = max(client.last_zxid, header.zxid)
         if header.xid == XID_EVENT:
-            client.notified(WatcherEvent.read(packet))
-        elif header.xid not in (XID_PING, XID_SET_WATCHES):
+            client.notified(WatcherEvent.read(packet), header.zxid)
+        elif header.xid == XID_PING:
+            if self._pings:
+                client.answered(self._pings.popleft())
+        elif header.xid != XID_SET_WATCHES:
             self._reply(header, packet)
 
     def _reply(self, header: ReplyHeader, body: Reader) -> None:
         if not self._pending or self._pending[0].xid != header.xid:
             raise WireError(f"the reply {header.xid} is out of order")
-        _, reply, on_reply = self._pending.popleft()
+        _, sent, reply, on_reply = self._pending.popleft()
         self._client.reply_zxid = header.zxid
+        if header.error not in _OF_NO_SESSION:
+            self._client.answered(sent)
         if on_reply is not None:
             on_reply(header.error)
         if reply.done():
@@ -193,6 +210,7 @@ class Connection(asyncio.Protocol):
             self.drop()
             return
         if now >= self._spoke + self._read_timeout_s / 2:
+            self._pings.append(now)
             self._send(RequestHeader(XID_PING, Op.PING))
         due = min(self._heard + self._read_timeout_s, self._spoke + self._read_timeout_s / 2)
         self._timer = self._loop.call_at(due, self._keep_alive)

@@ -9,7 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from broker_impl.zookeeper import client as library
+from broker_impl.zookeeper import client_watches as library
 from broker_impl.zookeeper import errors, multi, records
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from workloads.client.zk_session import (

@@ -62,7 +62,8 @@ from broker_impl.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
 )
 from broker_impl.wire.types import BrokerId, Epoch
-from broker_impl.zookeeper.client import SessionState, WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import SessionExpired
 
 LOG = logging.getLogger(__name__)

@@ -51,7 +51,7 @@ from broker_impl.wire.messages.list_partition_reassignments_request import (
 )
 from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
 from broker_impl.wire.types import BrokerId
-from broker_impl.zookeeper.client import WatchEvent
+from broker_impl.zookeeper.client_watches import WatchEvent
 
 LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,8 @@ from broker_impl.controller.reassignment import Assignment, Move
 from broker_impl.errors import BrokerError, ConfigError
 from broker_impl.node import zk_paths
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
-from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, NodeExists, NoNode
 from broker_impl.zookeeper.multi import Check, Create, Delete, MultiFailed, MultiResult, SetData
 from broker_impl.zookeeper.records import Stat

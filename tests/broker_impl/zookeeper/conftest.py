@@ -9,6 +9,7 @@ import pytest
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.zookeeper import standalone
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from broker_impl.zookeeper.client_watches import Watch
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.server import Server
 from broker_impl.zookeeper.store import Store
@@ -51,12 +52,16 @@ class Site:
         *,
         session_timeout_ms: int = 1000,
         on_state: Callable[[SessionState], None] | None = None,
+        on_stray: Watch | None = None,
+        on_contact: Callable[[float, bool], None] = lambda sent, is_handshake: None,
     ) -> ZooKeeper:
         client = ZooKeeper(
             f"127.0.0.1:{self.port}{chroot}",
             session_timeout_ms=session_timeout_ms,
             rng=random.Random(2),
             on_state=on_state,
+            on_stray=on_stray,
+            on_contact=on_contact,
         )
         self.clients.append(client)
         await client.start()

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import (
     BadArguments,
     BadVersion,

@@ -5,9 +5,11 @@ import random
 
 import pytest
 
-from broker_impl.zookeeper.client import SessionState, WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import (
     ConnectionLoss,
+    NoNode,
     SessionExpired,
 )
 from broker_impl.zookeeper.records import (
@@ -131,3 +133,26 @@ async def test_a_cancelled_request_disturbs_nobody(site: Site) -> None:
     cancelled.cancel()
     assert await zk.create("/b") == "/b"
     assert await zk.children("/") == ["a", "b", "zookeeper"]
+
+
+async def test_what_was_answered_is_a_sign_of_life(site: Site) -> None:
+    """The owner learns when each handshake, request and ping was sent that was answered."""
+    loop = asyncio.get_running_loop()
+    contacts: list[tuple[float, bool]] = []
+    before = loop.time()
+    zk = await site.client(
+        session_timeout_ms=150, on_contact=lambda sent, first: contacts.append((sent, first))
+    )
+    assert [first for _, first in contacts] == [True]
+    sent = loop.time()
+    with pytest.raises(NoNode):
+        await zk.get("/a")
+    assert [first for _, first in contacts] == [True, False]
+    assert before < contacts[0][0] <= sent <= contacts[1][0] <= loop.time()
+    async with asyncio.timeout(5.0):
+        while len(contacts) < 4:  # noqa: ASYNC110 - pings are answered without any other sign
+            await asyncio.sleep(0.01)
+    assert contacts[2][0] - contacts[1][0] >= 0.04
+    await suspend(site, zk)
+    await zk.connected()
+    assert [first for _, first in contacts].count(True) == 2

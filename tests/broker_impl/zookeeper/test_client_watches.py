@@ -5,15 +5,10 @@ import asyncio
 import pytest
 
 from broker_impl.zookeeper import client as client_module
-from broker_impl.zookeeper.client import (
-    WatchEvent,
-)
-from broker_impl.zookeeper.errors import (
-    NoNode,
-)
-from broker_impl.zookeeper.records import (
-    EventType,
-)
+from broker_impl.zookeeper import watches
+from broker_impl.zookeeper.client_watches import WatchEvent
+from broker_impl.zookeeper.errors import NoNode, NoWatcher
+from broker_impl.zookeeper.records import EventType
 from tests.broker_impl.zookeeper.conftest import Site, suspend
 
 
@@ -114,3 +109,103 @@ async def test_many_watches_are_set_again_in_several_packets(
     for path in paths:
         await zk.create(path)
     assert [event.path for event in events] == paths
+
+
+async def test_a_persistent_watch_fires_for_every_change(site: Site) -> None:
+    """It reports changes of the node and of the list of its children, with their transactions."""
+    zk, writer = await site.client(), await site.client()
+    await zk.create("/a")
+    events: list[WatchEvent] = []
+    await zk.add_watch("/a", events.append)
+    zxids = [(await writer.set("/a", b"")).mzxid for _ in range(2)]
+    await writer.create("/a/b")
+    await writer.set("/a/b", b"")
+    await writer.delete("/a/b")
+    await zk.exists("/")
+    assert events == [
+        WatchEvent(EventType.CHANGED, "/a"),
+        WatchEvent(EventType.CHANGED, "/a"),
+        WatchEvent(EventType.CHILD, "/a"),
+        WatchEvent(EventType.CHILD, "/a"),
+    ]
+    assert [event.zxid for event in events[:2]] == zxids
+
+
+async def test_a_recursive_watch_reports_the_nodes_below(site: Site) -> None:
+    """It reports changes of all nodes below, of which other watches are called as well."""
+    zk, writer = await site.client("/chroot"), await site.client("/chroot")
+    await zk.ensure_path("/a")
+    events: list[WatchEvent] = []
+    once: list[WatchEvent] = []
+    await zk.add_watch("/a", events.append, recursive=True)
+    await zk.exists("/a/b", once.append)
+    await writer.create("/a/b")
+    await writer.set("/a/b", b"")
+    await writer.delete("/a/b")
+    await writer.create("/b")
+    await zk.exists("/")
+    kinds = (EventType.CREATED, EventType.CHANGED, EventType.DELETED)
+    assert events == [WatchEvent(kind, "/a/b") for kind in kinds]
+    assert once == [WatchEvent(EventType.CREATED, "/a/b")]
+
+
+async def test_a_persistent_watch_is_removed_on_request_only(site: Site) -> None:
+    """After the removal there are no events, and nothing to remove."""
+    zk, writer = await site.client(), await site.client()
+    await zk.create("/a")
+    events: list[WatchEvent] = []
+    await zk.add_watch("/a", events.append)
+    await writer.set("/a", b"")
+    await zk.remove_watches("/a")
+    await writer.set("/a", b"")
+    await zk.exists("/")
+    assert len(events) == 1
+    with pytest.raises(NoWatcher):
+        await zk.remove_watches("/a")
+
+
+async def test_persistent_watches_outlive_their_connection(site: Site) -> None:
+    """They are set again, and miss what happened meanwhile; removed ones are not set again."""
+    zk, writer = await site.client(), await site.client()
+    for path in ("/a", "/b", "/c"):
+        await writer.create(path)
+    events: list[WatchEvent] = []
+    await zk.add_watch("/a", events.append)
+    await zk.add_watch("/b", events.append, recursive=True)
+    await zk.add_watch("/c", events.append)
+    await zk.remove_watches("/c")
+    await zk.get("/c", events.append)
+    await suspend(site, zk)
+    for path in ("/a", "/b", "/c"):
+        await writer.set(path, b"")
+    await zk.connected()
+    await zk.exists("/")
+    assert events == [WatchEvent(EventType.CHANGED, "/c")]
+    await writer.set("/a", b"")
+    await writer.create("/b/c")
+    await writer.set("/c", b"")
+    await zk.exists("/")
+    assert events[1:] == [
+        WatchEvent(EventType.CHANGED, "/a"),
+        WatchEvent(EventType.CREATED, "/b/c"),
+    ]
+
+
+async def test_an_event_without_a_watch_is_a_stray(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner of the client gets events for which no watch is set, and no others."""
+    strays: list[WatchEvent] = []
+    zk, writer = await site.client(on_stray=strays.append), await site.client()
+    await writer.create("/a")
+    events: list[WatchEvent] = []
+    await zk.get("/a", events.append)
+    await writer.set("/a", b"")
+    await zk.exists("/")
+    assert (len(events), strays) == (1, [])
+    monkeypatch.setattr(watches, "is_one_shot", lambda kind: False)
+    await zk.get("/a", events.append)
+    await writer.set("/a", b"")
+    await writer.set("/a", b"")
+    await zk.exists("/")
+    assert (len(events), strays) == (2, [WatchEvent(EventType.CHANGED, "/a")])

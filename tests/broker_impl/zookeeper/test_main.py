@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from broker_impl.errors import STORAGE_FAILED
-from broker_impl.zookeeper.client import WatchEvent, ZooKeeper
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.client_watches import WatchEvent
 from broker_impl.zookeeper.errors import ConnectionLoss
 from broker_impl.zookeeper.records import EventType
 
