@@ -107,6 +107,7 @@ MATERIAL: dict[str, Material] = {
             _of_zookeeper("zk-queue-losses", "elements appended"),
             _of_zookeeper("zk-barriers", "clients that passed a barrier"),
             _of_zookeeper("zk-watches", "watches"),
+            _of_zookeeper("zk-expiries", "sessions with signs of life"),
             _of_zookeeper("zk-counter-bounds", "additions and reads"),
         )
     ),

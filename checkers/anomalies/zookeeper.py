@@ -237,21 +237,58 @@ ANOMALIES = (
         "zk-watch-missed",
         "zk-watches",
         "A session saw a change of which its watch had not notified it.",
-        "a session has a watch on a znode, and reads a later state of it without an event of the"
-        " watch before, also over reconnections",
+        "a session has a watch on a znode, and a reply to its read or its write shows a later state"
+        " without an event of the watch before: of a one-shot watch also over reconnections, of a"
+        " persistent watch for each change on one connection",
     ),
     _anomaly(
         "zk-watch-repeated",
         "zk-watches",
-        "A one-shot watch fired twice.",
-        "a session received two events of one watch",
+        "A watch fired twice for one change, or a one-shot watch again.",
+        "a session received two events of one one-shot watch, or, after its event and without"
+        " another watch, one more event on the same connection; or a persistent watch reported one"
+        " transaction of a znode twice",
     ),
     _anomaly(
         "zk-watch-early",
         "zk-watches",
         "A watch fired before the change could be read.",
-        "a session received the event of a watch, and a later read on the same connection shows the"
-        " state in which the watch was set",
+        "a session received the event of a watch, and a later reply on the same connection shows"
+        " the state before the change",
+    ),
+    _anomaly(
+        "zk-watch-order",
+        "zk-watches",
+        "Events of a persistent watch were in another order than the changes.",
+        "a session received events of one znode that no sequence of changes has (as `changed` after"
+        " `deleted`), or, on one connection, the event of an earlier transaction after that of a"
+        " later one",
+    ),
+    _anomaly(
+        "zk-watch-vanished",
+        "zk-watches",
+        "A persistent watch was gone.",
+        "a session has a persistent watch, and the server has none to remove",
+    ),
+    _anomaly(
+        "zk-watch-after-removal",
+        "zk-watches",
+        "A persistent watch fired after it was removed.",
+        "a session received the event of a persistent watch after the reply to its removal, on the"
+        " same connection",
+    ),
+    _anomaly(
+        "zk-session-expired-early",
+        "zk-expiries",
+        "A session expired before its timeout had passed.",
+        "a server reported the session as expired, or a read shows that its ephemeral znode is"
+        " gone, earlier than the granted timeout after the client sent its last answered request or"
+        " ping that certainly prolonged the session",
+        allows=disturbed,
+        legal_when=(
+            "a fault within 30 s, other than between clients and servers, may have kept a sign of"
+            " life from the leader, or made a clock wrong"
+        ),
     ),
     _anomaly(
         "zk-counter-out-of-bounds",

@@ -3,7 +3,7 @@
 A process has one session for its whole life, so that the calls of a process are those of a session.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from checkers.facts import Fault
@@ -120,9 +120,16 @@ class History:
 
     def is_disturbed(self, call: Call) -> bool:
         """Return whether a leader may have been replaced during a call, because of a fault."""
+        return self.is_disturbed_between(call.began_ns, call.ended_ns)
+
+    def is_disturbed_between(
+        self, from_ns: int, to_ns: int, excluding: Collection[str] = ()
+    ) -> bool:
+        """Return whether a fault had effects within a time; ``excluding`` are kinds of faults."""
         return any(
-            fault.from_ns <= call.ended_ns
-            and (fault.to_ns is None or fault.to_ns + SETTLED_NS >= call.began_ns)
+            fault.from_ns <= to_ns
+            and (fault.to_ns is None or fault.to_ns + SETTLED_NS >= from_ns)
+            and fault.fault not in excluding
             for fault in self.faults
         )
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
 from checkers import overview
 from checkers.kernels import history_kernels
@@ -16,9 +17,11 @@ from checkers.zookeeper import (
     children,
     counters,
     ephemerals,
+    expiries,
     holders,
     linear,
     multis,
+    persistent_watches,
     queues,
     sessions,
     watches,
@@ -30,7 +33,8 @@ from model.op import ZNODE_READS, Op
 Kernel = Callable[[History], Iterable[Found]]
 Count = Callable[[History], int]
 
-END = frozenset(("close", "abandon"))
+NEITHER = frozenset(("close", "abandon", "watch", "unwatch"))
+"""Operations that neither read nor write a znode."""
 
 
 def _calls(*names: str) -> Count:
@@ -60,7 +64,13 @@ KERNELS: Mapping[str, tuple[Kernel, Count]] = {
     "zk-elements": (queues.taken, _calls("dequeue")),
     "zk-queue-losses": (queues.lost, queues.count),
     "zk-barriers": (barriers.early, barriers.count),
-    "zk-watches": (watches.notifications, watches.count),
+    "zk-watches": (
+        lambda history: chain(
+            watches.notifications(history), persistent_watches.notifications(history)
+        ),
+        lambda history: watches.count(history) + persistent_watches.count(history),
+    ),
+    "zk-expiries": (expiries.early, expiries.count),
     "zk-counter-bounds": (counters.bounds, _calls("add", "read")),
 }
 """Every checker, and how much it has to judge in a history."""
@@ -103,7 +113,7 @@ def reports(history: History) -> dict[str, Report]:
     """Return how many writes and reads succeeded at each place."""
     found: dict[str, Report] = {}
     for call in history.calls:
-        if call.f in END or not call.place:
+        if call.f in NEITHER or not call.place:
             continue
         report = found.setdefault(call.place, Report(found=[], checker_runs=[]))
         is_read = call.f in ZNODE_READS

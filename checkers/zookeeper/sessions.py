@@ -42,15 +42,24 @@ class _Known:
         return self._ordered[at - 1] if at else None
 
 
+def deleted_by_clients(history: History) -> set[str]:
+    """Return the paths whose znodes a client may have deleted."""
+    found = {call.path for call in history.of("delete") if call.may_have_happened}
+    for call in history.of("multi"):
+        parts = call.value.get("parts", ()) if call.may_have_happened else ()
+        found |= {part[1] for part in parts if part[0] == "delete"}
+    return found
+
+
 def deleted_paths(history: History) -> set[str]:
     """Return the paths whose znodes a client or the end of a session may have deleted."""
-    found = {call.path for call in history.of("delete") if call.may_have_happened}
+    found = deleted_by_clients(history)
     for call in history.of("create", "multi"):
         if call.may_have_happened and call.value.get("ephemeral"):
             found.add(call.path)
         for part in call.value.get("parts", ()):
             is_ephemeral = part[0] == "create" and any(part[3:])
-            if call.may_have_happened and (part[0] == "delete" or is_ephemeral):
+            if call.may_have_happened and is_ephemeral:
                 found.add(part[1])
     return found
 

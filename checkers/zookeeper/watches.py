@@ -1,4 +1,6 @@
-"""Judges watches: one event for each, before the session sees the change, and none is missed.
+"""Judges one-shot watches: one event each, before the session sees the change; none is missed.
+
+The session sees a change in the reply to a read, and in the reply to its own write.
 
 A registration ends with its event, also with the notice of kazoo that a watch is lost with its
 connection. The asyncio client sets watches again on the next connection.
@@ -12,6 +14,10 @@ from checkers.zookeeper.calls import Call, History
 
 LOST = "none"
 """The event of a watch that was lost with its connection."""
+
+
+SHOWN = ("get", "set")
+"""The operations whose replies show the state of a znode."""
 
 
 class Registration(NamedTuple):
@@ -43,21 +49,40 @@ class _Session:
         self._fired: dict[int, Fired] = {}
         self._unread: dict[str, Fired] = {}
         """Events after which the znode was not read yet, by path."""
+        self._latest: dict[str, Fired] = {}
+        """The last event of each path."""
 
     def add(self, call: Call) -> Iterator[Found]:
         """Add the next call; yield what it shows to be wrong."""
         unread = dict(self._unread)
-        if call.ok and call.value.get("registered") is not None:
+        if call.f == "get" and call.ok and call.value.get("registered") is not None:
             number = call.value["registered"]
             self._set[number] = Registration(number, call)
         for number, kind in call.events:
             yield from self._event(number, kind, call)
-        if call.f == "get" and call.ok:
+        for kind, path, _ in call.value.get("strays", ()):
+            yield from self._stray(kind, path, call)
+        if call.f in SHOWN and call.ok:
             yield from self._missed(call)
+        if call.f == "get" and call.ok:
             fired = unread.get(call.path)
             if fired is not None:
                 del self._unread[call.path]
                 yield from _early(fired, call)
+
+    def _stray(self, kind: str, path: str, call: Call) -> Iterator[Found]:
+        """An event for which the client has no watch, although one on the path has fired."""
+        before = self._latest.get(path)
+        is_set = any(each.call.path == path for each in self._set.values())
+        if before is None or is_set or not _same_connection(before.call, call):
+            return
+        yield Found(
+            anomaly="zk-watch-repeated",
+            key=path,
+            ops=(before.registration.call.op, before.call.op, call.op),
+            why=f"event {call.op} records that the znode was {kind}, after the watch of event"
+            f" {before.registration.call.op} had fired, and no other watch was set",
+        )
 
     def _event(self, number: int, kind: str, call: Call) -> Iterator[Found]:
         before = self._fired.get(number)
@@ -73,7 +98,7 @@ class _Session:
         if registration is None or kind == LOST:
             return
         fired = self._fired[number] = Fired(registration, call)
-        self._unread[registration.call.path] = fired
+        self._unread[registration.call.path] = self._latest[registration.call.path] = fired
 
     def _missed(self, call: Call) -> Iterator[Found]:
         for registration in list(self._set.values()):
@@ -95,8 +120,8 @@ class _Session:
 def _early(fired: Fired, call: Call) -> Iterator[Found]:
     """A read on the same connection after an event must show the change."""
     stat, watched = call.value["stat"], fired.registration.call
-    is_same = call.value.get("connection") == fired.call.value.get("connection")
-    if is_same and stat is not None and stat["mzxid"] <= fired.registration.mzxid:
+    is_old = stat is not None and stat["mzxid"] <= fired.registration.mzxid
+    if is_old and _same_connection(fired.call, call):
         yield Found(
             anomaly="zk-watch-early",
             key=call.path,
@@ -104,6 +129,10 @@ def _early(fired: Fired, call: Call) -> Iterator[Found]:
             why=f"the watch of event {watched.op} fired before event {call.op}, which shows the"
             " same state as then",
         )
+
+
+def _same_connection(one: Call, other: Call) -> bool:
+    return bool(one.value.get("connection") == other.value.get("connection"))
 
 
 def notifications(history: History) -> Iterator[Found]:

@@ -12,11 +12,14 @@ from typing import TypeVar
 from broker_impl.zookeeper import client_watches as library
 from broker_impl.zookeeper import errors, multi, records
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from workloads.client.zk_life import SignsOfLife
 from workloads.client.zk_session import (
+    Change,
     Check,
     Create,
     Delete,
     NotSent,
+    Observer,
     Part,
     Rejected,
     SetData,
@@ -35,6 +38,7 @@ REFUSED = (
     errors.NodeExists,
     errors.NoNode,
     errors.NotEmpty,
+    errors.NoWatcher,
     multi.MultiFailed,
 )
 """Errors with which a server answers, so that the request was not executed."""
@@ -50,7 +54,16 @@ class AsyncioSession:
     """A session of :class:`broker_impl.zookeeper.client.ZooKeeper`."""
 
     def __init__(self, servers: str, *, timeout_ms: int, rng: random.Random) -> None:
-        self._zk = ZooKeeper(servers, session_timeout_ms=timeout_ms, rng=rng)
+        self.life = SignsOfLife()
+        self._strays: list[Change] = []
+        self._zk = ZooKeeper(
+            servers,
+            session_timeout_ms=timeout_ms,
+            rng=rng,
+            on_state=self._entered,
+            on_stray=lambda event: self._strays.append(_change(event)),
+            on_contact=self._answered,
+        )
 
     @property
     def id(self) -> int:
@@ -132,6 +145,33 @@ class AsyncioSession:
         """Wait until the server has applied what the leader had committed."""
         await self._asked(lambda: self._zk.sync(path))
 
+    async def observe(self, path: str, observer: Observer, *, recursive: bool) -> None:
+        """Set a persistent watch, also one on all znodes below."""
+        await self._asked(
+            lambda: self._zk.add_watch(
+                path, lambda event: observer(_change(event)), recursive=recursive
+            )
+        )
+
+    async def unobserve(self, path: str) -> None:
+        """Remove all watches on a znode."""
+        await self._asked(lambda: self._zk.remove_watches(path))
+
+    def strays(self) -> list[Change]:
+        """Return the events since the last call for which the session has no watch."""
+        strays, self._strays = self._strays, []
+        return strays
+
+    def _answered(self, sent_s: float, is_handshake: bool) -> None:
+        if is_handshake:
+            self.life.connected(sent_s, self._zk.session_timeout_ms / 1000)
+        else:
+            self.life.answered(sent_s, asyncio.get_running_loop().time())
+
+    def _entered(self, state: SessionState) -> None:
+        if state is SessionState.EXPIRED:
+            self.life.expired(asyncio.get_running_loop().time())
+
     async def _asked(self, request: Callable[[], Awaitable[T]]) -> T:
         """Send one request. What the library raises at once was not sent."""
         if self._zk.state is not SessionState.CONNECTED:
@@ -153,6 +193,10 @@ def _name(error: errors.ZooKeeperError) -> str:
 def _stat(stat: records.Stat) -> Stat:
     zxids = (stat.czxid, stat.mzxid, stat.pzxid)
     return Stat(*zxids, stat.version, stat.cversion, stat.ephemeral_owner)
+
+
+def _change(event: library.WatchEvent) -> Change:
+    return Change(EVENTS[event.type], event.path, event.zxid)
 
 
 def _watch(watch: Watch | None) -> library.Watch | None:

@@ -6,6 +6,8 @@ session and a time-out while a write is open leave its outcome unknown, and noth
 second time.
 """
 
+import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +33,8 @@ class ZooKeeperClient:
         self._site = Site(session, patience_s=patience_s, wait_s=wait_s)
         self._session = session
         self._parents = parents
-        self._has_closed = False
+        self._began_s = 0.0
+        """When the current operation began."""
 
     @property
     def alive(self) -> bool:
@@ -53,6 +56,7 @@ class ZooKeeperClient:
         """Perform the operation and return it with its outcome."""
         site = self._site
         site.begin()
+        self._began_s = asyncio.get_running_loop().time()
         try:
             result = await HANDLERS[op.f](site, op.value)
         except Withdrawn as reason:
@@ -63,17 +67,36 @@ class ZooKeeperClient:
         return self._completed(op, "ok", result, None)
 
     def _completed(self, op: Op, kind: OpType, result: Mapping[str, Any], error: str | None) -> Op:
-        events, self._site.events = self._site.events, []
+        site = self._site
+        strays: list[list[int | str]] = [[*stray] for stray in self._session.strays()]
+        noted = {"events": site.events, "changes": site.changes, "strays": strays}
+        site.events, site.changes = [], []
         value = {
             **op.value,
             **result,
             "session": self._session.id,
             "zxid": self._session.zxid,
             "connection": self._session.connections,
+            **self._life(),
+            **{name: events for name, events in noted.items() if events},
         }
-        if events:
-            value["events"] = events
         return msgspec.structs.replace(op, type=kind, value=value, error=error)
+
+    def _life(self) -> dict[str, int]:
+        """Return when the session showed its last certain sign of life, in ms after the invocation.
+
+        It is rounded so that the session seems to have been silent for longer than it was.
+        """
+        life = self._session.life
+        if life.last_s is None:
+            return {}
+        found = {
+            "timeout_ms": round(life.timeout_s * 1000),
+            "alive_ms": math.floor((life.last_s - self._began_s) * 1000),
+        }
+        if life.silent_s is not None:
+            found["silent_ms"] = math.ceil(life.silent_s * 1000)
+        return found
 
     async def close(self) -> None:
         """End the session, unless it has ended."""

@@ -15,16 +15,19 @@ from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import connection
-from kazoo.protocol.serialization import Close
+from kazoo.protocol.serialization import Close, Connect
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 
 from workloads.client.confluent_threads import Worker, call_in_loop, resolve
+from workloads.client.zk_life import SignsOfLife
 from workloads.client.zk_session import (
     WATCH_LOST,
+    Change,
     Check,
     Create,
     Delete,
     NotSent,
+    Observer,
     Part,
     Rejected,
     SetData,
@@ -107,6 +110,10 @@ class KazooSession:
         self._worker = Worker("kazoo")
         self._is_connected = asyncio.Event()
         self._close_timeout_s = timeout_ms / 3000
+        self.life = SignsOfLife()
+        self._handshake = (0.0, 0.0)
+        """When the last handshake was sent, and the timeout that the server granted, in seconds."""
+        self._zk._connection._invoke = self._noting(self._zk._connection._invoke)
         self.id = 0
         self.connections = 0
         self.has_ended = False
@@ -132,10 +139,11 @@ class KazooSession:
         is_confirmed = False
         if self._is_connected.is_set() and not self.has_ended:
             result = self._zk.handler.async_result()
+            sent_s = self._loop.time()
             self._zk._call(_ConfirmedClose(), result)
             try:
                 async with asyncio.timeout(self._close_timeout_s):
-                    is_confirmed = bool(await self._result(result))
+                    is_confirmed = bool(await self._result(result, sent_s))
             except (TimeoutError, exceptions.KazooException):
                 is_confirmed = False
         self._end()
@@ -224,23 +232,37 @@ class KazooSession:
         """Wait until the server has applied what the leader had committed."""
         await self._asked(lambda: self._zk.sync_async(path))
 
+    async def observe(self, path: str, observer: Observer, *, recursive: bool) -> None:
+        """Refuse: kazoo has no persistent watches, and calls each watch once."""
+        raise NotSent("kazoo has no persistent watches")
+
+    async def unobserve(self, path: str) -> None:
+        """Refuse, as :meth:`observe` does."""
+        raise NotSent("kazoo has no persistent watches")
+
+    def strays(self) -> list[Change]:
+        """Return nothing: kazoo drops the events for which it has no watch."""
+        return []
+
     async def _asked(self, request: Callable[[], Any]) -> Any:
         if not self._is_connected.is_set() or self.has_ended:
             raise NotSent("the session is suspended")
+        sent_s = self._loop.time()  # kazoo's thread may send the request at once
         try:
-            return await self._result(request())
+            return await self._result(request(), sent_s)
         except REFUSED as error:
             raise Rejected(_name(error)) from None
         except exceptions.KazooException as error:
             raise Unknown(_name(error)) from None
 
-    async def _result(self, result: Any) -> Any:
+    async def _result(self, result: Any, sent_s: float) -> Any:
         """Wait for a result of the library, with the zxid that came with it."""
         answer: asyncio.Future[int] = self._loop.create_future()
         result.rawlink(lambda _: call_in_loop(self._loop, resolve, answer, self._zk.last_zxid or 0))
         zxid = await answer
         if result.successful() or isinstance(result.exception, REFUSED):
             self.zxid = zxid
+            self.life.answered(sent_s, self._loop.time())
         return result.get_nowait()
 
     def _watch(self, watch: Watch | None) -> Callable[[WatchedEvent], None] | None:
@@ -248,20 +270,38 @@ class KazooSession:
             return None
         return lambda event: call_in_loop(self._loop, watch, (EVENTS[event.type], event.path or ""))
 
+    def _noting(self, invoke: Callable[..., Any]) -> Callable[..., Any]:
+        """Return kazoo's method that sends a handshake, which now also notes its time and answer.
+
+        kazoo shows the timeout that the server granted in no other way.
+        """
+
+        def noting(timeout: float, request: Any, xid: int | None = None) -> Any:
+            sent_s = self._loop.time()
+            result = invoke(timeout, request, xid)
+            if isinstance(request, Connect):
+                self._handshake = (sent_s, result[0].time_out / 1000)
+            return result
+
+        return noting
+
     def _changed(self, state: KazooState) -> None:
         """Report a state of the session to the event loop, from the library's thread."""
-        call_in_loop(self._loop, self._enter, state, self._zk._session_id or 0)
+        session = self._zk._session_id or 0
+        call_in_loop(self._loop, self._enter, state, session, *self._handshake)
 
-    def _enter(self, state: KazooState, session: int) -> None:
+    def _enter(self, state: KazooState, session: int, sent_s: float, timeout_s: float) -> None:
         if self.has_ended:
             return
         if state == KazooState.CONNECTED:
             self.id = session
+            self.life.connected(sent_s, timeout_s)
             self.connections += 1
             self._is_connected.set()
         elif state == KazooState.SUSPENDED:
             self._is_connected.clear()
         else:
+            self.life.expired(self._loop.time())
             self._end()
             self._is_connected.set()
 

@@ -72,6 +72,19 @@ async def get(site: Site, value: Value) -> Value:
     return {**shown, **_still(site, synced), **set_}
 
 
+async def watch(site: Site, value: Value) -> Value:
+    """Set a persistent watch of that number, which is ``registered`` then, unless the session has
+    one on the znode already."""
+    number = value["watch"]
+    is_set = await site.observe(value["path"], number, recursive=bool(value.get("recursive")))
+    return {"registered": number} if is_set else {}
+
+
+async def unwatch(site: Site, value: Value) -> Value:
+    """Remove the persistent watch on a znode; ``removed`` is its number."""
+    return {"removed": await site.unobserve(value["path"])}
+
+
 async def children(site: Site, value: Value) -> Value:
     """List the children of a znode, after ``sync`` if asked to."""
     synced = await _synced(site, value)
@@ -124,6 +137,8 @@ HANDLERS: Mapping[str, Handler] = {
     "delete": delete,
     "set": set_data,
     "get": get,
+    "watch": watch,
+    "unwatch": unwatch,
     "children": children,
     "multi": multi,
     "close": close,

@@ -8,6 +8,8 @@ replaced by a new one: once it has expired or is closed, the client has ended.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from workloads.client.zk_life import SignsOfLife
+
 WATCH_LOST = "none"
 """The event of a watch that the library has forgotten, because its connection was lost."""
 
@@ -78,6 +80,19 @@ lost) and the path of the znode."""
 Watch = Callable[[Event], None]
 
 
+class Change(NamedTuple):
+    """The event of a persistent watch, or one for which the session has no watch."""
+
+    kind: str
+    """Its type, as in :data:`Event`."""
+    path: str
+    zxid: int
+    """The transaction of the change; not above 0 if the server does not send it."""
+
+
+Observer = Callable[[Change], None]
+
+
 class Session(Protocol):
     """One session. Requests raise :class:`Rejected`, :class:`Unknown` and :class:`NotSent`.
 
@@ -97,6 +112,11 @@ class Session(Protocol):
     @property
     def connections(self) -> int:
         """How many connections have carried the session."""
+        ...
+
+    @property
+    def life(self) -> SignsOfLife:
+        """When the session showed its last sign of life."""
         ...
 
     @property
@@ -150,4 +170,16 @@ class Session(Protocol):
 
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed."""
+        ...
+
+    async def observe(self, path: str, observer: Observer, *, recursive: bool) -> None:
+        """Set a persistent watch (ZooKeeper 3.6), also one on all znodes below."""
+        ...
+
+    async def unobserve(self, path: str) -> None:
+        """Remove all watches on a znode."""
+        ...
+
+    def strays(self) -> list[Change]:
+        """Return the events since the last call for which the session has no watch."""
         ...

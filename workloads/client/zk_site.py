@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from workloads.client.zk_session import (
+    Change,
     Event,
     NotSent,
     Part,
@@ -38,6 +39,10 @@ class Site:
         """The watch events since the last completion: number and type."""
         self._watching: dict[str, int] = {}
         """The number of the watch that is set on each znode."""
+        self.changes: list[list[int | str]] = []
+        """The events of persistent watches since the last completion: number, type, path, zxid."""
+        self._observed: dict[str, int] = {}
+        """The number of the persistent watch that is set on each znode."""
         self.has_written = False
         """Whether a write of this operation was executed, or may have been."""
         self.attempt: dict[str, object] = {}
@@ -112,6 +117,30 @@ class Site:
         """Forget a watch that was not set, since the request was not executed."""
         if self._watching.get(path) == number:
             del self._watching[path]
+
+    async def observe(self, path: str, number: int, *, recursive: bool) -> bool:
+        """Set a persistent watch of that number that records its events; return false if the
+        session has one on the znode already."""
+        if path in self._observed:
+            return False
+
+        def record(change: Change) -> None:
+            self.changes.append([number, *change])
+
+        await self._ready()
+        await self.session.observe(path, record, recursive=recursive)
+        self._observed[path] = number
+        return True
+
+    async def unobserve(self, path: str) -> int | None:
+        """Remove the persistent watch on a znode, and return its number."""
+        await self._ready()
+        try:
+            await self.session.unobserve(path)
+        except Rejected:
+            self._observed.pop(path, None)  # the server has none
+            raise
+        return self._observed.pop(path, None)
 
     async def _ready(self) -> None:
         await self.session.connected(self._patience_s)

@@ -26,6 +26,8 @@ LEAST: Mapping[str, float] = {
     "final_time_limit_s": 0.001,
 }
 CLIENTS = ("kazoo", "asyncio")
+PERSISTENT_SINCE = (3, 6)
+"""The first release of Apache ZooKeeper that has persistent watches."""
 NO_NEEDS: tuple[Need, ...] = ()
 
 
@@ -43,6 +45,16 @@ def refusal(plan: Plan, least: Mapping[str, float], concurrency: int = 2) -> str
             f"options: zk_client={plan.options['zk_client']}: must be one of {', '.join(CLIENTS)}"
         )
     return options.refusal(plan.options, {**LEAST, **least})
+
+
+def has_persistent_watches(plan: Plan) -> bool:
+    """Return whether client and servers of a (resolved) plan have persistent watches."""
+    if plan.options["zk_client"] != "asyncio":
+        return False
+    release = plan.versions.get("apache-zookeeper")
+    if release is None:
+        return plan.system == "zookeeper"
+    return tuple(map(int, release.split(".")[:2])) >= PERSISTENT_SINCE
 
 
 def client_below(

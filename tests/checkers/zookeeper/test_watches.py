@@ -88,3 +88,40 @@ def test_other_sessions_have_other_watches() -> None:
     read(script, 1, registered=7)
     script.call(1, "get", W, {"data": "2", "stat": stat(2, 12), "connection": 1})
     assert found(script) == []
+
+
+@pytest.mark.parametrize(("events", "expected"), [([[7, "changed"]], []), (None, ["missed"])])
+def test_the_reply_to_an_own_write_shows_the_change(
+    events: list[list[Any]] | None, expected: list[str]
+) -> None:
+    """The event comes before that reply, or only after it."""
+    script = Script()
+    read(script, 1, registered=7)
+    shown: dict[str, Any] = {"stat": stat(2, 12), "connection": 1}
+    script.call(0, "set", {**W, "data": "2"}, {**shown, **({"events": events} if events else {})})
+    read(script, 2, events=None if events else [[7, "changed"]])
+    assert found(script) == [f"zk-watch-{each}" for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("connection", "registered", "expected"),
+    [(1, None, ["zk-watch-repeated"]), (2, None, []), (1, 8, [])],
+)
+def test_an_event_for_which_no_watch_is_set(
+    connection: int, registered: int | None, expected: list[str]
+) -> None:
+    """The client has no watch on the znode any more, unless it has set another one."""
+    script = Script()
+    read(script, 1, registered=7)
+    read(script, 2, registered=registered, events=[[7, "changed"]])
+    shown = {"data": "", "stat": stat(0, 9), "connection": connection}
+    script.call(0, "get", {"path": "/x"}, {**shown, "strays": [["changed", "/w", 13]]})
+    assert found(script) == expected
+
+
+def test_persistent_watches_are_judged_elsewhere() -> None:
+    """Their registration sets no one-shot watch."""
+    script = Script()
+    script.call(0, "watch", {**W, "watch": 7}, {"registered": 7, "connection": 1})
+    read(script, 2)
+    assert found(script) == []

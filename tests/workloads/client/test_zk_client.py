@@ -8,8 +8,11 @@ import pytest
 
 from model.op import Op
 from workloads.client.zk_client import HANDLERS, ZooKeeperClient
+from workloads.client.zk_life import SignsOfLife
 from workloads.client.zk_session import (
+    Change,
     NotSent,
+    Observer,
     Part,
     Rejected,
     Stat,
@@ -29,6 +32,9 @@ class Fake:
         self.watches: list[Watch] = []
         self.id, self.zxid, self.connections = 7, 5, 1
         self.has_ended = False
+        self.life = SignsOfLife()
+        self.observers: list[Observer] = []
+        self.of_no_watch: list[Change] = []
         self.on_request: Callable[[], None] = lambda: None
 
     async def _answer(self, *asked: Any) -> Any:
@@ -84,6 +90,17 @@ class Fake:
 
     async def sync(self, path: str) -> None:
         await self._answer("sync", path)
+
+    async def observe(self, path: str, observer: Observer, *, recursive: bool) -> None:
+        await self._answer("observe", path, recursive)
+        self.observers.append(observer)
+
+    async def unobserve(self, path: str) -> None:
+        await self._answer("unobserve", path)
+
+    def strays(self) -> list[Change]:
+        found, self.of_no_watch = self.of_no_watch, []
+        return found
 
 
 async def done(fake: Fake, f: str, **value: Any) -> Op:
@@ -193,6 +210,44 @@ async def test_a_session_has_one_watch_on_a_znode() -> None:
             fake.watches[0](("changed", "/a"))
     assert [each.get("registered") for each in completions] == [1, None, 3]
     assert [each.get("events") for each in completions] == [None, None, [[1, "changed"]]]
+
+
+async def test_persistent_watches_and_their_removal() -> None:
+    """A znode has one at a time; events come with the next answer, as do those of no watch."""
+    fake = Fake(None, None, Rejected("no-watcher"), None)
+    client = ZooKeeperClient(fake, (), patience_s=1.0, wait_s=0.01)
+
+    async def call(f: str, **value: Any) -> Op:
+        op = Op(index=0, time_ns=0, process=0, type="invoke", f=f, value={"path": "/a", **value})
+        return await client.invoke(op)
+
+    assert (await call("watch", watch=1, recursive=True)).value["registered"] == 1
+    fake.observers[0](Change("changed", "/a", 4))
+    again = await call("watch", watch=2)
+    assert (again.type, again.value.get("registered")) == ("ok", None)
+    assert again.value["changes"] == [[1, "changed", "/a", 4]]
+    fake.of_no_watch.append(Change("deleted", "/a", 5))
+    gone = await call("unwatch")
+    assert (gone.value["removed"], gone.value["strays"]) == (1, [["deleted", "/a", 5]])
+    assert "changes" not in gone.value
+    refused = await call("unwatch")
+    assert (refused.type, refused.error, "strays" in refused.value) == ("fail", "no-watcher", False)
+    assert (await call("watch", watch=3)).value["registered"] == 3
+    assert fake.asked[0] == ("observe", "/a", True)
+
+
+async def test_signs_of_life() -> None:
+    """They are counted from the invocation, and rounded to the earlier side."""
+    fake = Fake(("1", STAT), ("1", STAT))
+    client = ZooKeeperClient(fake, (), patience_s=1.0, wait_s=0.01)
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="get", value={"path": "/a"})
+    assert "alive_ms" not in (await client.invoke(op)).value
+    now_s = asyncio.get_running_loop().time()
+    fake.life.connected(now_s - 2.0, 4.0)
+    fake.life.expired(now_s + 1.0)
+    found = (await client.invoke(op)).value
+    assert (found["timeout_ms"], found["silent_ms"]) in ((4000, 3000), (4000, 3001))
+    assert -2100 < found["alive_ms"] <= -2000
 
 
 async def test_the_end_of_a_session() -> None:

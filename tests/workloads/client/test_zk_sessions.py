@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from tests.broker_impl.zookeeper.conftest import Site
+from tests.broker_impl.zookeeper.conftest import TICK_MS, Site
 from workloads.client.zk_asyncio import AsyncioSession
 from workloads.client.zk_kazoo import KazooSession
 from workloads.client.zk_session import (
     WATCH_LOST,
+    Change,
     Check,
     Create,
     Delete,
@@ -189,6 +190,8 @@ async def test_an_expired_session_has_ended(
     async with asyncio.timeout(5.0):
         while not zk.has_ended:  # noqa: ASYNC110 - the client reports it in no other way
             await asyncio.sleep(0.01)
+    assert zk.life.silent_s is not None
+    assert 0 < zk.life.silent_s < 5.0
     with pytest.raises(NotSent):
         await zk.get("/a")
 
@@ -208,3 +211,51 @@ async def test_a_watch_is_not_forgotten_silently(zk: Session, site: Site, make: 
     await other.set("/a", "1")
     await zk.sync("/a")
     assert [kind for kind, _ in events] in (["changed"], [WATCH_LOST])
+
+
+async def test_signs_of_life(zk: Session) -> None:
+    """The granted timeout is known, and each answer is a sign of life at the time of its send."""
+    loop = asyncio.get_running_loop()
+    assert zk.life.timeout_s == TIMEOUT_MS / 1000
+    assert zk.life.last_s is not None
+    assert zk.life.last_s < loop.time()
+    before = loop.time()
+    with pytest.raises(Rejected):
+        await zk.get("/a")
+    assert before <= zk.life.last_s <= loop.time()
+    assert zk.life.silent_s is None
+
+
+async def test_a_timeout_that_no_server_grants(site: Site) -> None:
+    """What counts is what the server has granted: at most 20 of its ticks."""
+    for session in (
+        KazooSession(f"127.0.0.1:{site.port}", timeout_ms=60_000),
+        AsyncioSession(f"127.0.0.1:{site.port}", timeout_ms=60_000, rng=random.Random(1)),
+    ):
+        await session.open()
+        assert session.life.timeout_s == 20 * TICK_MS / 1000
+        await session.close()
+
+
+async def test_persistent_watches(site: Site) -> None:
+    """The asyncio client reports each change until the watch is removed; kazoo has none."""
+    zk = AsyncioSession(f"127.0.0.1:{site.port}", timeout_ms=TIMEOUT_MS, rng=random.Random(1))
+    await zk.open()
+    await create(zk, "/a")
+    seen: list[Change] = []
+    await zk.observe("/a", seen.append, recursive=True)
+    stats = [await zk.set("/a", "1"), await zk.set("/a", "2")]
+    assert seen == [Change("changed", "/a", stat.mzxid) for stat in stats]
+    await zk.unobserve("/a")
+    await zk.set("/a", "3")
+    assert (len(seen), zk.strays()) == (2, [])
+    with pytest.raises(Rejected, match="no-watcher"):
+        await zk.unobserve("/a")
+    await zk.close()
+    kazoo = KazooSession(f"127.0.0.1:{site.port}", timeout_ms=TIMEOUT_MS)
+    with pytest.raises(NotSent, match="no persistent watches"):
+        await kazoo.observe("/a", seen.append, recursive=False)
+    with pytest.raises(NotSent, match="no persistent watches"):
+        await kazoo.unobserve("/a")
+    assert kazoo.strays() == []
+    await kazoo.close()

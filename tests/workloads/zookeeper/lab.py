@@ -50,7 +50,7 @@ def plan_of(workload: str, **fields: Any) -> Plan:
         "final_time_limit_s": 20.0,
         **given.pop("options", {}),
     }
-    return Plan(workload=workload, target="simulated", options=options, **given)
+    return Plan(workload=workload, target="simulated", system="zookeeper", options=options, **given)
 
 
 def judge(events: Iterable[Op], run: Plan | None = None) -> tuple[Whole, Verdict]:

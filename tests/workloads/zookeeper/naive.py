@@ -24,10 +24,11 @@ class Znode:
     mzxid: int
     owner: int = 0
     version: int = 0
+    cversion: int = 0
 
     def stat(self) -> dict[str, int]:
         zxids = {"czxid": self.czxid, "mzxid": self.mzxid, "pzxid": self.czxid}
-        return {**zxids, "version": self.version, "cversion": 0, "owner": self.owner}
+        return {**zxids, "version": self.version, "cversion": self.cversion, "owner": self.owner}
 
 
 class Refusal(Exception):
@@ -46,6 +47,9 @@ class Naive:
     numbers: dict[str, int] = field(default_factory=dict)
     watches: dict[tuple[int, str], int] = field(default_factory=dict)
     pending: dict[int, list[list[Any]]] = field(default_factory=dict)
+    observers: dict[tuple[int, str], tuple[int, bool]] = field(default_factory=dict)
+    """The number of each persistent watch, and whether it is recursive."""
+    changes: dict[int, list[list[Any]]] = field(default_factory=dict)
     broken: Callable[["Naive", Op, Value], Value | None] = lambda naive, op, result: None
     """Returns another answer for an operation; ``None`` for the right one."""
 
@@ -60,7 +64,7 @@ class Naive:
             return self._done(op, "info", {}, "crash")
         if op.f not in READS and self.rng.random() < self.doubt_p:
             if self.rng.random() < 0.5:
-                self.tree, self.numbers, self.watches, self.pending = before
+                self.tree, self.numbers, self.watches, self.pending, self.changes = before
             self._end(op.process)
             return self._done(op, "info", {}, "connection-loss")
         other = self.broken(self, op, result)
@@ -71,12 +75,15 @@ class Naive:
         value.setdefault("zxid", self.zxid)
         if events := self.pending.pop(op.process, None):
             value["events"] = events
+        if changes := self.changes.pop(op.process, None):
+            value["changes"] = changes
         return msgspec.structs.replace(op, type=kind, value=value, error=error)
 
     def _copy(self) -> tuple[Any, ...]:
         tree = {path: Znode(**vars(znode)) for path, znode in self.tree.items()}
         pending = {process: list(events) for process, events in self.pending.items()}
-        return tree, dict(self.numbers), dict(self.watches), pending
+        changes = {process: list(each) for process, each in self.changes.items()}
+        return tree, dict(self.numbers), dict(self.watches), pending, changes
 
     def next_zxid(self) -> int:
         self.zxid += 1
@@ -94,6 +101,7 @@ class Naive:
             raise Refusal("node-exists")
         zxid = self.next_zxid()
         self.tree[path] = Znode(data, zxid, zxid, process if ephemeral else 0)
+        self.notify(path, "created")
         return path
 
     def write(self, path: str, data: str, version: int, zxid: int | None = None) -> dict[str, int]:
@@ -113,6 +121,18 @@ class Naive:
         for process, watched in [key for key in self.watches if key[1] == path]:
             number = self.watches.pop((process, watched))
             self.pending.setdefault(process, []).append([number, kind])
+        self.observe(path, kind)
+        parent = path.rpartition("/")[0]
+        if kind != "changed" and parent in self.tree:
+            self.tree[parent].cversion += 1
+            self.observe(parent, "child")
+
+    def observe(self, path: str, kind: str) -> None:
+        for (process, watched), (number, is_recursive) in self.observers.items():
+            is_below = is_recursive and path.startswith(f"{watched}/")
+            if (path == watched or is_below) and not (is_recursive and kind == "child"):
+                change = [number, kind, path, self.zxid]
+                self.changes.setdefault(process, []).append(change)
 
     def below(self, parent: str) -> Iterator[str]:
         return (path for path in sorted(self.tree) if path.rpartition("/")[0] == parent)
@@ -122,6 +142,7 @@ class Naive:
         for path in [path for path, znode in self.tree.items() if znode.owner == process + 1]:
             del self.tree[path]
         self.watches = {key: n for key, n in self.watches.items() if key[0] != process}
+        self.observers = {key: n for key, n in self.observers.items() if key[0] != process}
 
     def close(self, process: int) -> None:
         self.next_zxid()
@@ -161,6 +182,20 @@ def _get(naive: Naive, process: int, value: Value) -> Value:
         naive.watches[key] = value["watch"]
         shown["registered"] = value["watch"]
     return shown
+
+
+def _watch(naive: Naive, process: int, value: Value) -> Value:
+    key = (process, value["path"])
+    if key in naive.observers:
+        return {}
+    naive.observers[key] = (value["watch"], bool(value.get("recursive")))
+    return {"registered": value["watch"]}
+
+
+def _unwatch(naive: Naive, process: int, value: Value) -> Value:
+    if (process, value["path"]) not in naive.observers:
+        raise Refusal("no-watcher")
+    return {"removed": naive.observers.pop((process, value["path"]))[0]}
 
 
 def _children(naive: Naive, process: int, value: Value) -> Value:
@@ -248,13 +283,15 @@ def _close(naive: Naive, process: int, value: Value) -> Value:
     return {}
 
 
-READS = ("get", "read", "children", "close", "abandon")
+READS = ("get", "read", "children", "watch", "unwatch", "close", "abandon")
 HANDLERS: dict[str, Callable[[Naive, int, Value], Value]] = {
     "create": _create,
     "set": _set,
     "delete": _delete,
     "get": _get,
     "read": _get,
+    "watch": _watch,
+    "unwatch": _unwatch,
     "children": _children,
     "multi": _multi,
     "add": _add,

@@ -133,6 +133,20 @@ def silent_watches(naive: Naive, op: Op, result: Value) -> Value | None:
     return None
 
 
+def silent_observers(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Forget a persistent watch."""
+    if op.f == "get" and naive.rng.random() < 0.2:
+        naive.observers.pop((op.process, op.value["path"]), None)
+    return None
+
+
+def late_events(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Answer a write before the events of its change."""
+    for table in (naive.pending, naive.changes):
+        table.pop(op.process, None)
+    return None
+
+
 def taken_twice(naive: Naive, op: Op, result: Value) -> Value | None:
     """Give an element to two clients."""
     if op.f == "dequeue" and result["deleted"] and naive.rng.random() < 0.2:
@@ -162,6 +176,9 @@ def lost_additions(naive: Naive, op: Op, result: Value) -> Value | None:
         ("zk-sessions", lost_ephemerals, "zk-ephemeral-lost"),
         ("zk-sessions", kept_ephemerals, "zk-ephemeral-outlived"),
         ("zk-watches", silent_watches, "zk-watch-missed"),
+        ("zk-watches", silent_observers, "zk-watch-missed"),
+        ("zk-watches", silent_observers, "zk-watch-vanished"),
+        ("zk-watches", late_events, "zk-watch-missed"),
         ("zk-queue", taken_twice, "zk-duplicate-dequeue"),
         ("zk-counter", lost_additions, "zk-lost-update"),
     ],
