@@ -473,10 +473,19 @@ def test_the_suite_for_kraft_is_strict(repository: Path) -> None:
         assert not contract.unclean_elections
 
 
+def test_the_suite_for_zookeeper(repository: Path) -> None:
+    """It has every workload of ZooKeeper with two seeds, in simulation, each with a fault."""
+    cases = ready(load(repository / "examples" / "suites" / "zookeeper.toml"))
+    workloads = sorted({*catalogue.WORKLOADS} - KAFKA)
+    assert sorted(case.plan.workload for case in cases) == sorted(2 * workloads)
+    assert {(case.plan.target, case.plan.system) for case in cases} == {("simulated", "zookeeper")}
+    assert all(case.plan.schedule for case in cases)
+
+
 def test_the_suites_are_all_there_are(repository: Path) -> None:
     """These tests cover all suites of the project."""
     there = {path.stem for path in (repository / "examples" / "suites").iterdir()}
-    assert there == {"quick", "nightly", "release", "kraft"}
+    assert there == {"quick", "nightly", "release", "kraft", "zookeeper"}
 
 
 def test_configurations_are_judged_by_what_they_promise(repository: Path) -> None:
