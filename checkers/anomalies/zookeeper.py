@@ -139,6 +139,12 @@ ANOMALIES = (
         " expired",
     ),
     _anomaly(
+        "zk-session-stolen",
+        "zk-intruders",
+        "A client with a wrong password was given a session.",
+        "a server gave the session of another client to one with a wrong password",
+    ),
+    _anomaly(
         "zk-sequence-reused",
         "zk-sequences",
         "A sequential name was used twice.",
@@ -178,6 +184,12 @@ ANOMALIES = (
         "A list of children shows a znode that nothing created.",
         "a list of children shows more names without an acknowledged creation than creations are"
         " in doubt",
+    ),
+    _anomaly(
+        "zk-list-divergence",
+        "zk-list-versions",
+        "Two lists of children differ, and have the same version.",
+        "two lists of the children of a znode have the same `cversion` and different children",
     ),
     _anomaly(
         "zk-torn-multi",

@@ -19,6 +19,7 @@ from checkers.zookeeper import (
     ephemerals,
     expiries,
     holders,
+    intruders,
     linear,
     multis,
     persistent_watches,
@@ -33,7 +34,7 @@ from model.op import ZNODE_READS, Op
 Kernel = Callable[[History], Iterable[Found]]
 Count = Callable[[History], int]
 
-NEITHER = frozenset(("close", "abandon", "watch", "unwatch"))
+NEITHER = frozenset(("close", "abandon", "intrude", "watch", "unwatch"))
 """Operations that neither read nor write a znode."""
 
 
@@ -55,8 +56,10 @@ KERNELS: Mapping[str, tuple[Kernel, Count]] = {
     ),
     "zk-lost-ephemerals": (ephemerals.lost, ephemerals.count),
     "zk-ended-sessions": (ephemerals.outlived, ephemerals.count),
+    "zk-intruders": (intruders.stolen, _calls("intrude")),
     "zk-sequences": (children.sequences, children.count),
     "zk-lists": (children.lists, _calls("children")),
+    "zk-list-versions": (children.versions, _calls("children")),
     "zk-torn-multis": (multis.torn, _calls("multi")),
     "zk-multi-conditions": (multis.conditions, _calls("multi")),
     "zk-exclusion": (holders.exclusion, holders.count),

@@ -12,6 +12,7 @@ from typing import TypeVar
 from broker_impl.zookeeper import client_watches as library
 from broker_impl.zookeeper import errors, multi, records
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from workloads.client.zk_intruder import is_let_in
 from workloads.client.zk_life import SignsOfLife
 from workloads.client.zk_session import (
     Change,
@@ -140,6 +141,11 @@ class AsyncioSession:
         """Execute all parts or none; return the Stat of a set, the path of a creation."""
         results = await self._asked(lambda: self._zk.multi([*map(_part, parts)]))
         return [_stat(each) if isinstance(each, records.Stat) else each for each in results]
+
+    async def intrude(self, session: int) -> bool:
+        """Ask for another session with a wrong password; return whether a server gives it away."""
+        host, port = self._zk.servers[0]
+        return await is_let_in(f"{host}:{port}", session, timeout_ms=self._zk.session_timeout_ms)
 
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed."""

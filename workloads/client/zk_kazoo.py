@@ -19,6 +19,7 @@ from kazoo.protocol.serialization import Close, Connect
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 
 from workloads.client.confluent_threads import Worker, call_in_loop, resolve
+from workloads.client.zk_intruder import is_let_in
 from workloads.client.zk_life import SignsOfLife
 from workloads.client.zk_session import (
     WATCH_LOST,
@@ -118,6 +119,7 @@ class KazooSession:
         self.connections = 0
         self.has_ended = False
         self.zxid = 0
+        self._servers = servers
 
     async def open(self) -> None:
         """Start the session; return once it exists."""
@@ -227,6 +229,11 @@ class KazooSession:
                 case Check(path, version):
                     transaction.check(path, version)
         return transaction
+
+    async def intrude(self, session: int) -> bool:
+        """Ask for another session with a wrong password; return whether a server gives it away."""
+        first, *_ = self._servers.split(",")
+        return await is_let_in(first, session, timeout_ms=int(self._zk._session_timeout))
 
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed."""

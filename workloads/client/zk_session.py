@@ -168,6 +168,10 @@ class Session(Protocol):
         """Execute all parts or none; return the Stat of a set, the path of a creation."""
         ...
 
+    async def intrude(self, session: int) -> bool:
+        """Ask for another session with a wrong password; return whether a server gives it away."""
+        ...
+
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed."""
         ...

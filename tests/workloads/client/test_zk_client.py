@@ -88,6 +88,9 @@ class Fake:
         found: list[Stat | str | None] = await self._answer("multi", *parts)
         return found
 
+    async def intrude(self, session: int) -> bool:
+        return bool(await self._answer("intrude", session))
+
     async def sync(self, path: str) -> None:
         await self._answer("sync", path)
 
@@ -132,6 +135,19 @@ async def test_outcomes_of_one_request(
     assert (found.type, found.error) == (kind, str(error))
     assert found.value["session"] == 7
     assert found.value["zxid"] == 5
+
+
+@pytest.mark.parametrize("granted", [True, False])
+async def test_an_intruder_changes_nothing(granted: bool) -> None:
+    """The answer is recorded; without one nothing is known, and nothing was written."""
+    fake = Fake(granted, NotSent("no server"))
+    client = ZooKeeperClient(fake, (), patience_s=1.0, wait_s=0.01)
+    value = {"place": "/s", "victim": 9}
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="intrude", value=value)
+    answered = await client.invoke(op)
+    assert (answered.type, answered.value["granted"]) == ("ok", granted)
+    assert fake.asked == [("intrude", 9)]
+    assert (await client.invoke(op)).type == "fail"
 
 
 async def test_a_znode_that_is_absent() -> None:

@@ -200,7 +200,7 @@ def _unwatch(naive: Naive, process: int, value: Value) -> Value:
 
 def _children(naive: Naive, process: int, value: Value) -> Value:
     names = [path.rpartition("/")[2] for path in naive.below(value["path"])]
-    return {"children": names, "stat": Znode("", 1, 1).stat()}
+    return {"children": names, "stat": {**Znode("", 1, 1).stat(), "cversion": naive.zxid}}
 
 
 def _multi(naive: Naive, process: int, value: Value) -> Value:
@@ -278,12 +278,16 @@ def _enter(naive: Naive, process: int, value: Value) -> Value:
     raise Refusal("timeout")
 
 
+def _intrude(naive: Naive, process: int, value: Value) -> Value:
+    return {"granted": False}
+
+
 def _close(naive: Naive, process: int, value: Value) -> Value:
     naive.close(process)
     return {}
 
 
-READS = ("get", "read", "children", "watch", "unwatch", "close", "abandon")
+READS = ("get", "read", "children", "watch", "unwatch", "close", "abandon", "intrude")
 HANDLERS: dict[str, Callable[[Naive, int, Value], Value]] = {
     "create": _create,
     "set": _set,
@@ -306,4 +310,5 @@ HANDLERS: dict[str, Callable[[Naive, int, Value], Value]] = {
     "enter": _enter,
     "close": _close,
     "abandon": _close,
+    "intrude": _intrude,
 }

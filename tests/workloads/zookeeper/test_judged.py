@@ -163,6 +163,19 @@ def lost_additions(naive: Naive, op: Op, result: Value) -> Value | None:
     return None
 
 
+def uncounted_deletions(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Count only creations in the version of a parent's children."""
+    if op.f != "children":
+        return None
+    creations = naive.numbers.get(op.value["path"], 0)
+    return {**result, "stat": {**result["stat"], "cversion": creations}}
+
+
+def lets_in(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Do not compare passwords."""
+    return {"granted": True} if op.f == "intrude" else None
+
+
 @pytest.mark.parametrize(
     ("workload", "broken", "anomaly"),
     [
@@ -179,6 +192,8 @@ def lost_additions(naive: Naive, op: Op, result: Value) -> Value | None:
         ("zk-watches", silent_observers, "zk-watch-missed"),
         ("zk-watches", silent_observers, "zk-watch-vanished"),
         ("zk-watches", late_events, "zk-watch-missed"),
+        ("zk-children", uncounted_deletions, "zk-list-divergence"),
+        ("zk-sessions", lets_in, "zk-session-stolen"),
         ("zk-queue", taken_twice, "zk-duplicate-dequeue"),
         ("zk-counter", lost_additions, "zk-lost-update"),
     ],
