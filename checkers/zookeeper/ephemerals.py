@@ -48,7 +48,7 @@ def lost(history: History) -> Iterator[Found]:
 def outlived(history: History) -> Iterator[Found]:
     """Find reads that show an ephemeral znode, although they follow the end of its session."""
     mine = created(history)
-    ends = {call.process: call for call in history.of("close") if call.ok}
+    ends = {call.process: call for call in history.of("close") if call.ok and call.zxid > 0}
     for call in history.of("get", "children"):
         for path in _shown(call):
             creation = mine.get(path)

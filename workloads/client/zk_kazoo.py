@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import connection
 from kazoo.protocol.serialization import Close, Connect
-from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
+from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent, ZnodeStat
 
 from workloads.client.confluent_threads import Worker, call_in_loop, resolve
 from workloads.client.zk_intruder import is_let_in
@@ -141,11 +141,12 @@ class KazooSession:
         is_confirmed = False
         if self._is_connected.is_set() and not self.has_ended:
             result = self._zk.handler.async_result()
+            answer = self._answer(result)  # before kazoo's thread can forget the zxid
             sent_s = self._loop.time()
             self._zk._call(_ConfirmedClose(), result)
             try:
                 async with asyncio.timeout(self._close_timeout_s):
-                    is_confirmed = bool(await self._result(result, sent_s))
+                    is_confirmed = bool(await self._result(result, answer, sent_s))
             except (TimeoutError, exceptions.KazooException):
                 is_confirmed = False
         self._end()
@@ -256,16 +257,21 @@ class KazooSession:
             raise NotSent("the session is suspended")
         sent_s = self._loop.time()  # kazoo's thread may send the request at once
         try:
-            return await self._result(request(), sent_s)
+            result = request()
+            return await self._result(result, self._answer(result), sent_s)
         except REFUSED as error:
             raise Rejected(_name(error)) from None
         except exceptions.KazooException as error:
             raise Unknown(_name(error)) from None
 
-    async def _result(self, result: Any, sent_s: float) -> Any:
-        """Wait for a result of the library, with the zxid that came with it."""
+    def _answer(self, result: Any) -> asyncio.Future[int]:
+        """Return the zxid that comes with a result of the library."""
         answer: asyncio.Future[int] = self._loop.create_future()
         result.rawlink(lambda _: call_in_loop(self._loop, resolve, answer, self._zk.last_zxid or 0))
+        return answer
+
+    async def _result(self, result: Any, answer: asyncio.Future[int], sent_s: float) -> Any:
+        """Wait for a result of the library, which was requested then."""
         zxid = await answer
         if result.successful() or isinstance(result.exception, REFUSED):
             self.zxid = zxid
@@ -295,7 +301,13 @@ class KazooSession:
     def _changed(self, state: KazooState) -> None:
         """Report a state of the session to the event loop, from the library's thread."""
         session = self._zk._session_id or 0
+        if self._zk.client_state == KeeperState.EXPIRED_SESSION:  # and not closed
+            call_in_loop(self._loop, self._expire)
         call_in_loop(self._loop, self._enter, state, session, *self._handshake)
+
+    def _expire(self) -> None:
+        if not self.has_ended:
+            self.life.expired(self._loop.time())
 
     def _enter(self, state: KazooState, session: int, sent_s: float, timeout_s: float) -> None:
         if self.has_ended:
@@ -308,7 +320,6 @@ class KazooSession:
         elif state == KazooState.SUSPENDED:
             self._is_connected.clear()
         else:
-            self.life.expired(self._loop.time())
             self._end()
             self._is_connected.set()
 

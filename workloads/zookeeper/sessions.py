@@ -8,8 +8,9 @@ ephemeral znode may be left.
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from model.generator import Context, Generator, Until
 from model.op import Op
@@ -18,42 +19,56 @@ from workloads.package import Workload
 from workloads.zookeeper import common, generators
 from workloads.zookeeper.generators import Choice, Later, Mixed, Readings
 
+T = TypeVar("T")
 INTRUDERS = 0.03
 """The share of operations that ask for the session of another process."""
 RECENT = 20
 """How many of the latest znodes are looked for."""
+LEFT = 10
+"""How many of the latest abandoned znodes are looked for."""
+LEFT_P = 0.3
+"""The share of reads that look for them, to see when their sessions expire."""
 
 
+@dataclass(frozen=True, slots=True)
 class Notes:
-    """What is known of ephemeral znodes; immutable."""
+    """What is known of ephemeral znodes and sessions."""
 
-    def __init__(
-        self,
-        own: Mapping[int, tuple[str, ...]] | None = None,
-        recent: tuple[str, ...] = (),
-        sessions: Mapping[int, int] | None = None,
-    ) -> None:
-        self.own: Mapping[int, tuple[str, ...]] = own or {}
-        """The znodes of each live process."""
-        self.recent = recent
-        """The latest znodes of all processes."""
-        self.sessions: Mapping[int, int] = sessions or {}
-        """The session of each live process."""
+    own: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The znodes of each live process."""
+    recent: tuple[str, ...] = ()
+    """The latest znodes of all processes."""
+    left: tuple[str, ...] = ()
+    """The latest znodes of processes that have abandoned their sessions."""
+    sessions: Mapping[int, int] = field(default_factory=dict)
+    """The session of each live process."""
 
 
 def note(notes: Notes, event: Op) -> Notes:
     """Keep who created what, and forget processes that have ended."""
     if event.type == "info" or event.f == "close":
-        own = {process: paths for process, paths in notes.own.items() if process != event.process}
-        left = {process: id_ for process, id_ in notes.sessions.items() if process != event.process}
-        return Notes(own, notes.recent, left)
+        left = notes.own.get(event.process, ())[-1:] if event.f == "abandon" else ()
+        return Notes(
+            _without(event.process, notes.own),
+            notes.recent,
+            (*notes.left, *left)[-LEFT:],
+            _without(event.process, notes.sessions),
+        )
     if event.f == "create" and event.type == "ok":
         path = event.value["created"]
         mine = (*notes.own.get(event.process, ()), path)
-        recent = (*notes.recent, path)[-RECENT:]
-        sessions = {**notes.sessions, event.process: event.value["session"]}
-        return Notes({**notes.own, event.process: mine}, recent, sessions)
+        return Notes(
+            {**notes.own, event.process: mine},
+            (*notes.recent, path)[-RECENT:],
+            notes.left,
+            {**notes.sessions, event.process: event.value["session"]},
+        )
     return notes
+
+
+def _without(process: int, of: Mapping[int, T]) -> dict[int, T]:
+    """Return a mapping without a process."""
+    return {other: value for other, value in of.items() if other != process}
 
 
 def choose(
@@ -71,8 +86,11 @@ def choose(
     if not notes.recent or chance < 0.5:
         path = f"{root}/e{number}"
         return "create", {"path": path, "place": root, "data": str(process), "ephemeral": True}
-    mine = own if own and chance < 0.7 else notes.recent
-    return "get", {"path": ctx.rng.choice(mine), "place": root, "sync": chance < 0.85}
+    if notes.left and ctx.rng.random() < LEFT_P:
+        shown = notes.left
+    else:
+        shown = own if own and chance < 0.7 else notes.recent
+    return "get", {"path": ctx.rng.choice(shown), "place": root, "sync": chance < 0.85}
 
 
 def main(plan: Plan) -> Generator:

@@ -64,6 +64,14 @@ def test_a_znode_outlives_its_session(seen: int, kind: str, expected: list[str])
     assert names(list(ephemerals.outlived(script.history()))) == expected
 
 
+def test_an_end_without_a_transaction() -> None:
+    """A reader cannot have seen an end whose zxid is not known."""
+    script = made()
+    script.call(0, "close", {"place": "/e"}, {"zxid": 0})
+    script.call(1, "get", E, {**PRESENT, "zxid": 9})
+    assert list(ephemerals.outlived(script.history())) == []
+
+
 @pytest.mark.parametrize(
     ("recovered", "expected"), [(True, ["zk-ephemeral-outlived"]), (False, [])]
 )

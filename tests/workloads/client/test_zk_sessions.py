@@ -165,8 +165,11 @@ async def test_close_deletes_ephemeral_znodes(zk: Session, make: Open) -> None:
     await create(zk, "/a", ephemeral=True)
     other = make()
     await other.open()
+    before = zk.zxid
     assert await zk.close() is True
+    assert zk.zxid > before  # that of the end
     assert zk.has_ended
+    assert zk.life.silent_s is None  # it has not expired
     await other.sync("/")
     assert await other.exists("/a") is None
     with pytest.raises(NotSent):
