@@ -267,7 +267,7 @@ class Containers(ProxiedCluster):
         disks = Disks(asked, self._prefix, self._labels, self._disk_bytes)
         fills = plan_options.fills_disks(self._plan)
         for node in self.nodes:
-            await disks.create(node, small=fills and node in self.brokers)
+            await disks.create(node, small=fills and node in self.layout.members)
         helpers = HelperContainers(asked, images.own.node, self._labels)
         return _EngineResources(images, made, disks, helpers, NetworkAttachment(asked, made))
 
