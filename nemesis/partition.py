@@ -137,7 +137,11 @@ def _between_servers(rng: random.Random, shape: ClusterShape) -> Drawn:
             options = {"from": parties, "direction": rng.choice(["out", "in"])}
             return Drawn("partition-one-way", duration_s, one, options)
         case _:
-            parties = rng.choice([["zookeeper"], ["zookeeper"], [*users, "zookeeper"]])
+            separated = [["zookeeper"], ["zookeeper"], [*users, "zookeeper"]]
+            separated += [clients] if clients else []  # their sessions move to other servers
+            parties = rng.choice(separated)
+            if parties == ["clients"]:
+                return Drawn("partition-clients", duration_s, one, {"way": way})
             return Drawn("partition-one", duration_s, one, {"from": parties, "way": way})
 
 

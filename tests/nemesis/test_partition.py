@@ -257,3 +257,13 @@ def test_draw_without_clients() -> None:
     assert not partition.room(ClusterShape(Layout((A,)), cuts_clients=False))
     combined = ClusterShape(with_kraft(1, 1, combined=True), cuts_clients=False)
     assert not partition.room(combined), "its only controller is in the only broker"
+
+
+@pytest.mark.parametrize(("brokers", "expected"), [(0, True), (3, False)])
+def test_servers_may_lose_their_clients_alone(brokers: int, expected: bool) -> None:
+    """Without brokers, clients are clients of servers, whose sessions then move to others."""
+    shape = ClusterShape(with_zookeeper(brokers, 3, 0))
+    draws = (partition.draw(random.Random(seed), shape) for seed in range(300))
+    drawn = [each for each in draws if "zookeeper-" in str(each.targets) or "zk-" in each.targets]
+    assert any(each.fault == "partition-clients" for each in drawn) is expected
+    assert any(each.options.get("from") == ["zookeeper"] for each in drawn)

@@ -18,7 +18,7 @@ SYMPTOMS = {
     *("commit-regression", "commit-ahead", "commit-mismatch", "lost-commit", "double-owner"),
     "lso-ahead",
     "subscribed-deletion",
-    *("zk-expired-early", "zk-session-stolen", "zk-ephemeral-outlived", "zk-torn-multi"),
+    *("zk-session-expired-early", "zk-session-stolen", "zk-ephemeral-outlived", "zk-torn-multi"),
     *("zk-watch-missed", "zk-watch-repeated", "zk-list-divergence", "zk-divergence"),
     "reordered",
 }
