@@ -298,9 +298,8 @@ ANOMALIES = (
         " ping that certainly prolonged the session",
         allows=disturbed,
         legal_when=(
-            "a fault within 30 s, other than between clients and servers, may have kept a sign of"
-            " life from the leader, or made a clock wrong; after an acknowledged write that began"
-            " less than half of the timeout before, only `clock-skew` explains the end"
+            "a fault within 10 s, other than between clients and servers, may have kept a sign of"
+            " life from the leader, or made a clock wrong"
         ),
     ),
     _anomaly(

@@ -123,12 +123,19 @@ class History:
         return self.is_disturbed_between(call.began_ns, call.ended_ns)
 
     def is_disturbed_between(
-        self, from_ns: int, to_ns: int, excluding: Collection[str] = ()
+        self,
+        from_ns: int,
+        to_ns: int,
+        excluding: Collection[str] = (),
+        settled_ns: int = SETTLED_NS,
     ) -> bool:
-        """Return whether a fault had effects within a time; ``excluding`` are kinds of faults."""
+        """Return whether a fault had effects within a time.
+
+        ``excluding`` are kinds of faults, ``settled_ns`` is how long one has effects afterwards.
+        """
         return any(
             fault.from_ns <= to_ns
-            and (fault.to_ns is None or fault.to_ns + SETTLED_NS >= from_ns)
+            and (fault.to_ns is None or fault.to_ns + settled_ns >= from_ns)
             and fault.fault not in excluding
             for fault in self.faults
         )

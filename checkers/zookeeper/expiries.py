@@ -5,9 +5,7 @@ the session (``alive_ms``, counted from the invocation), and how long after that
 have expired (``silent_ms``). An ephemeral znode that is gone shows the end of its session as well,
 unless a client may have deleted it or ended the session.
 
-A fault may keep a sign of life from the leader that expires sessions, and a clock may be wrong. But
-the leader itself has heard of a session whose write was acknowledged: no fault except one of the
-clocks explains that such a session is reported expired soon after the write began.
+A fault may keep a sign of life from the leader that expires sessions, and a clock may be wrong.
 """
 
 from collections.abc import Iterator
@@ -15,13 +13,12 @@ from typing import NamedTuple
 
 from checkers.kernels.found import Found
 from checkers.zookeeper.calls import Call, History
-from checkers.zookeeper.ephemerals import WRITES, created
+from checkers.zookeeper.ephemerals import created
 from checkers.zookeeper.sessions import deleted_by_clients
 
-CLOCKS = frozenset({"clock-skew"})
-"""Faults that make the timers of a server run at another rate."""
-WRITTEN_SHARE = 0.5
-"""The share of its timeout that a session certainly survives after an acknowledged write."""
+LINGER_NS = 10 * 10**9
+"""How long after a fault a follower may answer clients and not reach the leader: at most
+``syncLimit`` ticks."""
 HARMLESS = frozenset({"partition-clients"})
 """Faults that concern neither the servers nor the links between them."""
 
@@ -60,10 +57,7 @@ def _signs(history: History) -> dict[int, _Sign]:
 
 def _reported(history: History) -> Iterator[tuple[Found, int]]:
     """Yield the sessions that a server has declared expired too early, with their processes."""
-    written: dict[int, Call] = {}
     for call in history.calls:
-        if call.ok and call.f in WRITES:
-            written[call.process] = call
         silent_ms, timeout_ms = call.value.get("silent_ms"), call.value.get("timeout_ms")
         if silent_ms is None or timeout_ms is None or silent_ms >= timeout_ms:
             continue
@@ -72,24 +66,7 @@ def _reported(history: History) -> Iterator[tuple[Found, int]]:
             f"the session of process {call.process} with a timeout of {timeout_ms} ms was reported"
             f" expired {silent_ms} ms after its last certain sign of life, as event {call.op} shows"
         )
-        last = written.get(call.process)
-        if last is not None and _has_just_written(history, last, call, timeout_ms):
-            why += f", and event {last.op}, a write that began shortly before, was acknowledged"
-            yield _early(call.path or None, (last.op, call.op), why), call.process
-            continue
         yield _found(history, call.path or None, (call.op,), why, (since_ns, call)), call.process
-
-
-def _has_just_written(history: History, written: Call, call: Call, timeout_ms: int) -> bool:
-    """Return whether a session ended soon after a write, and no clock explains that."""
-    timeout_ns = timeout_ms * 1_000_000
-    is_skewed = any(
-        fault.fault in CLOCKS
-        and fault.from_ns <= call.ended_ns
-        and (fault.to_ns is None or fault.to_ns + timeout_ns >= written.began_ns)
-        for fault in history.faults
-    )
-    return call.ended_ns - written.began_ns < WRITTEN_SHARE * timeout_ns and not is_skewed
 
 
 def _missing(history: History, signs: dict[int, _Sign]) -> Iterator[tuple[Found, int]]:
@@ -120,12 +97,14 @@ def _found(
     history: History, key: str | None, ops: tuple[int, ...], why: str, span: tuple[int, Call]
 ) -> Found:
     since_ns, call = span
-    is_disturbed = history.is_disturbed_between(since_ns, call.ended_ns, HARMLESS)
-    return _early(key, ops, why, "disturbed" if is_disturbed else "")
-
-
-def _early(key: str | None, ops: tuple[int, ...], why: str, variant: str = "") -> Found:
-    return Found(anomaly="zk-session-expired-early", key=key, variant=variant, ops=ops, why=why)
+    is_disturbed = history.is_disturbed_between(since_ns, call.ended_ns, HARMLESS, LINGER_NS)
+    return Found(
+        anomaly="zk-session-expired-early",
+        key=key,
+        variant="disturbed" if is_disturbed else "",
+        ops=ops,
+        why=why,
+    )
 
 
 def _ms(span_ns: int) -> str:
