@@ -48,6 +48,8 @@ OVERHEAD_S = 8.0
 
 It registers again after the session of its former process has expired.
 """
+SERVER_OVERHEAD_S = 1.5
+"""The same for a server of ZooKeeper, which joins its ensemble when it has started."""
 WHOLE_WITHIN_S = 15.0
 """How long to wait until all replicas are in sync, before the fault and after it."""
 LOOK_EVERY_S = 0.1
@@ -63,7 +65,8 @@ class PowerOptions(Options, frozen=True, kw_only=True):
     after: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     """The power fails right before the disk operation that follows so many others."""
     renaming: str = ""
-    """The power fails right before a file is renamed whose name ends in this suffix."""
+    """The power fails right before a file is renamed whose name ends in this suffix; with
+    ``after``, so many disk operations later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
             servers = shape.layout.zookeepers
             targets = sorted(rng.sample(servers, rng.randint(1, len(servers))))
     duration_s = rng.uniform(0.2, 2.0) * shape.session_timeout_s
-    return Drawn("power-loss", duration_s, targets, options, alone=True, overhead_s=OVERHEAD_S)
+    overhead_s = OVERHEAD_S if shape.brokers else SERVER_OVERHEAD_S
+    return Drawn("power-loss", duration_s, targets, options, alone=True, overhead_s=overhead_s)
 
 
 async def apply(

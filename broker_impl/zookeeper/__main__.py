@@ -22,6 +22,7 @@ from broker_impl.errors import (
 )
 from broker_impl.platform.os_disk import OsDisk
 from broker_impl.platform.port_file import publish
+from broker_impl.zookeeper.history import WINDOW
 from broker_impl.zookeeper.program import Program, Settings
 from broker_impl.zookeeper.quorum.ensemble import Member
 from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT
@@ -56,6 +57,7 @@ async def _serve(options: argparse.Namespace) -> None:
         port=port,
         tick_ms=options.tick_ms,
         snap_count=options.snap_count,
+        window=options.commit_log_count,
         connections_max=options.connections_max,
         reuse_port=options.reuse_port,
         me=options.id,
@@ -123,6 +125,12 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=100_000,
         help="number of transactions between two snapshots",
+    )
+    made.add_argument(
+        "--commit-log-count",
+        type=_positive,
+        default=WINDOW,
+        help="number of committed transactions that are kept in memory for servers that join",
     )
     made.add_argument(
         "--connections-max",

@@ -421,7 +421,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         internal_topics=target.owns_cluster,
         seed=plan.seed,
         time_limit_s=plan.time_limit_s,
-        session_timeout_s=system.session_timeout_s(plan.broker),
+        session_timeout_s=system.session_timeout_s(plan),
         min_isr=settings.min_isr(plan.brokers, plan.broker),
         synced=settings.is_synced(plan.broker),
         start_s=system.start_s,

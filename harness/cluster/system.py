@@ -156,8 +156,8 @@ class System(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
-        """Return after which silence a broker is declared dead, in seconds."""
+    def session_timeout_s(self, plan: Plan) -> float:
+        """Return after which silence a broker, or a client of ZooKeeper, is declared dead."""
 
     def missing(self) -> str | None:
         """Return why this machine does not have its programs; ``None`` if they can be provided."""

@@ -15,8 +15,8 @@ class CanLosePower(Protocol):
 
         If the node is up and ``after`` is given, the power fails right before the disk operation
         that follows ``after`` others. With ``renaming`` it fails right before the next rename of a
-        file whose name ends in that suffix. If no such operation comes soon, the power fails
-        anyway.
+        file whose name ends in that suffix, or ``after`` operations later. If no such operation
+        comes soon, the power fails anyway.
         """
         ...
 

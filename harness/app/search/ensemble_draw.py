@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from harness.app import catalogue
 from harness.cluster import ensembles
 from harness.systems.catalogue import ZOOKEEPER
+from harness.systems.zookeeper.system import SESSION_TIMEOUT
 from model.layout import with_zookeeper
 from workloads.package import Workload
 
@@ -30,6 +31,17 @@ RATES_HZ = (10.0, 20.0, 40.0)
 """Operations per second; each costs CPU time."""
 KINDS_MIN = 3
 """The least number of kinds of faults of a run."""
+TICKS_MS = (100, 200, 500)
+SESSION_TICKS = (4, 8, 16)
+"""The timeout of sessions. A short tick makes leader and followers give each other up early, and
+faults are drawn for about a session, so that more of them happen in a run."""
+SNAP_COUNTS = (8, 40, 2_000)
+LOG_COUNTS = (4, 25, 500)
+"""With few transactions in memory a leader brings a server up to date from its log, or sends its
+whole state; with frequent snapshots, servers start from them."""
+SNAPSHOT_MS = 5
+"""The least time between two looks at the servers' state: a server that joins passes through states
+that exist for milliseconds only."""
 
 
 def fields_of(rng: random.Random, pinned: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,18 +54,26 @@ def fields_of(rng: random.Random, pinned: Mapping[str, Any]) -> dict[str, Any]:
             name: options[name] for name in servers if name in options
         }
     latency_ms = rng.choice((0.05, 0.2, 0.2, 1.0, 3.0))
-    return {
+    fields: dict[str, Any] = {
         "system": ZOOKEEPER,
         "rate_hz": rng.choice(RATES_HZ),
         "concurrency": rng.randint(4, 8),
         "brokers": 0,
         "nemesis": _nemesis(rng, servers),
-        "options": {
-            **servers,
-            "latency_ms": latency_ms,
-            "jitter_ms": latency_ms * rng.choice((0.5, 4.0, 4.0)),
-            **options,
-        },
+    }
+    jitter_ms = latency_ms * rng.choice((0.5, 4.0, 4.0))
+    links = {"latency_ms": latency_ms, "jitter_ms": jitter_ms, "snapshot_ms": SNAPSHOT_MS}
+    return {**fields, "options": {**servers, **links, **_settings(rng), **options}}
+
+
+def _settings(rng: random.Random) -> dict[str, Any]:
+    """Return drawn settings of the servers and of their clients' sessions."""
+    tick_ms = rng.choice(TICKS_MS)
+    return {
+        ensembles.TICK: tick_ms,
+        SESSION_TIMEOUT: rng.choice(SESSION_TICKS) * tick_ms / 1000,
+        ensembles.SNAP_COUNT: rng.choice(SNAP_COUNTS),
+        ensembles.LOG_COUNT: rng.choice(LOG_COUNTS),
     }
 
 

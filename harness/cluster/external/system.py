@@ -34,7 +34,7 @@ class ExternalSystem(System):
     def layout(self, plan: Plan) -> Layout:
         return self._survey.layout
 
-    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
+    def session_timeout_s(self, plan: Plan) -> float:
         return self._survey.session_timeout_s
 
     def refusal(self, plan: Plan) -> str | None:

@@ -149,7 +149,7 @@ class ProxiedCluster(MeshFaults, BaseCluster):
 
     async def _may_start_again(self, node: NodeId) -> None:
         """Wait as the system requires, but not longer than a session may last."""
-        session_s = self._system.session_timeout_s(self._plan.broker)
+        session_s = self._system.session_timeout_s(self._plan)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(session_s + AFTER_SESSION_S):
                 await until(lambda: self._system.may_start_again(node, self.view), LOOK_S)

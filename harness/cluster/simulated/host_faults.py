@@ -53,10 +53,13 @@ class HostFaultsCluster(BaseCluster, abc.ABC):
     async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:
         machine = self._machines[node]
         if (after or renaming) and await machine.is_up():
-            if after:
-                machine.disk.interrupt(after, machine.lose_power)
+            disk, cut = machine.disk, machine.lose_power
+            if renaming and after:
+                disk.interrupt_rename(renaming, lambda: disk.interrupt(after, cut))
+            elif renaming:
+                disk.interrupt_rename(renaming, cut)
             else:
-                machine.disk.interrupt_rename(renaming, machine.lose_power)
+                disk.interrupt(after, cut)
             world = machine.host.world
             until_s = world.now + INTERRUPT_WITHIN_S
             while machine.host.is_on and world.now < until_s:  # noqa: ASYNC110 - power goes silently

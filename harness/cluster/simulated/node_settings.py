@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from broker_impl.zookeeper.program import Settings
 from broker_impl.zookeeper.quorum.ensemble import Member
-from harness.cluster import links, settings
+from harness.cluster import ensembles, links, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
@@ -23,10 +23,6 @@ PORTS: Mapping[str, int] = {
     **dict(zip(PEER_PORTS, (QUORUM_PORT, ELECTION_PORT), strict=True)),
 }
 """The port of each listener, by name."""
-SNAP_COUNT = 2_000
-"""Number of transactions between two snapshots of a simulated ZooKeeper (``snapCount``). With
-ZooKeeper's default, 100,000, its log would take the memory of this process for half a day, and few
-runs would ever recover from a snapshot."""
 
 
 def listener(layout: Layout, node: NodeId) -> str:
@@ -39,8 +35,9 @@ def address(layout: Layout, node: NodeId) -> Address:
     return Address(node, PORTS[listener(layout, node)])
 
 
-def of_zookeeper(layout: Layout, name: NodeId) -> Settings:
+def of_zookeeper(layout: Layout, plan: Plan, name: NodeId) -> Settings:
     """Return the settings of a ZooKeeper server, alone or in an ensemble."""
+    chosen = ensembles.settings(plan)
     members = [
         Member(
             roles.number(node),
@@ -54,8 +51,9 @@ def of_zookeeper(layout: Layout, name: NodeId) -> Settings:
     return Settings(
         host="0.0.0.0",
         port=PORTS[ZOOKEEPER],
-        tick_ms=settings.TICK_MS,
-        snap_count=SNAP_COUNT,
+        tick_ms=chosen[ensembles.TICK],
+        snap_count=chosen[ensembles.SNAP_COUNT],
+        window=chosen[ensembles.LOG_COUNT],
         me=roles.number(name) if layout.is_ensemble else 0,
         members=tuple(members) if layout.is_ensemble else (),
     )

@@ -351,7 +351,7 @@ class Simulated(HostFaultsCluster):
         for name in self.layout.zookeepers:
             on_start = functools.partial(self._zookeeper_lives, name)
             program = simulated_node.zookeeper(
-                node_settings.of_zookeeper(self.layout, name), on_start
+                node_settings.of_zookeeper(self.layout, self._plan, name), on_start
             )
             self._make(name, program)
         for name in self.brokers:

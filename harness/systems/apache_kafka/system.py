@@ -325,8 +325,8 @@ class ApacheKafka(System):
             )
         return None
 
-    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
-        wanted = {**self.broker, **broker}
+    def session_timeout_s(self, plan: Plan) -> float:
+        wanted = {**self.broker, **plan.broker}
         name = (
             "zookeeper.session.timeout.ms"
             if self.release.has_zookeeper

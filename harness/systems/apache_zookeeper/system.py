@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from harness.cluster import ensembles, links, mutants, settings
+from harness.cluster import ensembles, links, mutants
 from harness.cluster.links import LinkSpec
 from harness.cluster.system import Contained, Image, Place, Program, Say
 from harness.systems.apache_kafka import contained as java_contained
@@ -18,7 +18,7 @@ from harness.systems.java import jars, jvm, lockfile, maven, zoo_cfg
 from harness.systems.java.jvm import Runtime
 from harness.systems.kafka import contained as our_contained
 from harness.systems.kafka.configuration import zookeeper_command
-from harness.systems.zookeeper.system import ZooKeeper
+from harness.systems.zookeeper.system import ZooKeeper, settings_of
 from model import options as options_
 from model.plan import Plan
 from model.roles import NodeId
@@ -52,7 +52,8 @@ class ApacheZooKeeper(ZooKeeper):
 
     def program(self, place: Place, plan: Plan) -> Program:
         if self._is_ours(place.node, plan):
-            return Program(zookeeper_command(place, self.layout(plan)))
+            command = zookeeper_command(place, self.layout(plan))
+            return Program([*command, *settings_of(plan)])
         return self._program(place, plan, Runtime(jvm.find(), self._classpath))
 
     def image(self, node: NodeId, plan: Plan) -> Image:
@@ -62,7 +63,8 @@ class ApacheZooKeeper(ZooKeeper):
 
     def contained(self, place: Place, plan: Plan) -> Contained:
         if self._is_ours(place.node, plan):
-            return our_contained.zookeeper(place, self.layout(plan))
+            ours = our_contained.zookeeper(place, self.layout(plan))
+            return ours._replace(command=[*(ours.command or ()), *settings_of(plan)])
         found = self._program(place, plan, java_contained.RUNTIME)
         command = java_contained.command(found.argv, found.first, str(place.data))
         return Contained(command, found.environment, found.stopped_status)
@@ -108,7 +110,12 @@ class ApacheZooKeeper(ZooKeeper):
 
     def _program(self, place: Place, plan: Plan, runtime: Runtime) -> Program:
         """Write the files of a server that runs the release, and return its command."""
-        text = zoo_cfg.settings_of(place, self.layout(plan), settings.TICK_MS)
+        chosen = ensembles.settings(plan)
+        more = {
+            "snapCount": chosen[ensembles.SNAP_COUNT],
+            "commitLogCount": chosen[ensembles.LOG_COUNT],
+        }
+        text = zoo_cfg.settings_of(place, self.layout(plan), chosen[ensembles.TICK], more)
         (place.folder / "zoo.cfg").write_text(text)
         (place.folder / "hosts").write_text(zoo_cfg.hosts(place))
         logs.write_configuration(place.folder)

@@ -1,6 +1,7 @@
 """The configuration files of Apache ZooKeeper's servers, alone, in an ensemble, or with Kafka."""
 
 import platform
+from collections.abc import Mapping
 
 from harness.cluster.system import Place
 from model import roles
@@ -25,7 +26,9 @@ def hosts(place: Place) -> str:
     return "".join(f"{address} {name}\n" for name, address in names.items())
 
 
-def settings_of(place: Place, layout: Layout, tick_ms: int) -> str:
+def settings_of(
+    place: Place, layout: Layout, tick_ms: int, more: Mapping[str, int] | None = None
+) -> str:
     """Return the configuration file of a ZooKeeper server, alone or in an ensemble."""
     client = place.listens[roles.ZOOKEEPER]
     lines = [
@@ -36,6 +39,7 @@ def settings_of(place: Place, layout: Layout, tick_ms: int) -> str:
         "admin.enableServer=false",
         "maxClientCnxns=0",
         "4lw.commands.whitelist=*",
+        *(f"{name}={value}" for name, value in (more or {}).items()),
     ]
     if place.node in layout.observers:
         lines.append("peerType=observer")

@@ -19,7 +19,10 @@ def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
 
 
 def zookeeper_arguments(place: Place, layout: Layout) -> list[str]:
-    """Return the arguments of Python that start this project's ZooKeeper at this place."""
+    """Return the arguments of Python that start this project's ZooKeeper at this place.
+
+    A setting that follows with another value replaces the one here.
+    """
     return [
         *("-m", "broker_impl.zookeeper", "--listen", str(place.listens[ZOOKEEPER])),
         *("--data", str(place.data), "--tick-ms", str(settings.TICK_MS), "--connections-max", "0"),

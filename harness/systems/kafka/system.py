@@ -64,8 +64,8 @@ class Kafka(System):
     def refusal(self, plan: Plan) -> str | None:
         return ensembles.refusal({**self.options, **plan.options}) or settings.refusal(plan.broker)
 
-    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
-        return settings.session_timeout_s(broker)
+    def session_timeout_s(self, plan: Plan) -> float:
+        return settings.session_timeout_s(plan.broker)
 
     def mutants(self) -> Mapping[str, mutants.Mutant]:
-        return mutants.catalogue()
+        return mutants.catalogue("kafka")

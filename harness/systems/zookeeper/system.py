@@ -18,8 +18,9 @@ from model.roles import ZOOKEEPER, NodeId
 
 SERVERS = 3
 """The number of servers unless the plan says otherwise."""
-SESSION_TIMEOUT_S = 4.0
-"""The session timeout that clients ask for; faults are drawn shorter or longer than it."""
+SESSION_TIMEOUT, SESSION_TIMEOUT_S = "session_timeout_s", 4.0
+"""The option with the session timeout that clients ask for, and its default; faults are drawn
+shorter or longer than it."""
 
 
 class ZooKeeper(System):
@@ -28,7 +29,11 @@ class ZooKeeper(System):
     name = "zookeeper"
     service: Service = "zookeeper"
     broker: Mapping[str, str] = {}
-    options: ClassVar[Mapping[str, Any]] = {**ensembles.OPTIONS, ensembles.SERVERS: SERVERS}
+    options: ClassVar[Mapping[str, Any]] = {
+        **ensembles.OPTIONS,
+        **ensembles.SETTINGS,
+        ensembles.SERVERS: SERVERS,
+    }
     reuses_ports = True
 
     def layout(self, plan: Plan) -> Layout:
@@ -42,14 +47,14 @@ class ZooKeeper(System):
 
     def program(self, place: Place, plan: Plan) -> Program:
         command = zookeeper_command(place, self.layout(plan))
-        return Program([*command, "--reuse-port", *_planted(plan)])
+        return Program([*command, "--reuse-port", *settings_of(plan), *_planted(plan)])
 
     def image(self, node: NodeId, plan: Plan) -> Image:
         return None
 
     def contained(self, place: Place, plan: Plan) -> Contained:
         found = contained.zookeeper(place, self.layout(plan))
-        return found._replace(command=[*(found.command or ()), *_planted(plan)])
+        return found._replace(command=[*(found.command or ()), *settings_of(plan), *_planted(plan)])
 
     def mutants(self) -> Mapping[str, mutants.Mutant]:
         return mutants.catalogue("zookeeper")
@@ -65,8 +70,16 @@ class ZooKeeper(System):
     def has_kip(self, kip: int) -> bool:
         return False
 
-    def session_timeout_s(self, broker: Mapping[str, str]) -> float:
-        return SESSION_TIMEOUT_S
+    def session_timeout_s(self, plan: Plan) -> float:
+        return float(plan.options.get(SESSION_TIMEOUT, SESSION_TIMEOUT_S))
+
+
+def settings_of(plan: Plan) -> list[str]:
+    """Return the arguments of this project's servers for the settings of a plan."""
+    arguments: list[str] = []
+    for name, value in ensembles.settings(plan).items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return arguments
 
 
 def _planted(plan: Plan) -> list[str]:

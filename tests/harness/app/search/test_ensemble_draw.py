@@ -19,6 +19,18 @@ def test_ensembles_of_all_sizes_are_drawn() -> None:
     assert sum(bool(plan.schedule) for plan in plans) > 35
 
 
+def test_settings_of_servers_and_sessions_are_drawn() -> None:
+    """Ticks, sessions, snapshots and the transactions in memory vary, and faults with sessions."""
+    plans = [draw.plan_of(seed, PINNED) for seed in range(40)]
+    for name, least in (("tick_ms", 3), ("session_timeout_s", 5), ("snap_count", 3)):
+        assert len({plan.options[name] for plan in plans}) >= least
+    for plan in plans:
+        ticks = 1000 * plan.options["session_timeout_s"] / plan.options["tick_ms"]
+        assert 2 <= ticks <= 20, "what servers grant"
+        pauses = [f.duration_s for f in plan.schedule or () if f.fault == "kill"]
+        assert all(pause <= 2 * plan.options["session_timeout_s"] for pause in pauses)
+
+
 def test_a_seed_has_one_plan_and_pinned_fields_stay() -> None:
     """The same seed draws the same plan, and what the user sets is kept."""
     pinned = {**PINNED, "options": {"zookeepers": 5, "registers": 1}, "nemesis": ("kill",)}

@@ -17,7 +17,7 @@ def test_facts(tmp_path: Path) -> None:
     """Nodes and timeouts are the cluster's; the plan records the file and the guessed release."""
     system = ExternalSystem(surveyed(tmp_path, "start_s = 2.5", release="3.9"))
     assert system.layout(Plan()).brokers == ("broker-1", "broker-2", "broker-3")
-    assert (system.start_s, system.session_timeout_s({})) == (2.5, 18.0)
+    assert (system.start_s, system.session_timeout_s(Plan())) == (2.5, 18.0)
     assert set(system.versions) == {"cluster-file", "cluster-file-sha256", "apache-kafka"}
     assert system.refusal(Plan()) is None
     assert (system.listeners("broker-1", Plan()), [*system.links(Plan())]) == ((), [])

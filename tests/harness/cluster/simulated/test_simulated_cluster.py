@@ -11,9 +11,9 @@ import pytest
 from broker_impl import mutants
 from broker_impl.node.exit_status import STORAGE_FAILED
 from broker_impl.zookeeper.store import SNAPSHOTS_KEPT
+from harness.cluster import ensembles
 from harness.cluster.node import ClusterError, NodeError
 from harness.cluster.observe.invariant_monitor import RECOVERY_S
-from harness.cluster.simulated import node_settings
 from harness.cluster.simulated.host_faults import LEFT_BYTES, HostFaultsCluster
 from harness.cluster.simulated.simulated_cluster import Simulated, SimulationContext, staged
 from harness.cluster.simulated.simulated_node import SimulatedNode
@@ -168,7 +168,7 @@ def test_fill_disk(lab: Lab) -> None:
 
 def test_zookeeper_recovers_from_snapshots(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed ZooKeeper has its data again, though the beginning of its log was purged."""
-    monkeypatch.setattr(node_settings, "SNAP_COUNT", 3)
+    monkeypatch.setattr(ensembles, "SETTINGS", {**ensembles.SETTINGS, ensembles.SNAP_COUNT: 3})
 
     async def work(cluster: Simulated) -> None:
         for _ in range(3):

@@ -39,7 +39,9 @@ def test_the_first_servers_of_a_mixed_ensemble_are_ours(tmp_path: Path) -> None:
     program = system.program(place("zookeeper-3", tmp_path), PLAN)
     assert "org.apache.zookeeper.server.quorum.QuorumPeerMain" in program.argv
     assert program.first, "the id of the server is written before its first start"
-    assert "server.1=zookeeper-1:9093:9094" in (tmp_path / "zoo.cfg").read_text()
+    text = (tmp_path / "zoo.cfg").read_text()
+    assert "server.1=zookeeper-1:9093:9094" in text
+    assert {"tickTime=500", "snapCount=2000", "commitLogCount=500"} <= {*text.splitlines()}
     assert "127.1.1.2 zookeeper-2" in (tmp_path / "hosts").read_text()
 
 

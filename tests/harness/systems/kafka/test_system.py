@@ -105,14 +105,15 @@ def test_settings_that_brokers_would_not_apply_are_refused(name: str, value: str
 
 def test_session_timeout_is_the_broker_s() -> None:
     """A broker's session lasts as long as its setting says."""
-    assert Kafka().session_timeout_s({}) == 2.0
-    assert Kafka().session_timeout_s({"zookeeper.session.timeout.ms": "4500"}) == 4.5
+    broker = {"zookeeper.session.timeout.ms": "4500"}
+    assert Kafka().session_timeout_s(Plan()) == 2.0
+    assert Kafka().session_timeout_s(Plan(broker=broker)) == 4.5
 
 
 async def test_all_its_bugs_and_faults_are_offered(tmp_path: Path) -> None:
     """Every mutant can be planted and every fault applied; it needs no preparation."""
     system, said = Kafka(), list[str]()
-    assert dict(system.mutants()) == dict(mutants.catalogue())
+    assert dict(system.mutants()) == dict(mutants.catalogue("kafka"))
     assert system.mutants()
     assert all(system.offers(package) for package in NEMESES.values())
     assert (dict(system.options), system.versions) == ({"zookeepers": 1, "observers": 0}, {})

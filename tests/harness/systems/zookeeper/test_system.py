@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_impl.zookeeper.__main__ import parser
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.system import Place
@@ -58,12 +59,31 @@ def test_its_servers_can_have_planted_bugs(tmp_path: Path) -> None:
     assert list(command)[-2:] == ["--mutant", "zk-partial-multi"]
 
 
+def test_its_servers_have_the_settings_of_the_plan(tmp_path: Path) -> None:
+    """Each setting is an argument, the one that the plan chooses or the default."""
+    place = Place("zookeeper", tmp_path, tmp_path, {"zookeeper": Address("h", 1)}, {}, {})
+    plan = Plan(brokers=0, options={"zookeepers": 1, "tick_ms": 100, "snap_count": 7})
+    arguments = parser().parse_args(list(ZooKeeper().program(place, plan).argv)[3:])
+    assert (arguments.tick_ms, arguments.snap_count, arguments.commit_log_count) == (100, 7, 500)
+    command = ZooKeeper().contained(place, plan).command
+    assert command is not None
+    assert parser().parse_args(list(command)[3:]).snap_count == 7
+
+
+def test_faults_are_drawn_for_the_sessions_of_the_plan() -> None:
+    """The timeout is that of the workload's clients."""
+    assert ZooKeeper().session_timeout_s(PLAN) == 4.0
+    assert ZooKeeper().session_timeout_s(Plan(options={"session_timeout_s": 0.5})) == 0.5
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
         ({"zookeepers": 10}, "zookeepers=10: must be at most 9"),
         ({"zookeepers": 3, "observers": 3}, "at least one server must vote"),
         ({"zookeepers": 0}, "must be a whole number of at least 1"),
+        ({"tick_ms": 0.5}, "tick_ms=0.5: must be a whole number of at least 20"),
+        ({"snap_count": 1}, "snap_count=1: must be a whole number of at least 2"),
     ],
 )
 def test_impossible_ensembles_are_refused(options: dict[str, int], why: str) -> None:
