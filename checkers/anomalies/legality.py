@@ -114,7 +114,8 @@ def transaction_timeout(contract: Contract, found: Found) -> bool:
 
 
 def disturbed(contract: Contract, found: Found) -> bool:
-    """Permit a stale read after ``sync`` where a fault may have replaced ZooKeeper's leader."""
+    """Permit what a fault of that time explains: a stale read after ``sync`` where it may have
+    replaced ZooKeeper's leader, an early end of a session where clocks run at different rates."""
     return found.variant == "disturbed"
 
 

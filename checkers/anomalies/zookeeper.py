@@ -139,6 +139,21 @@ ANOMALIES = (
         " expired",
     ),
     _anomaly(
+        "zk-expired-early",
+        "zk-expiries",
+        "A session expired long before its timeout.",
+        "a write was acknowledged, and the client was answered that its session had expired less"
+        " than half of the session's timeout after that write began",
+        allows=disturbed,
+        legal_when="`clock-skew` made the timers of a server run at another rate meanwhile",
+    ),
+    _anomaly(
+        "zk-session-stolen",
+        "zk-intruders",
+        "A client with a wrong password was given a session.",
+        "a server gave the session of another client to one with a wrong password",
+    ),
+    _anomaly(
         "zk-sequence-reused",
         "zk-sequences",
         "A sequential name was used twice.",
@@ -178,6 +193,12 @@ ANOMALIES = (
         "A list of children shows a znode that nothing created.",
         "a list of children shows more names without an acknowledged creation than creations are"
         " in doubt",
+    ),
+    _anomaly(
+        "zk-list-divergence",
+        "zk-list-versions",
+        "Two lists of children differ, and have the same version.",
+        "two lists of the children of a znode have the same `cversion` and different children",
     ),
     _anomaly(
         "zk-torn-multi",
@@ -237,14 +258,14 @@ ANOMALIES = (
         "zk-watch-missed",
         "zk-watches",
         "A session saw a change of which its watch had not notified it.",
-        "a session has a watch on a znode, and reads a later state of it without an event of the"
-        " watch before, also over reconnections",
+        "a session has a watch on a znode, and reads or writes a later state of it without an event"
+        " of the watch before the answer, also over reconnections",
     ),
     _anomaly(
         "zk-watch-repeated",
         "zk-watches",
         "A one-shot watch fired twice.",
-        "a session received two events of one watch",
+        "a session received two events of one watch, or an event without having a watch",
     ),
     _anomaly(
         "zk-watch-early",

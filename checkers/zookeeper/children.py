@@ -123,6 +123,30 @@ def _found(anomaly: str, call: Call, change: Call, what: str) -> Found:
     )
 
 
+def versions(history: History) -> Iterator[Found]:
+    """Find lists of one znode with the same ``cversion`` and different children.
+
+    Each creation and deletion of a child changes the ``cversion``; a client that compares it would
+    not notice that its list is out of date.
+    """
+    first: dict[tuple[str, int, int], Call] = {}
+    for call in history.of("children"):
+        if not call.ok:
+            continue
+        stat = call.value["stat"]
+        known = first.setdefault((call.path, stat["czxid"], stat["cversion"]), call)
+        if known.value["children"] != call.value["children"]:
+            yield Found(
+                anomaly="zk-list-divergence",
+                key=call.path,
+                offset=stat["cversion"],
+                ops=(known.op, call.op),
+                why=f"events {known.op} and {call.op} both show cversion {stat['cversion']}, with"
+                f" {len(known.value['children'])} and {len(call.value['children'])} children that"
+                " are not the same",
+            )
+
+
 def count(history: History) -> int:
     """Return how many sequential znodes were created."""
     creations = _creations(history, "create", "enqueue")

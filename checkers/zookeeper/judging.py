@@ -20,6 +20,7 @@ from checkers.zookeeper import (
     linear,
     multis,
     queues,
+    session_ends,
     sessions,
     watches,
     znodes,
@@ -30,7 +31,8 @@ from model.op import ZNODE_READS, Op
 Kernel = Callable[[History], Iterable[Found]]
 Count = Callable[[History], int]
 
-END = frozenset(("close", "abandon"))
+WITHOUT_ZNODE = frozenset(("close", "abandon", "intrude"))
+"""Operations on sessions, which neither read nor write a znode."""
 
 
 def _calls(*names: str) -> Count:
@@ -51,8 +53,11 @@ KERNELS: Mapping[str, tuple[Kernel, Count]] = {
     ),
     "zk-lost-ephemerals": (ephemerals.lost, ephemerals.count),
     "zk-ended-sessions": (ephemerals.outlived, ephemerals.count),
+    "zk-expiries": (session_ends.early, session_ends.count),
+    "zk-intruders": (session_ends.stolen, _calls("intrude")),
     "zk-sequences": (children.sequences, children.count),
     "zk-lists": (children.lists, _calls("children")),
+    "zk-list-versions": (children.versions, _calls("children")),
     "zk-torn-multis": (multis.torn, _calls("multi")),
     "zk-multi-conditions": (multis.conditions, _calls("multi")),
     "zk-exclusion": (holders.exclusion, holders.count),
@@ -103,7 +108,7 @@ def reports(history: History) -> dict[str, Report]:
     """Return how many writes and reads succeeded at each place."""
     found: dict[str, Report] = {}
     for call in history.calls:
-        if call.f in END or not call.place:
+        if call.f in WITHOUT_ZNODE or not call.place:
             continue
         report = found.setdefault(call.place, Report(found=[], checker_runs=[]))
         is_read = call.f in ZNODE_READS

@@ -1,5 +1,8 @@
 """Judges watches: one event for each, before the session sees the change, and none is missed.
 
+A session sees a change when it reads the znode, and when the write that it has made itself is
+acknowledged.
+
 A registration ends with its event, also with the notice of kazoo that a watch is lost with its
 connection. The asyncio client sets watches again on the next connection.
 """
@@ -10,6 +13,8 @@ from typing import NamedTuple
 from checkers.kernels.found import Found
 from checkers.zookeeper.calls import Call, History
 
+SHOWING = ("get", "set")
+"""Operations whose answer has the state of the znode."""
 LOST = "none"
 """The event of a watch that was lost with its connection."""
 
@@ -52,8 +57,17 @@ class _Session:
             self._set[number] = Registration(number, call)
         for number, kind in call.events:
             yield from self._event(number, kind, call)
-        if call.f == "get" and call.ok:
+        for kind, path in call.value.get("unasked", ()):
+            yield Found(
+                anomaly="zk-watch-repeated",
+                key=path,
+                ops=(call.op,),
+                why=f"an event ({kind}) of {path} arrived before event {call.op} was completed, and"
+                " the session had no watch any more",
+            )
+        if call.f in SHOWING and call.ok:
             yield from self._missed(call)
+        if call.f == "get" and call.ok:
             fired = unread.get(call.path)
             if fired is not None:
                 del self._unread[call.path]

@@ -12,10 +12,12 @@ from typing import TypeVar
 from broker_impl.zookeeper import client as library
 from broker_impl.zookeeper import errors, multi, records
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
+from workloads.client.zk_intruder import is_let_in
 from workloads.client.zk_session import (
     Check,
     Create,
     Delete,
+    Event,
     NotSent,
     Part,
     Rejected,
@@ -46,11 +48,25 @@ EVENTS = {
 }
 
 
+class _NoticingClient(ZooKeeper):
+    """A client that notes events for which it has no watch."""
+
+    def __init__(self, servers: str, *, timeout_ms: int, rng: random.Random) -> None:
+        super().__init__(servers, session_timeout_ms=timeout_ms, rng=rng)
+        self.unasked: list[Event] = []
+
+    def notified(self, event: records.WatcherEvent) -> None:
+        """Handle a watch event."""
+        if not any(path == event.path for _, path in self._watches):
+            self.unasked.append((EVENTS[records.EventType(event.type)], event.path))
+        super().notified(event)
+
+
 class AsyncioSession:
     """A session of :class:`broker_impl.zookeeper.client.ZooKeeper`."""
 
     def __init__(self, servers: str, *, timeout_ms: int, rng: random.Random) -> None:
-        self._zk = ZooKeeper(servers, session_timeout_ms=timeout_ms, rng=rng)
+        self._zk = _NoticingClient(servers, timeout_ms=timeout_ms, rng=rng)
 
     @property
     def id(self) -> int:
@@ -66,6 +82,21 @@ class AsyncioSession:
     def connections(self) -> int:
         """How many connections have carried the session."""
         return self._zk.connections
+
+    @property
+    def timeout_ms(self) -> int:
+        """The timeout of the session that the server has granted."""
+        return self._zk.session_timeout_ms
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether a server has said that the session has expired."""
+        return self._zk.state is SessionState.EXPIRED
+
+    @property
+    def unasked(self) -> list[Event]:
+        """The events that came without a watch; the client removes those that it has recorded."""
+        return self._zk.unasked
 
     @property
     def has_ended(self) -> bool:
@@ -127,6 +158,11 @@ class AsyncioSession:
         """Execute all parts or none; return the Stat of a set, the path of a creation."""
         results = await self._asked(lambda: self._zk.multi([*map(_part, parts)]))
         return [_stat(each) if isinstance(each, records.Stat) else each for each in results]
+
+    async def intrude(self, session: int) -> bool:
+        """Ask for another session with a wrong password; return whether a server gives it away."""
+        host, port = self._zk.servers[0]
+        return await is_let_in(f"{host}:{port}", session, timeout_ms=self.timeout_ms)
 
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed."""

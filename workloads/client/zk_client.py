@@ -73,6 +73,11 @@ class ZooKeeperClient:
         }
         if events:
             value["events"] = events
+        if self._session.unasked:
+            value["unasked"] = [list(event) for event in self._session.unasked]
+            self._session.unasked.clear()
+        if self._session.has_expired:
+            value["expired_ms"] = self._session.timeout_ms
         return msgspec.structs.replace(op, type=kind, value=value, error=error)
 
     async def close(self) -> None:

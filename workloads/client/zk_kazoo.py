@@ -19,11 +19,13 @@ from kazoo.protocol.serialization import Close
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 
 from workloads.client.confluent_threads import Worker, call_in_loop, resolve
+from workloads.client.zk_intruder import is_let_in
 from workloads.client.zk_session import (
     WATCH_LOST,
     Check,
     Create,
     Delete,
+    Event,
     NotSent,
     Part,
     Rejected,
@@ -110,7 +112,16 @@ class KazooSession:
         self.id = 0
         self.connections = 0
         self.has_ended = False
+        self.has_expired = False
+        self.unasked: list[Event] = []
+        """Always empty: kazoo ignores events without a watch."""
         self.zxid = 0
+        self._servers = servers
+
+    @property
+    def timeout_ms(self) -> int:
+        """The timeout of the session that the server has granted."""
+        return int(self._zk._session_timeout)
 
     async def open(self) -> None:
         """Start the session; return once it exists."""
@@ -220,6 +231,11 @@ class KazooSession:
                     transaction.check(path, version)
         return transaction
 
+    async def intrude(self, session: int) -> bool:
+        """Ask for another session with a wrong password; return whether a server gives it away."""
+        first, *_ = self._servers.split(",")
+        return await is_let_in(first, session, timeout_ms=self.timeout_ms)
+
     async def sync(self, path: str) -> None:
         """Wait until the server has applied what the leader had committed."""
         await self._asked(lambda: self._zk.sync_async(path))
@@ -262,6 +278,7 @@ class KazooSession:
         elif state == KazooState.SUSPENDED:
             self._is_connected.clear()
         else:
+            self.has_expired = True
             self._end()
             self._is_connected.set()
 

@@ -119,6 +119,11 @@ async def abandon(site: Site, value: Value) -> Value:
     raise Unknown("crash")
 
 
+async def intrude(site: Site, value: Value) -> Value:
+    """Ask for the session of another client with a wrong password; ``granted`` says if it was."""
+    return {"granted": await site.session.intrude(value["victim"])}
+
+
 HANDLERS: Mapping[str, Handler] = {
     "create": create,
     "delete": delete,
@@ -128,4 +133,5 @@ HANDLERS: Mapping[str, Handler] = {
     "multi": multi,
     "close": close,
     "abandon": abandon,
+    "intrude": intrude,
 }

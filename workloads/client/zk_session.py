@@ -100,6 +100,21 @@ class Session(Protocol):
         ...
 
     @property
+    def timeout_ms(self) -> int:
+        """The timeout of the session that the server has granted."""
+        ...
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether a server has said that the session has expired."""
+        ...
+
+    @property
+    def unasked(self) -> list[Event]:
+        """The events that came without a watch; the client removes those that it has recorded."""
+        ...
+
+    @property
     def has_ended(self) -> bool:
         """Whether the session has expired or was closed."""
         ...
@@ -146,6 +161,10 @@ class Session(Protocol):
 
     async def multi(self, parts: Sequence[Part]) -> list[Stat | str | None]:
         """Execute all parts or none; return the Stat of a set, the path of a creation."""
+        ...
+
+    async def intrude(self, session: int) -> bool:
+        """Ask for another session with a wrong password; return whether a server gives it away."""
         ...
 
     async def sync(self, path: str) -> None:

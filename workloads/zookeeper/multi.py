@@ -48,7 +48,7 @@ def choose(
         return "get", {"path": ctx.rng.choice(group), "place": place, "sync": is_synced}
     parts: list[list[Any]] = [["set", path, str(number), -1] for path in group]
     if ctx.rng.random() < reject_p:
-        parts.append(["check", group[0], IMPOSSIBLE])
+        parts.insert(ctx.rng.randint(0, len(parts)), ["check", group[0], IMPOSSIBLE])
     return "multi", {"path": place, "place": place, "parts": parts}
 
 

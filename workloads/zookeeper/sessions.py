@@ -1,7 +1,8 @@
 """Ephemeral znodes exist exactly as long as their sessions.
 
 Processes create ephemeral znodes, look for their own and for those of others, and end: in order, or
-without a word, so that the session expires. At the end, when every session must have ended, no
+without a word, so that the session expires. Now and then one asks for the session of another one
+with a wrong password, in vain. At the end, when every session must have ended, no
 ephemeral znode may be left.
 """
 
@@ -17,6 +18,8 @@ from workloads.package import Workload
 from workloads.zookeeper import common, generators
 from workloads.zookeeper.generators import Choice, Later, Mixed, Readings
 
+INTRUDERS = 0.03
+"""The share of operations that ask for the session of another process."""
 RECENT = 20
 """How many of the latest znodes are looked for."""
 
@@ -25,24 +28,31 @@ class Notes:
     """What is known of ephemeral znodes; immutable."""
 
     def __init__(
-        self, own: Mapping[int, tuple[str, ...]] | None = None, recent: tuple[str, ...] = ()
+        self,
+        own: Mapping[int, tuple[str, ...]] | None = None,
+        recent: tuple[str, ...] = (),
+        sessions: Mapping[int, int] | None = None,
     ) -> None:
         self.own: Mapping[int, tuple[str, ...]] = own or {}
         """The znodes of each live process."""
         self.recent = recent
         """The latest znodes of all processes."""
+        self.sessions: Mapping[int, int] = sessions or {}
+        """The session of each live process."""
 
 
 def note(notes: Notes, event: Op) -> Notes:
     """Keep who created what, and forget processes that have ended."""
     if event.type == "info" or event.f == "close":
         own = {process: paths for process, paths in notes.own.items() if process != event.process}
-        return Notes(own, notes.recent)
+        left = {process: id_ for process, id_ in notes.sessions.items() if process != event.process}
+        return Notes(own, notes.recent, left)
     if event.f == "create" and event.type == "ok":
         path = event.value["created"]
         mine = (*notes.own.get(event.process, ()), path)
         recent = (*notes.recent, path)[-RECENT:]
-        return Notes({**notes.own, event.process: mine}, recent)
+        sessions = {**notes.sessions, event.process: event.value["session"]}
+        return Notes({**notes.own, event.process: mine}, recent, sessions)
     return notes
 
 
@@ -55,6 +65,9 @@ def choose(
     if own and chance < end_p:
         f = "close" if ctx.rng.random() < 0.5 else "abandon"
         return f, {"place": root}
+    others = [id_ for owner, id_ in notes.sessions.items() if owner != process]
+    if others and chance >= 1 - INTRUDERS:
+        return "intrude", {"place": root, "victim": ctx.rng.choice(others)}
     if not notes.recent or chance < 0.5:
         path = f"{root}/e{number}"
         return "create", {"path": path, "place": root, "data": str(process), "ephemeral": True}

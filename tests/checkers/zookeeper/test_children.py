@@ -101,3 +101,21 @@ def test_ephemeral_znodes_take_no_part() -> None:
     asked = {**P, "ephemeral": True}
     script.call(0, "create", asked, {"created": path(0)})
     assert listed(script, [], 20, is_final=True) == []
+
+
+@pytest.mark.parametrize(
+    ("cversions", "czxids", "expected"),
+    [((3, 3), (1, 1), ["zk-list-divergence"]), ((3, 4), (1, 1), []), ((3, 3), (1, 9), [])],
+)
+def test_lists_of_one_version(
+    cversions: tuple[int, int], czxids: tuple[int, int], expected: list[str]
+) -> None:
+    """Two lists differ: of one version of a parent, of two versions, or of two parents."""
+    script = Script()
+    for number, (cversion, czxid) in enumerate(zip(cversions, czxids, strict=True)):
+        shown = [f"n-{number:010}"]
+        seen = {"children": shown, "stat": stat(0, 1, czxid, cversion=cversion)}
+        for _ in range(2):
+            script.call(0, "children", P, seen)
+    found = names(list(children.versions(script.history())))
+    assert found == [each for each in expected for _ in range(2)], "for each later list"

@@ -88,3 +88,27 @@ def test_other_sessions_have_other_watches() -> None:
     read(script, 1, registered=7)
     script.call(1, "get", W, {"data": "2", "stat": stat(2, 12), "connection": 1})
     assert found(script) == []
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/w", ["zk-watch-missed"]), ("/x", [])])
+@pytest.mark.parametrize("is_notified", [False, True])
+def test_a_session_writes_what_it_watches(
+    path: str, expected: list[str], is_notified: bool
+) -> None:
+    """The event comes before the answer to the session's own write."""
+    script = Script()
+    read(script, 1, registered=7)
+    answer: dict[str, Any] = {"stat": stat(2, 12), "connection": 1}
+    if is_notified:
+        answer["events"] = [[7, "changed"]]
+    script.call(0, "set", {"path": path, "data": "2"}, answer)
+    assert found(script) == ([] if is_notified else expected)
+
+
+def test_an_event_without_a_watch() -> None:
+    """The library has received an event, and the session had no watch any more."""
+    script = Script()
+    script.call(0, "set", {"path": "/x", "data": "1"}, {
+        "stat": stat(1, 30), "unasked": [["changed", "/w"]], "connection": 1,
+    })  # fmt: skip
+    assert found(script) == ["zk-watch-repeated"]

@@ -9,6 +9,7 @@ import pytest
 from model.op import Op
 from workloads.client.zk_client import HANDLERS, ZooKeeperClient
 from workloads.client.zk_session import (
+    Event,
     NotSent,
     Part,
     Rejected,
@@ -28,7 +29,9 @@ class Fake:
         self.asked: list[tuple[Any, ...]] = []
         self.watches: list[Watch] = []
         self.id, self.zxid, self.connections = 7, 5, 1
-        self.has_ended = False
+        self.has_ended = self.has_expired = False
+        self.timeout_ms = 4000
+        self.unasked: list[Event] = []
         self.on_request: Callable[[], None] = lambda: None
 
     async def _answer(self, *asked: Any) -> Any:
@@ -82,6 +85,9 @@ class Fake:
         found: list[Stat | str | None] = await self._answer("multi", *parts)
         return found
 
+    async def intrude(self, session: int) -> bool:
+        return bool(await self._answer("intrude", session))
+
     async def sync(self, path: str) -> None:
         await self._answer("sync", path)
 
@@ -115,6 +121,34 @@ async def test_outcomes_of_one_request(
     assert (found.type, found.error) == (kind, str(error))
     assert found.value["session"] == 7
     assert found.value["zxid"] == 5
+
+
+async def test_what_a_completion_says_of_its_session() -> None:
+    """Events without a watch are recorded once, and that the session has expired, always."""
+    fake = Fake(("1", STAT), Unknown("session-expired"))
+    client = ZooKeeperClient(fake, (), patience_s=1.0, wait_s=0.01)
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="get", value={"path": "/a"})
+    fake.unasked.append(("changed", "/a"))
+    first = await client.invoke(op)
+    assert first.value["unasked"] == [["changed", "/a"]]
+    assert "expired_ms" not in first.value
+    fake.has_expired = True
+    second = await client.invoke(op)
+    assert "unasked" not in second.value
+    assert second.value["expired_ms"] == 4000
+
+
+@pytest.mark.parametrize("granted", [True, False])
+async def test_an_intruder_changes_nothing(granted: bool) -> None:
+    """The answer is recorded; without one nothing is known, and nothing was written."""
+    fake = Fake(granted, NotSent("no server"))
+    client = ZooKeeperClient(fake, (), patience_s=1.0, wait_s=0.01)
+    value = {"place": "/s", "victim": 9}
+    op = Op(index=0, time_ns=0, process=0, type="invoke", f="intrude", value=value)
+    answered = await client.invoke(op)
+    assert (answered.type, answered.value["granted"]) == ("ok", granted)
+    assert fake.asked == [("intrude", 9)]
+    assert (await client.invoke(op)).type == "fail"
 
 
 async def test_a_znode_that_is_absent() -> None:

@@ -61,6 +61,16 @@ async def zk(make: Open) -> Session:
     return session
 
 
+async def test_a_session_is_not_given_to_an_intruder(zk: Session, make: Open) -> None:
+    """A client with a wrong password gets nothing, and the owner goes on."""
+    other = make()
+    await other.open()
+    assert await other.intrude(zk.id) is False
+    assert await create(zk, "/mine") == "/mine"
+    assert zk.connections == 1
+    assert not zk.has_expired
+
+
 async def create(zk: Session, path: str, data: str = "", *, ephemeral: bool = False) -> str:
     return await zk.create(path, data, ephemeral=ephemeral, sequential=False)
 

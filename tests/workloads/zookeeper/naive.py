@@ -46,6 +46,8 @@ class Naive:
     numbers: dict[str, int] = field(default_factory=dict)
     watches: dict[tuple[int, str], int] = field(default_factory=dict)
     pending: dict[int, list[list[Any]]] = field(default_factory=dict)
+    late: dict[int, list[list[Any]]] = field(default_factory=dict)
+    """Events that a planted bug holds back."""
     broken: Callable[["Naive", Op, Value], Value | None] = lambda naive, op, result: None
     """Returns another answer for an operation; ``None`` for the right one."""
 
@@ -165,7 +167,7 @@ def _get(naive: Naive, process: int, value: Value) -> Value:
 
 def _children(naive: Naive, process: int, value: Value) -> Value:
     names = [path.rpartition("/")[2] for path in naive.below(value["path"])]
-    return {"children": names, "stat": Znode("", 1, 1).stat()}
+    return {"children": names, "stat": {**Znode("", 1, 1).stat(), "cversion": naive.zxid}}
 
 
 def _multi(naive: Naive, process: int, value: Value) -> Value:
@@ -243,12 +245,16 @@ def _enter(naive: Naive, process: int, value: Value) -> Value:
     raise Refusal("timeout")
 
 
+def _intrude(naive: Naive, process: int, value: Value) -> Value:
+    return {"granted": False}
+
+
 def _close(naive: Naive, process: int, value: Value) -> Value:
     naive.close(process)
     return {}
 
 
-READS = ("get", "read", "children", "close", "abandon")
+READS = ("get", "read", "children", "close", "abandon", "intrude")
 HANDLERS: dict[str, Callable[[Naive, int, Value], Value]] = {
     "create": _create,
     "set": _set,
@@ -269,4 +275,5 @@ HANDLERS: dict[str, Callable[[Naive, int, Value], Value]] = {
     "enter": _enter,
     "close": _close,
     "abandon": _close,
+    "intrude": _intrude,
 }

@@ -149,6 +149,38 @@ def lost_additions(naive: Naive, op: Op, result: Value) -> Value | None:
     return None
 
 
+def event_after_reply(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Send the event of a session's own write after the reply, with that of the next operation."""
+    if op.f == "set" and (events := naive.pending.pop(op.process, None)):
+        naive.late[op.process] = events
+    elif op.process in naive.late:
+        naive.pending.setdefault(op.process, []).extend(naive.late.pop(op.process))
+    return None
+
+
+def two_events(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Send an event without a watch now and then."""
+    return {**result, "unasked": [["changed", "/w0"]]} if naive.rng.random() < 0.1 else None
+
+
+def uncounted_deletions(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Count only creations in the version of a parent's children."""
+    if op.f != "children":
+        return None
+    creations = naive.numbers.get(op.value["path"], 0)
+    return {**result, "stat": {**result["stat"], "cversion": creations}}
+
+
+def lets_in(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Do not compare passwords."""
+    return {"granted": True} if op.f == "intrude" else None
+
+
+def ends_early(naive: Naive, op: Op, result: Value) -> Value | None:
+    """Answer that the session has expired, right after a write."""
+    return {**result, "expired_ms": 4000} if op.f == "get" else None
+
+
 @pytest.mark.parametrize(
     ("workload", "broken", "anomaly"),
     [
@@ -162,6 +194,11 @@ def lost_additions(naive: Naive, op: Op, result: Value) -> Value | None:
         ("zk-sessions", lost_ephemerals, "zk-ephemeral-lost"),
         ("zk-sessions", kept_ephemerals, "zk-ephemeral-outlived"),
         ("zk-watches", silent_watches, "zk-watch-missed"),
+        ("zk-watches", event_after_reply, "zk-watch-missed"),
+        ("zk-watches", two_events, "zk-watch-repeated"),
+        ("zk-children", uncounted_deletions, "zk-list-divergence"),
+        ("zk-sessions", lets_in, "zk-session-stolen"),
+        ("zk-sessions", ends_early, "zk-expired-early"),
         ("zk-queue", taken_twice, "zk-duplicate-dequeue"),
         ("zk-counter", lost_additions, "zk-lost-update"),
     ],
