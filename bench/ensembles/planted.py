@@ -40,6 +40,9 @@ class Schedule:
     window: int = 500
     together_with: tuple[str, ...] = ()
     """Other bugs without which this one is hidden by a second check."""
+    symptom: str = ""
+    """The name of the check of these clients that must find it, if it has another name than the
+    anomaly of a history."""
 
     def run(self, planted: Sequence[str]) -> Outcome:
         """Run the schedule with these bugs."""
@@ -59,10 +62,10 @@ _STATE = {"snap_count": 8, "window": 4}
 SCHEDULES: Mapping[str, Schedule] = {
     "zk-ack-before-write": Schedule("restarts"),
     "zk-commit-without-quorum": Schedule("lonely-leader"),
-    "zk-cversion-without-deletes": Schedule("calm"),
+    "zk-cversion-without-deletes": Schedule("calm", symptom="cversion-skipped"),
     "zk-difference-in-place-of-truncation": Schedule("truncation"),
     "zk-disk-error-ignored": Schedule("full-disk"),
-    "zk-ephemerals-not-restored": Schedule("restarts"),
+    "zk-ephemerals-not-restored": Schedule("restarts", snap_count=8, symptom="ephemeral-left"),
     "zk-epoch-before-history": Schedule("epoch-without-history"),
     "zk-epoch-not-entered": Schedule("restarts"),
     "zk-history-logged-late": Schedule("joins"),
@@ -74,20 +77,20 @@ SCHEDULES: Mapping[str, Schedule] = {
     "zk-log-not-synced": Schedule("power"),
     "zk-log-not-written": Schedule("restarts"),
     "zk-observers-vote": Schedule("observers-first", observers=2),
-    "zk-partial-multi": Schedule("calm"),
-    "zk-password-ignored": Schedule("calm"),
+    "zk-partial-multi": Schedule("calm", symptom="torn-multi"),
+    "zk-password-ignored": Schedule("calm", symptom="password-ignored"),
     "zk-quorum-of-half": Schedule("islands"),
-    "zk-reply-before-event": Schedule("calm"),
-    "zk-serves-without-leader": Schedule(seed=4),
-    "zk-session-ends-with-connection": Schedule("resets"),
-    "zk-session-expires-early": Schedule("silence"),
+    "zk-reply-before-event": Schedule("calm", symptom="event-after-reply"),
+    "zk-serves-without-leader": Schedule(seed=4, symptom="watch-missed"),
+    "zk-session-ends-with-connection": Schedule("resets", symptom="expired-early"),
+    "zk-session-expires-early": Schedule("silence", symptom="expired-early"),
     "zk-session-moved-ignored": Schedule("moved"),
     "zk-stale-pzxid": Schedule("restarts"),
     "zk-state-beside-old-log": Schedule("state-interrupted", **_STATE),
     "zk-state-in-memory": Schedule("state-interrupted", **_STATE),
     "zk-truncation-ignored": Schedule("truncation"),
     "zk-votes-prefer-id": Schedule("laggard", together_with=("zk-leader-takes-longer-history",)),
-    "zk-watch-fires-twice": Schedule("calm"),
+    "zk-watch-fires-twice": Schedule("calm", symptom="watch-twice"),
     "zk-zombie-log": Schedule("lonely-leader"),
     "zk-zxid-of-difference": Schedule("joins"),
 }
@@ -107,12 +110,17 @@ def main() -> int:
     return int(failed)
 
 
+def symptom_of(name: str) -> str:
+    """Return the name of the check that must find a bug."""
+    return SCHEDULES[name].symptom or mutants.get(name).symptom
+
+
 def _scripted(name: str) -> str:
     schedule = SCHEDULES.get(name)
     if schedule is None:
         return "none"
     bugs = [name, *schedule.together_with]
-    symptom = mutants.get(name).symptom
+    symptom = symptom_of(name)
     with_it, without = schedule.run(bugs), schedule.run([])
     if symptom not in with_it.names or without.violations:
         return f"FAILED: {symptom} is not in {with_it.names}, or {without.names} is not empty"

@@ -58,6 +58,8 @@ class Mutant:
     """1: clients observe the bug after a short time. 2: it needs a long run or an exact order of
     events. 3: only snapshots of the brokers' state, or a long wait, reveal it."""
     rule: Callable[..., Any]
+    is_planned: bool = True
+    """Does a plan show it? False if other rules hide it, or only a rig of its own can show it."""
 
     @property
     def system(self) -> System:
@@ -83,12 +85,13 @@ def mutant(
     symptom: str,
     schedule: str,
     tier: Literal[1, 2, 3] = 1,
+    is_planned: bool = True,
 ) -> Callable[[_Rule], _Rule]:
     """Return a decorator that registers a function as the mutant with this name."""
 
     def register(rule: _Rule) -> _Rule:
         assert name not in _registry, f"two mutants have the name {name}"
-        _registry[name] = Mutant(name, of, source, kind, symptom, schedule, tier, rule)
+        _registry[name] = Mutant(name, of, source, kind, symptom, schedule, tier, rule, is_planned)
         return rule
 
     return register
@@ -100,9 +103,9 @@ def _load() -> dict[str, Mutant]:
     return _registry
 
 
-def names(system: System = "kafka") -> list[str]:
-    """Return the names of all mutants of a system, sorted."""
-    return sorted(name for name, each in _load().items() if each.system == system)
+def names(system: System | None = None) -> list[str]:
+    """Return the names of all mutants, or of those of a system, sorted."""
+    return sorted(name for name, each in _load().items() if system in (None, each.system))
 
 
 def get(name: str) -> Mutant:

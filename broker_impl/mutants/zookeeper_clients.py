@@ -20,6 +20,7 @@ from broker_impl.zookeeper.watches import Kind
     symptom="reordered",
     schedule="A client moves to another server while the former one still forwards its writes.",
     tier=2,
+    is_planned=False,
 )
 def is_refused(owner: ServerId | None, server: ServerId) -> bool:
     """A write over a connection that the client has given up is accepted.
@@ -35,7 +36,7 @@ def is_refused(owner: ServerId | None, server: ServerId) -> bool:
     of="broker_impl.zookeeper.sessions:bucket_of",
     source="M13",
     kind="mutation",
-    symptom="expired-early",
+    symptom="zk-expired-early",
     schedule="A client is silent for less than its timeout.",
 )
 def bucket_of(now: float, timeout_s: float, tick_s: float) -> int:
@@ -51,7 +52,7 @@ def bucket_of(now: float, timeout_s: float, tick_s: float) -> int:
     of="broker_impl.zookeeper.sessions:ends_with_connection",
     source="M14",
     kind="mutation",
-    symptom="expired-early",
+    symptom="zk-expired-early",
     schedule="A client loses its connection, and connects again in time.",
 )
 def ends_with_connection() -> bool:
@@ -67,7 +68,7 @@ def ends_with_connection() -> bool:
     of="broker_impl.zookeeper.sessions:is_password",
     source="M19",
     kind="mutation",
-    symptom="password-ignored",
+    symptom="zk-session-stolen",
     schedule="A client asks for the session of another one, with a wrong password.",
 )
 def is_password(expected: bytes, given: bytes | None) -> bool:
@@ -83,7 +84,7 @@ def is_password(expected: bytes, given: bytes | None) -> bool:
     of="broker_impl.zookeeper.pipeline:deliver",
     source="M11",
     kind="mutation",
-    symptom="event-after-reply",
+    symptom="zk-watch-missed",
     schedule="A client changes a node that it watches.",
 )
 def deliver(trigger: Callable[[], None], answer: Callable[[], None]) -> None:
@@ -100,7 +101,7 @@ def deliver(trigger: Callable[[], None], answer: Callable[[], None]) -> None:
     of="broker_impl.zookeeper.watches:is_one_shot",
     source="M12",
     kind="mutation",
-    symptom="watch-twice",
+    symptom="zk-watch-repeated",
     schedule="A node changes twice after a client has set a watch.",
 )
 def is_one_shot(kind: Kind) -> bool:
@@ -116,7 +117,7 @@ def is_one_shot(kind: Kind) -> bool:
     of="broker_impl.zookeeper.proposer:rejected",
     source="M17, ZOOKEEPER-3127",
     kind="mutation",
-    symptom="torn-multi",
+    symptom="zk-torn-multi",
     schedule="The last operation of a multi is rejected.",
 )
 def rejected(parts: Sequence[tuple[int, Record]], code: Code, operations: int) -> MultiTxn:
@@ -133,7 +134,7 @@ def rejected(parts: Sequence[tuple[int, Record]], code: Code, operations: int) -
     of="broker_impl.zookeeper.tree:changes_of_children",
     source="M16",
     kind="mutation",
-    symptom="cversion-skipped",
+    symptom="zk-list-divergence",
     schedule="A client creates and deletes a child.",
 )
 def changes_of_children(creates: int, children: int) -> int:
@@ -167,7 +168,7 @@ def advance(parent: Node, creates: int, zxid: int) -> None:
     of="broker_impl.zookeeper.state_stream:restore_owner",
     source="ZOOKEEPER-1367",
     kind="historic",
-    symptom="crash",
+    symptom="zk-ephemeral-outlived",
     schedule="A session has an ephemeral node when a server takes a snapshot or sends its state; "
     "the server that has it from there becomes the leader, and the session ends.",
 )

@@ -72,6 +72,7 @@ def supersedes(new: Vote, current: Vote) -> bool:
     schedule="A follower joins an established leader later than the others; then a third server "
     "starts and compares their votes.",
     tier=3,
+    is_planned=False,
 )
 def synchronized(vote: Vote, epoch: int) -> Vote:
     """A server keeps the vote with which it was elected, in the epoch before the election.
@@ -110,6 +111,7 @@ def accept(history: History, epoch: int) -> None:
     schedule="An elected server without a quorum of followers returns to the election, where "
     "another server has a longer history.",
     tier=2,
+    is_planned=False,
 )
 def accept_early(history: History, epoch: int) -> None:
     """An elected server counts the beginning of its epoch as its last zxid before a quorum follows.
@@ -182,6 +184,7 @@ def is_quorum_of_all(voters: Collection[ServerId], supporters: Collection[Server
     symptom="crash",
     schedule="A server that has accepted an epoch meets a leader of an earlier one.",
     tier=2,
+    is_planned=False,
 )
 def may_follow(epoch: int, accepted: int) -> bool:
     """A server follows a leader whose epoch is earlier than one that it has accepted.
@@ -200,6 +203,7 @@ def may_follow(epoch: int, accepted: int) -> bool:
     symptom="invariant:zab-one-leader-per-epoch",
     schedule="Two servers ask for the promise of the same epoch, one after the other.",
     tier=2,
+    is_planned=False,
 )
 def promise(epoch: int, accepted: int, current: int) -> int:
     """A server that has promised an epoch before promises it a second time.

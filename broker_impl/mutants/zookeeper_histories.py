@@ -41,7 +41,7 @@ def _replayed(state: Database, committed: Sequence[Proposal]) -> None:
     of="broker_impl.zookeeper.quorum.learner_rules:take_over",
     source="ZOOKEEPER-3911, ZOOKEEPER-4646",
     kind="historic",
-    symptom="invariant:zab-durable-acknowledgement",
+    symptom="invariant:zab-commit-quorum",
     schedule="A follower receives transactions as a difference, acknowledges NEWLEADER, and loses "
     "power.",
 )
@@ -222,7 +222,7 @@ def leave(server: Server, history: History) -> None:
     of="broker_impl.zookeeper.quorum.role_rules:leave",
     source="M20",
     kind="mutation",
-    symptom="watch-missed",
+    symptom="zk-divergence",
     schedule="A client stays connected to a server that has lost its leader, and whose log has "
     "transactions that are truncated later.",
     tier=2,
@@ -261,7 +261,7 @@ def leave_with_zombie(server: Server, history: History) -> None:
     of="broker_impl.zookeeper.quorum.learner_rules:begin",
     source="ZOOKEEPER-2832",
     kind="mutation",
-    symptom="invariant:zab-equal-states",
+    symptom="invariant:zab-agreement",
     schedule="A former leader has logged what no other server has, and returns as a follower.",
 )
 def begin(history: History, kind: Type, zxid: int) -> None:
@@ -304,6 +304,7 @@ def begin_ahead(history: History, kind: Type, zxid: int) -> None:
     schedule="A follower loses its leader between the leader's state and NEWLEADER, follows the "
     "next one, and restarts.",
     tier=2,
+    is_planned=False,
 )
 def hold(history: History, state: Database) -> Database:
     """A state of the leader is used as soon as it has arrived, before it is on disk.
@@ -327,6 +328,7 @@ def hold(history: History, state: Database) -> Database:
     schedule="A follower joins while clients write: a proposal arrives before NEWLEADER, and its "
     "commit after it.",
     tier=3,
+    is_planned=False,
 )
 def uncommitted(proposals: Sequence[Proposal]) -> list[Proposal]:
     """Transactions that were proposed before NEWLEADER, and are not committed by then, are dropped.
@@ -421,7 +423,7 @@ def append_durably_or_not(file: StoreFile, buffers: Sequence[bytes]) -> None:
     of="broker_impl.zookeeper.quorum.synchronization:plan",
     source="ZOOKEEPER-2845",
     kind="mutation",
-    symptom="invariant:zab-equal-states",
+    symptom="invariant:zab-agreement",
     schedule="A former leader has logged what no other server has, and returns as a follower.",
 )
 def plan(learner: int, window: Sequence[int], last: int) -> Plan | None:

@@ -303,13 +303,11 @@ class Database:
                 self.sessions[header.session_id] = txn.timeout_ms
                 return Outcome()
             case CloseSessionTxn():
-                for path in txn.paths:
+                # Releases before 3.6 do not list the nodes.
+                owned = self.ephemerals.get(header.session_id, {})
+                for path in {**dict.fromkeys(txn.paths), **owned}:
                     self._delete(header, path, changes)
                 self.sessions.pop(header.session_id, None)
-                left = self.ephemerals.get(header.session_id, {})
-                assert not (left and txn.paths), "a session's ephemeral nodes are deleted with it"
-                for path in list(left):  # releases before 3.6 do not list them
-                    self._delete(header, path, changes)
                 return Outcome()
             case _:
                 raise AssertionError(f"the transaction {type(txn).__name__} cannot be proposed")
@@ -353,10 +351,10 @@ class Database:
         parent.pzxid = header.zxid
         self.temporary.pop(path, None)
         if is_session(node.ephemeral_owner):
-            owned = self.ephemerals[node.ephemeral_owner]
-            del owned[path]
+            owned = self.ephemerals.get(node.ephemeral_owner, {})
+            owned.pop(path, None)
             if not owned:
-                del self.ephemerals[node.ephemeral_owner]
+                self.ephemerals.pop(node.ephemeral_owner, None)
         changes.append(Change(EventType.DELETED, path))
         changes.append(Change(EventType.CHILD, parent_path))
 

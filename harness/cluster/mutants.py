@@ -30,10 +30,19 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
     brokers' state or much patience shows it.
     """
     story: str
+    system: mutants.System = "kafka"
+    """Where it is planted: in brokers, or in the servers of a ZooKeeper ensemble."""
+    is_planned: bool = True
+    """Does a plan show it? Others have the reason in docs/zookeeper-bugs.md."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Is it a bug that a plan shows, so that the detection matrix has a row for it?"""
+        return self.is_planned and self.kind not in ("control", "protocol")
 
 
-def catalogue(system: mutants.System = "kafka") -> dict[str, Mutant]:
-    """All mutants of brokers, or of ZooKeeper servers, by name, sorted."""
+def catalogue(system: mutants.System | None = None) -> dict[str, Mutant]:
+    """All mutants, or those of brokers, or of ZooKeeper servers, by name, sorted."""
     return {name: _mutant(mutants.get(name)) for name in mutants.names(system)}
 
 
@@ -52,4 +61,6 @@ def _mutant(mutant: mutants.Mutant) -> Mutant:
         schedule=mutant.schedule,
         tier=mutant.tier,
         story=" ".join(mutant.story.split()),
+        system=mutant.system,
+        is_planned=mutant.is_planned,
     )

@@ -26,8 +26,6 @@ from model.plan import Plan
 RUNS = 200
 ENOUGH = 3
 COMMIT_DIGITS = 9
-UNSEEN = ("control", "protocol")
-"""Kinds of mutants that need not show any anomaly."""
 STRICTEST: Mapping[str, str] = {
     "broker.transaction.version": "2",
     "broker.unclean.leader.election.enable": "false",
@@ -86,7 +84,7 @@ def run(asked: ScoreRequest, known: Mapping[str, Mutant], screen: Screen) -> Mat
     Raises :class:`Refused` for an unknown name or a missing plan, and
     :class:`~harness.app.run.Interrupted`; an unfinished row then keeps its former values.
     """
-    wanted = {name: known[name] for name in known if known[name].kind not in UNSEEN}
+    wanted = {name: known[name] for name in known if known[name].is_measured}
     controls = [name for name in CONTROLS if _control_plan(asked, name).exists()]
     if unknown := [name for name in asked.names if name not in wanted and name not in controls]:
         known_names = [*wanted, *controls]

@@ -40,7 +40,7 @@ def test_every_story_is_complete(story: Story, repository: Path) -> None:
     assert Release.parse(story.old) < Release.parse(story.new)
     for release in (story.old, story.new):
         assert (repository / f"harness/systems/apache_kafka/locks/{release}.toml").exists()
-    assert set(story.mutants) <= set(mutants.catalogue())
+    assert set(story.mutants) <= set(mutants.catalogue("kafka"))
     assert story.anomalies
     assert all(re.fullmatch(r"KAFKA-\d+", name) for name in story.jira)
     text = (repository / story.plan).read_text()

@@ -10,7 +10,7 @@ from broker_impl import mutants
 from broker_impl.errors import ConfigError
 from broker_impl.replica import acks, fencing, follower, isr, watermark
 
-ALL = [*mutants.names(), *mutants.names("zookeeper")]
+ALL = mutants.names()
 SYMPTOMS = {
     *("lost-write", "duplicate", "inconsistent-offsets", "stuck", "crash", "phantom"),
     *("G1a", "precommitted-read", "zombie-write", "stuck-lso", "stuck-producer", "eos-mismatch"),
@@ -18,8 +18,9 @@ SYMPTOMS = {
     *("commit-regression", "commit-ahead", "commit-mismatch", "lost-commit", "double-owner"),
     "lso-ahead",
     "subscribed-deletion",
-    *("read-went-back", "reordered", "expired-early", "password-ignored", "event-after-reply"),
-    *("watch-twice", "watch-missed", "torn-multi", "cversion-skipped", "ephemeral-left"),
+    *("zk-expired-early", "zk-session-stolen", "zk-ephemeral-outlived", "zk-torn-multi"),
+    *("zk-watch-missed", "zk-watch-repeated", "zk-list-divergence", "zk-divergence"),
+    "reordered",
 }
 
 

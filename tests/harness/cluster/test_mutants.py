@@ -25,3 +25,14 @@ def test_a_protocol_is_no_bug() -> None:
     """`protocols` keeps the mutants that are variants of the protocol and drops the bugs."""
     planted = ("no-min-isr-check", "epochs-by-question")
     assert protocols(planted) == ("epochs-by-question",)
+
+
+def test_bugs_of_both_systems_can_be_listed() -> None:
+    """Without a system all are listed; those that no plan shows are not measured."""
+    brokers, servers = catalogue("kafka"), catalogue("zookeeper")
+    assert catalogue() == dict(sorted((brokers | servers).items()))
+    assert {mutant.system for mutant in servers.values()} == {"zookeeper"}
+    assert {mutant.system for mutant in brokers.values()} == {"kafka"}
+    assert servers["zk-zombie-log"].is_measured
+    assert not servers["zk-promise-counts-twice"].is_measured
+    assert not brokers["epochs-by-question"].is_measured, "a protocol"

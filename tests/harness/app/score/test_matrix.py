@@ -141,6 +141,6 @@ def test_the_published_page_is_the_measurements() -> None:
         told = known[name]
         assert (each.source, each.tier, each.symptom) == (told.source, told.tier, told.symptom)
         assert each.is_shown, name
-    planted = {name for name, each in known.items() if each.kind not in ("control", "protocol")}
+    planted = {name for name, each in known.items() if each.is_measured}
     assert published.rows.keys() == planted, "a mutant without a row: faultline mutants score"
     assert all(control.is_distinguished for control in published.controls.values())
