@@ -84,7 +84,10 @@ def varied(workload: Workload, seed: int, options: Mapping[str, Any]) -> dict[st
 
 
 def _nemesis(rng: random.Random, servers: Mapping[str, int]) -> tuple[str, ...]:
-    """Return some of the nemeses that suit such an ensemble."""
+    """Return some of the nemeses that suit such an ensemble.
+
+    A server that is alone gets no faults of its links: none is proved while the server is down.
+    """
     layout = with_zookeeper(0, servers[ensembles.SERVERS], servers[ensembles.OBSERVERS])
     kind = catalogue.SIMULATED.kind
     possible = [
@@ -92,6 +95,7 @@ def _nemesis(rng: random.Random, servers: Mapping[str, int]) -> tuple[str, ...]:
         for name, package in catalogue.NEMESES.items()
         if package.draw is not None
         and package.suits(layout)
+        and (layout.is_ensemble or package.lane == "process")
         and all(issubclass(kind, need) for need in package.needs)
     ]
     share = rng.uniform(0.3, 1.0)

@@ -168,3 +168,15 @@ def test_what_cannot_be_is_refused() -> None:
         draw.plan_of(1, {"broker": {"no.such": "1"}})
     with pytest.raises(Refused, match="cannot be simulated"):
         draw.plan_of(1, {"options": {"client": "librdkafka"}})
+
+
+def test_a_server_that_is_alone_has_no_faults_of_links() -> None:
+    """Such a fault could not be proved while the only server is down; ensembles have them."""
+    network = {name for name, package in catalogue.NEMESES.items() if package.lane == "network"}
+    alone, together = set[str](), set[str]()
+    for seed in range(60):
+        plan = draw.plan_of(seed, {"workload": "zk-kv"})
+        (alone if plan.options["zookeepers"] == 1 else together).update(plan.nemesis)
+    assert alone
+    assert not alone & network
+    assert together & network
