@@ -33,6 +33,7 @@ def test_bars_are_about_the_largest_histories() -> None:
     }
 
 
+@pytest.mark.prove
 def test_a_wrong_result_that_is_not_found_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

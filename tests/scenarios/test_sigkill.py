@@ -61,9 +61,9 @@ REAL = "apache-kafka:3.9.1"
 
 def targets() -> list[Any]:
     """Every target that starts its nodes; one that needs a container engine is marked so."""
-    docker = {"containers": [pytest.mark.docker]}
+    marks = {"containers": [pytest.mark.docker], "processes": [pytest.mark.prove]}
     return [
-        pytest.param(name, marks=docker.get(name, ()))
+        pytest.param(name, marks=marks.get(name, ()))
         for name in catalogue.TARGETS
         if name != "external"
     ]

@@ -45,6 +45,7 @@ def shrunk(faultline: Faultline, repository: Path, tmp_path: Path) -> CommandRes
     return CommandResult(done.returncode, told, tmp_path / told["folder"])
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_shrunk_failure_is_the_same_in_another_checkout(

@@ -134,6 +134,7 @@ def processes(environment: dict[str, str]) -> dict[str, psutil.Process]:
     }
 
 
+@pytest.mark.prove
 def test_kill_and_pause_by_a_shell_file(
     environment: dict[str, str], tmp_path: Path, start: Callable[..., Path]
 ) -> None:
