@@ -60,7 +60,7 @@ REAL = "apache-kafka:3.9.1"
 
 
 def targets() -> list[Any]:
-    """Every target that starts its nodes; one that needs a container engine is marked so."""
+    """Every target that starts its nodes: containers need an engine, and processes take long."""
     marks = {"containers": [pytest.mark.docker], "processes": [pytest.mark.prove]}
     return [
         pytest.param(name, marks=marks.get(name, ()))

@@ -95,6 +95,7 @@ class Election:
         """The number of the current election (``logicalclock``)."""
         self.vote = OBSERVERS_VOTE
         self._ensemble = ensemble
+        self._is_voter = me in ensemble.voters
         self._wait_max_s = wait_max_s
         self._own = OBSERVERS_VOTE
         self._votes: dict[ServerId, Vote] = {}
@@ -122,10 +123,9 @@ class Election:
     def _look(self, epoch: int, zxid: int) -> list[Effect]:
         self.state = State.LOOKING
         self.round += 1
-        votes = self.me in self._ensemble.voters
-        self._own = Vote(epoch, zxid, self.me) if votes else OBSERVERS_VOTE
+        self._own = Vote(epoch, zxid, self.me) if self._is_voter else OBSERVERS_VOTE
         self.vote = self._own
-        self._votes = {self.me: self._own} if votes else {}
+        self._votes = {self.me: self._own} if self._is_voter else {}
         self._established = {}
         self._wait_s = WAIT_S
         self._has_quorum = False
@@ -149,8 +149,7 @@ class Election:
         effects: list[Effect] = []
         if heard.round < self.round:
             # An observer's round helps no voter, and a voter answers it: that would never end.
-            votes = self.me in self._ensemble.voters
-            return [self._answer(heard.sender)] if votes else []
+            return [self._answer(heard.sender)] if self._is_voter else []
         if heard.round > self.round:
             self.round = heard.round
             self._votes = {}
@@ -160,7 +159,7 @@ class Election:
             self.vote = heard.vote
             effects += self._tell_all()
         self._votes[heard.sender] = heard.vote
-        if self.me in self._ensemble.voters:
+        if self._is_voter:
             self._votes[self.me] = self.vote
         return [*effects, *self._count()]
 
@@ -215,8 +214,7 @@ class Election:
         if vote.leader == self.me:
             self.state = State.LEADING
         else:
-            votes = self.me in self._ensemble.voters
-            self.state = State.FOLLOWING if votes else State.OBSERVING
+            self.state = State.FOLLOWING if self._is_voter else State.OBSERVING
         return [Decided(self.state, vote.leader)]
 
     def _tell_all(self) -> list[Effect]:
