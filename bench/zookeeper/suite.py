@@ -72,7 +72,7 @@ class Extent:
     """The number of nodes that the servers hold when their memory is measured."""
 
 
-FULL = Extent(rounds=3, writes=10_000, reads=40_000, alone=500, failovers=10, nodes=100_000)
+FULL = Extent(rounds=5, writes=10_000, reads=40_000, alone=500, failovers=10, nodes=100_000)
 SHORT = Extent(rounds=1, writes=1000, reads=2000, alone=50, failovers=1, nodes=5000)
 
 
