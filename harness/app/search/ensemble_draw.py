@@ -1,5 +1,6 @@
 """Draws a plan that tests ZooKeeper from a seed: ensemble, links, clients and faults."""
 
+import math
 import random
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -35,6 +36,12 @@ TICKS_MS = (100, 200, 500)
 SESSION_TICKS = (4, 8, 16)
 """The timeout of sessions. A short tick makes leader and followers give each other up early, and
 faults are drawn for about a session, so that more of them happen in a run."""
+HANDSHAKE_HOPS = 10
+"""A client must be able to open a session: so many messages, one after the other, are sent between
+the client, its server, the leader and a follower."""
+ATTEMPTS_PER_SESSION = 3
+"""A client divides its session's timeout by this and by the number of servers, and gives up an
+attempt to connect after that time."""
 SNAP_COUNTS = (8, 40, 2_000)
 LOG_COUNTS = (4, 25, 500)
 """With few transactions in memory a leader brings a server up to date from its log, or sends its
@@ -63,15 +70,18 @@ def fields_of(rng: random.Random, pinned: Mapping[str, Any]) -> dict[str, Any]:
     }
     jitter_ms = latency_ms * rng.choice((0.5, 4.0, 4.0))
     links = {"latency_ms": latency_ms, "jitter_ms": jitter_ms, "snapshot_ms": SNAPSHOT_MS}
-    return {**fields, "options": {**servers, **links, **_settings(rng), **options}}
+    attempts = ATTEMPTS_PER_SESSION * servers[ensembles.SERVERS]
+    session_ms_min = attempts * HANDSHAKE_HOPS * (latency_ms + jitter_ms)
+    return {**fields, "options": {**servers, **links, **_settings(rng, session_ms_min), **options}}
 
 
-def _settings(rng: random.Random) -> dict[str, Any]:
+def _settings(rng: random.Random, session_ms_min: float) -> dict[str, Any]:
     """Return drawn settings of the servers and of their clients' sessions."""
-    tick_ms = rng.choice(TICKS_MS)
+    tick_ms = max(rng.choice(TICKS_MS), math.ceil(session_ms_min / max(SESSION_TICKS)))
+    session_ms = max(rng.choice(SESSION_TICKS) * tick_ms, session_ms_min)
     return {
         ensembles.TICK: tick_ms,
-        SESSION_TIMEOUT: rng.choice(SESSION_TICKS) * tick_ms / 1000,
+        SESSION_TIMEOUT: session_ms / 1000,
         ensembles.SNAP_COUNT: rng.choice(SNAP_COUNTS),
         ensembles.LOG_COUNT: rng.choice(LOG_COUNTS),
     }

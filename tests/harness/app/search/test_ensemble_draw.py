@@ -31,6 +31,15 @@ def test_settings_of_servers_and_sessions_are_drawn() -> None:
         assert all(pause <= 2 * plan.options["session_timeout_s"] for pause in pauses)
 
 
+def test_a_client_has_time_to_open_a_session() -> None:
+    """With many servers and slow links, one attempt to connect lasts ten of the longest hops."""
+    for seed in range(60):
+        options = draw.plan_of(seed, {**PINNED, "options": {"zookeepers": 7}}).options
+        attempt_ms = 1000 * options["session_timeout_s"] / 3 / 7
+        assert attempt_ms >= 10 * (options["latency_ms"] + options["jitter_ms"]) - 0.01
+        assert 1000 * options["session_timeout_s"] <= 20 * options["tick_ms"], "what servers grant"
+
+
 def test_a_seed_has_one_plan_and_pinned_fields_stay() -> None:
     """The same seed draws the same plan, and what the user sets is kept."""
     pinned = {**PINNED, "options": {"zookeepers": 5, "registers": 1}, "nemesis": ("kill",)}
