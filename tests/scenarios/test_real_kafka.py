@@ -100,9 +100,8 @@ def run(plan: Path, environment: dict[str, str]) -> tuple[int, dict[str, Any], P
     return done.returncode, json.loads(done.stdout), folder
 
 
-@pytest.mark.parametrize(
-    "mode", [pytest.param(ZOOKEEPER, marks=pytest.mark.prove), KRAFT], ids=["zookeeper", "kraft"]
-)
+@pytest.mark.prove
+@pytest.mark.parametrize("mode", [ZOOKEEPER, KRAFT], ids=["zookeeper", "kraft"])
 def test_a_release_is_valid_under_faults(
     mode: dict[str, str], tmp_path: Path, project_environment: dict[str, str]
 ) -> None:

@@ -17,7 +17,7 @@ from nemesis.targets import ROLES
 KILL = ScheduledFault(id=1, at_s=1, duration_s=1, fault="kill", targets=["broker-1"])
 SCHEDULE = (KILL,)
 NODES = "broker-1, broker-2, broker-3, zookeeper"
-SEEDS = range(300)
+SEEDS = range(120)
 KAFKA = [name for name, each in catalogue.WORKLOADS.items() if each.service == "kafka"]
 ZOOKEEPER = [name for name in catalogue.WORKLOADS if name not in KAFKA]
 
