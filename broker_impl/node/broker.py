@@ -41,6 +41,7 @@ from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
+from broker_impl.server.connection import Witness
 from broker_impl.zookeeper.errors import ZooKeeperError
 
 LOG = logging.getLogger(__name__)
@@ -466,6 +467,10 @@ class Broker:
             self._controller.settings_changed()
 
     # Snapshots.
+
+    def show_answers(self, witness: Witness) -> None:
+        """Call ``witness`` with every request and answer of this broker from now on."""
+        self._server.witness = witness
 
     def snapshot(self, reader: SnapshotReader, *, producers: bool = False) -> BrokerSnapshot | None:
         """The broker's state (``broker_impl.node.snapshot``); None before its logs are open."""

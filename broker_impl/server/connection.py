@@ -56,6 +56,13 @@ class _Request:
     is_answered: bool = False
     is_silent: bool = False
     """No response is sent (Produce with acks=0)."""
+    on_answer: Callable[[Any], None] | None = None
+    """What the witness wants to be called with the answer."""
+
+
+Witness = Callable[[int, Any], Callable[[Any], None] | None]
+"""Called with the API key of each request and its message; returns a function that is called with
+the answer at the moment it is ready, or None."""
 
 
 class ConnectionOwner(Protocol):
@@ -67,6 +74,8 @@ class ConnectionOwner(Protocol):
     scratch: bytearray
     """The buffer that receives the bytes of frames that are not known yet."""
     inter_broker_listener: str
+    witness: Witness | None
+    """Sees every request and its answer, if a check of the broker's answers has set it."""
     fatal: Callable[[BaseException], None]
     """Called when the broker cannot continue: a storage failure or a broken invariant."""
 
@@ -318,7 +327,10 @@ class Connection(asyncio.BufferedProtocol):
         if request.version not in row.served:  # ApiVersions only: KIP-511
             request.version = 0
             return advertise(context, ErrorCode.UNSUPPORTED_VERSION)
-        return row.handle(context, request_module(row.key).decode(body, request.version))
+        message = request_module(row.key).decode(body, request.version)
+        if self._server.witness is not None:
+            request.on_answer = self._server.witness(row.key, message)
+        return row.handle(context, message)
 
     def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
         """Park a request whose answer comes later, and release the memory of its frame."""
@@ -362,6 +374,8 @@ class Connection(asyncio.BufferedProtocol):
         request.answer = answer
         request.is_silent = answer is None
         request.is_answered = True
+        if request.on_answer is not None and answer is not None:
+            request.on_answer(answer)
         while self._line and self._line[0].is_answered:
             self._write(self._line.popleft())
         if not self._line:

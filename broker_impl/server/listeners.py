@@ -8,7 +8,7 @@ from contextlib import suppress
 from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.server import accepting
-from broker_impl.server.connection import Connection
+from broker_impl.server.connection import Connection, Witness
 from broker_impl.server.frame_room import FROM_BROKERS, ORDINARY_BYTES, ORDINARY_ROOM, FrameRoom
 from broker_impl.server.memory_limits import Bounds
 
@@ -36,6 +36,8 @@ class Server:
         self.inter_broker_listener = config.inter_broker_listener()
         self.fatal = on_fatal
         """Called when the broker cannot continue: a storage failure or a broken invariant."""
+        self.witness: Witness | None = None
+        """Sees every request and its answer, if a check of the broker's answers has set it."""
         self._has_private_listener = len(config.endpoints()) > 1
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}

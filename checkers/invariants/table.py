@@ -106,6 +106,30 @@ INVARIANTS = (
         suspended_under="unclean elections",
     ),
     Invariant(
+        id="answer-above-hw",
+        rules="R10",
+        summary="A client received records, or a high watermark, above the leader's own.",
+        holds=(
+            "a fetch returns no record above the watermark that it states, to read_committed none "
+            "above the stable offset; no leader states a watermark above its own"
+        ),
+    ),
+    Invariant(
+        id="answered-hw-monotone",
+        rules="R7",
+        summary="A leader answered a later request with an earlier high watermark.",
+        holds=(
+            "while a broker leads in one epoch, a request that arrives after a watermark was "
+            "stated is not answered with an earlier one"
+        ),
+    ),
+    Invariant(
+        id="acknowledged-above-hw",
+        rules="R11",
+        summary="A batch was acknowledged with acks=all before all replicas in sync had it.",
+        holds="a produce request with acks=all is acknowledged only below the leader's watermark",
+    ),
+    Invariant(
         id="offsets-in-order",
         rules="L1",
         summary="Log start, high watermark and log end are not in this order.",

@@ -20,4 +20,4 @@ def test_ack_on_local_append(faultline: Faultline, repository: Path) -> None:
     assert correct.verdict["evidence"]["faults_effective"] == 3
     planted = faultline(*words, "--mutant", "ack-on-local-append", results="planted")
     assert planted.status == INVALID
-    assert set(planted.verdict["anomalies"]) == {"lost-write"}
+    assert set(planted.verdict["anomalies"]) == {"lost-write", "invariant:acknowledged-above-hw"}

@@ -8,14 +8,17 @@ the run: they start no process, draw no random number and take no virtual time.
 from collections.abc import Callable
 from typing import Final
 
+from broker_impl.replica.replicas import Replicas
 from checkers.expectations import Contract
+from checkers.invariants.answers import Answers
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
+from harness.cluster.observe.witnessed_answers import Witness
 from harness.simulation.world import World
 from model.plan import Plan
-from model.violation import Watched, encode
+from model.violation import Violation, Watched, encode
 
 INTERVAL_S: Final = 0.02
 """The least virtual time between two snapshots; each is taken in the first idle moment after it."""
@@ -60,6 +63,8 @@ class Watcher:
         the last fault was healed; None before that.
         """
         self.snapshots = Snapshots()
+        self.answers = Answers()
+        self._reported: set[tuple[str, str | None]] = set()
         self._world = world
         self._watch = Watch(rules)
         self._record = record
@@ -87,6 +92,21 @@ class Watcher:
         if state.ensemble is not None:
             self._epochs.update(state.ensemble.epochs_led())
         for violation in self._watch.step(state):
+            self._record(encode(violation))
+
+    def witness(self, broker: int, replicas: Callable[[], Replicas]) -> Witness:
+        """Return the witness of the answers of a broker that has just started."""
+        life = self.snapshots.life_of(broker)
+        return Witness(
+            broker, life, replicas, self.answers, now_ns=self._time_ns, report=self._report
+        )
+
+    def _report(self, violation: Violation) -> None:
+        """Record a violation in an answer, once for each invariant and partition."""
+        place = violation.invariant, violation.key
+        trusts = all(self.snapshots.trusts(broker) for broker in violation.brokers)
+        if place not in self._reported and trusts and not self._is_over:
+            self._reported.add(place)
             self._record(encode(violation))
 
     def is_settled(self) -> bool:

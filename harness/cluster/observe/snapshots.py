@@ -114,6 +114,14 @@ class Snapshots:
         """
         self._distrusted.add(number)
 
+    def trusts(self, number: int) -> bool:
+        """Whether no fault has changed bytes on the disk of this broker."""
+        return number not in self._distrusted
+
+    def life_of(self, number: int) -> int:
+        """The number of starts of this broker."""
+        return self._starts[number]
+
     def take(self, time_ns: int, *, producers: bool) -> ClusterState:
         """Take a snapshot of the cluster.
 

@@ -375,6 +375,7 @@ class Simulated(HostFaultsCluster):
         self._snapshots.broker_started(
             number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
         )
+        broker.show_answers(self._stage.watcher.witness(number, lambda: broker.replicas))
 
     def _zookeeper_lives(self, name: NodeId, program: ZooKeeper) -> None:
         """Register a new life of a ZooKeeper server, in that server's process."""

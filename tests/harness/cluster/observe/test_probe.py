@@ -73,13 +73,16 @@ async def test_zookeeper_answers(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "sign"), [(silent, "silence"), (closing, "end"), (babbling, "end")]
+    ("handler", "sign", "timeout_s"),
+    [(silent, "silence", 0.05), (closing, "end", 10), (babbling, "end", 10)],
 )
-async def test_everything_else_is_no_answer(serve: Serve, handler: Handler, sign: Sign) -> None:
+async def test_everything_else_is_no_answer(
+    serve: Serve, handler: Handler, sign: Sign, timeout_s: float
+) -> None:
     """Silence, a closed connection and a wrong correlation id do not count as an answer."""
     address = await serve(handler)
-    assert not await probe.answers(address, "kafka", 0.05)
-    assert await probe.sign(address, "kafka", 0.05) == sign
+    assert not await probe.answers(address, "kafka", timeout_s)
+    assert await probe.sign(address, "kafka", timeout_s) == sign
 
 
 async def test_nobody_there() -> None:
