@@ -1,5 +1,6 @@
 """The answers of a broker are compared with its replicas at the moment of the answer."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,14 +62,14 @@ class Broker:
             role=Role.LEADER, leader_epoch=epoch, high_watermark=watermark
         )
 
-    def fetch(self, watermark: int, records: Any = None, **fields: Any) -> list[str]:
+    def fetch(self, watermark: int, records: Any = None) -> list[str]:
         """Answer a consumer's fetch; return the violations in it."""
-        return self.open_fetch(**fields)(watermark, records)
+        return self.open_fetch()(watermark, records)
 
-    def open_fetch(self, **fields: Any) -> Any:
+    def open_fetch(self, isolation_level: int = 0) -> Callable[..., list[str]]:
         """Take a fetch; return a function that answers it."""
         asked = FetchTopic(topic="t", partitions=[FetchPartition(partition=0)])
-        request = FetchRequest(**{"replica_id": -1, "topics": [asked]} | fields)
+        request = FetchRequest(replica_id=-1, isolation_level=isolation_level, topics=[asked])
         on_answer = self.witness(FETCH, request)
 
         def answer(watermark: int, records: Any = None, stable: int = -1) -> list[str]:
