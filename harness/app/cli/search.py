@@ -16,6 +16,7 @@ from harness.app.cli.output import fail, print_json
         "faultline search --runs 1000",
         "faultline search --minutes 60 --keep-going --nemesis kill,partition --seed 5000",
         "faultline search held.toml --mutant ack-on-local-append",
+        "faultline search --system zookeeper --runs 100",
     ),
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
@@ -26,7 +27,9 @@ from harness.app.cli.output import fail, print_json
 @click.option("--jobs", type=options.JOBS, metavar="N",
               help="number of runs at a time (one for each core)")  # fmt: skip
 @click.option("--seed", type=options.SEED, default=1, metavar="FIRST", help="the first seed (1)")
-@click.option("--workload", metavar="NAME", help="the workload of all runs")
+@click.option("--workload", metavar="NAME", help="the workload of all runs (drawn for each run)")
+@click.option("--system", metavar="NAME",
+              help="kafka, or zookeeper: ensembles without brokers (kafka)")  # fmt: skip
 @click.option("--nemesis", metavar="A,B", help="the kinds of faults of all runs")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
               help="plant this bug in every broker; may be repeated")  # fmt: skip
@@ -49,6 +52,7 @@ def search(
     jobs: int | None,
     seed: int,
     workload: str | None,
+    system: str | None,
     nemesis: str | None,
     mutants: tuple[str, ...],
     settings: tuple[str, ...],
@@ -75,6 +79,8 @@ def search(
     fields: dict[str, Any] = {} if plan_file is None else plan_resolution.from_toml(plan_file)
     if workload is not None:
         fields["workload"] = workload
+    if system is not None:
+        fields["system"] = system
     if nemesis is not None:
         fields["nemesis"] = plan_resolution.names_of(nemesis)
     if mutants:

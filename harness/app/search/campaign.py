@@ -15,7 +15,7 @@ from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.run import Failed, new_folder
-from harness.app.search import batch_check, draw, outcome, single_run
+from harness.app.search import batch_check, draw, outcome, single_run, workload_draw
 from harness.app.search.batch_check import BatchResult
 from harness.app.search.jobs import SAID, Ended, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import RunResult, Stopped, Summary
@@ -68,10 +68,10 @@ def run(
     :class:`~harness.app.refused.Refused` if no plan can be drawn with the pinned fields, and
     :class:`~harness.app.run.Failed` if Spark was requested and did not judge.
     """
-    plan = draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
+    draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
     draw.refuse_quiet(asked.first, asked.pinned)
     versions.commit()
-    what = f"{plan.workload}-seed{asked.first}"
+    what = f"{workload_draw.named(asked.pinned)}-seed{asked.first}"
     folder = new_folder(results / "searches", what, time.gmtime())
     screen.say(str(folder))
     with (
@@ -178,7 +178,10 @@ class _Search:
             if not kept.exists():
                 shutil.move(self._scratch / kept.name, kept)
             why = how_ended(ended.status, kept / SAID)
-            ran = RunResult(seed=ended.key, status="failed", why=(why,), folder=str(kept))
+            workload = draw.workload_of(ended.key, self._asked.pinned)
+            ran = RunResult(
+                seed=ended.key, status="failed", workload=workload, why=(why,), folder=str(kept)
+            )
         if ran.folder is not None:
             drop_if_empty(Path(ran.folder) / SAID)
         self._red += ran.status != "valid"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
-from harness.app.search import ensemble_draw
+from harness.app.search import ensemble_draw, workload_draw
 from model.plan import Plan
 from nemesis.schedule import DrawSettings
 from workloads.package import Workload
@@ -102,11 +102,16 @@ None requires all of several replicas for a write, because such a run would most
 def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     """Return the resolved plan of a seed, including its schedule.
 
-    ``pinned`` are fields of a plan, as in options and plan files. Raises
-    :class:`~harness.app.refused.Refused`.
+    ``pinned`` are fields of a plan, as in options and plan files; the workload is drawn unless it
+    is one of them. Raises :class:`~harness.app.refused.Refused`.
     """
     plan_resolution.plan_of(pinned)  # checks their types before they are used
-    workload = catalogue.WORKLOADS.get(pinned.get("workload", Plan().workload))
+    return workload_draw.plan_of(seed, pinned, lambda fields: _of_fields(seed, fields))
+
+
+def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
+    """Return the resolved plan of a seed for fields that name the workload."""
+    workload = catalogue.WORKLOADS.get(pinned["workload"])
     if workload is not None and workload.service == "zookeeper":
         return _of_ensemble(seed, pinned, workload)
     rng = random.Random(f"{seed}:search")
@@ -175,6 +180,14 @@ def _of_ensemble(seed: int, pinned: Mapping[str, Any], workload: Workload) -> Pl
     )
     plan = plan_resolution.plan_of(base | drawn | fixed)
     return plan_resolution.resolve(plan, settings, may_be_quiet=True)
+
+
+def workload_of(seed: int, pinned: Mapping[str, Any]) -> str:
+    """Return the workload of a seed; empty if no plan can be drawn."""
+    try:
+        return plan_of(seed, pinned).workload
+    except Refused:
+        return ""
 
 
 def _only_simulated(pinned: Mapping[str, Any]) -> None:
