@@ -42,6 +42,8 @@ from harness.app.cli.output import fail, print_json
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
               help="at the end, judge all histories again in one Spark job")  # fmt: skip
+@click.option("--coverage", is_flag=True,
+              help="count which branches of the rules the runs reach (coverage.json)")  # fmt: skip
 @options.lake
 @options.spark_engine
 @options.json_output
@@ -60,6 +62,7 @@ def search(
     keep: int,
     keep_going: bool,
     spark: bool,
+    coverage: bool,
     lake: Path | None,
     as_json: bool,
 ) -> int:
@@ -73,6 +76,7 @@ def search(
     from harness.app import command_line, plan_resolution
     from harness.app.lake import add
     from harness.app.progress import Screen
+    from harness.app.rules import figures
     from harness.app.run import Failed
     from harness.app.search import campaign, outcome
 
@@ -96,6 +100,7 @@ def search(
         keep=keep,
         enough=None if keep_going else 1,
         spark=spark,
+        coverage=coverage,
         lake=into,
     )
     try:
@@ -106,4 +111,6 @@ def search(
         print_json(summary)
     else:
         click.echo(outcome.describe(summary, command_line.command("replay")))
+        if coverage:
+            click.echo(figures.describe(figures.read(Path(summary.folder))))
     return outcome.exit_status(summary)
