@@ -364,7 +364,8 @@ def op_timeout_s(plan: Plan) -> float:
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """Draw the number of groups and members, their lives, freezes and timeouts.
 
-    Also drawn are which members are static, and whether offsets are deleted.
+    Also drawn are which members are static, whether offsets are deleted, and how long those of an
+    empty group are kept.
     """
     options = {
         "groups": rng.choice((1, 1, 2)),
@@ -382,7 +383,9 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     }
     options["offset_deletes_hz"] = rng.choice((0.0, 0.0, 2.0))
     plan = {"rate_hz": round(rng.uniform(10.0, 20.0), 2), "concurrency": rng.randint(6, 10)}
-    return {"plan": plan, "options": options, "consumer": consumer}
+    # No group that its members return to is empty for a minute.
+    broker = {"offsets.retention.minutes": rng.choice(("10080", "10080", "1"))}
+    return {"plan": plan, "options": options, "consumer": consumer, "broker": broker}
 
 
 WORKLOAD = dataclasses.replace(

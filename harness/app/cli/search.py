@@ -16,6 +16,7 @@ from harness.app.cli.output import fail, print_json
         "faultline search --runs 1000",
         "faultline search --minutes 60 --keep-going --nemesis kill,partition --seed 5000",
         "faultline search held.toml --mutant ack-on-local-append",
+        "faultline search --system zookeeper --runs 100",
     ),
 )
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path), metavar="[PLAN.toml]")
@@ -26,7 +27,9 @@ from harness.app.cli.output import fail, print_json
 @click.option("--jobs", type=options.JOBS, metavar="N",
               help="number of runs at a time (one for each core)")  # fmt: skip
 @click.option("--seed", type=options.SEED, default=1, metavar="FIRST", help="the first seed (1)")
-@click.option("--workload", metavar="NAME", help="the workload of all runs")
+@click.option("--workload", metavar="NAME", help="the workload of all runs (drawn for each run)")
+@click.option("--system", metavar="NAME",
+              help="kafka, or zookeeper: ensembles without brokers (kafka)")  # fmt: skip
 @click.option("--nemesis", metavar="A,B", help="the kinds of faults of all runs")
 @click.option("--mutant", "mutants", multiple=True, metavar="NAME",
               help="plant this bug in every broker; may be repeated")  # fmt: skip
@@ -39,6 +42,8 @@ from harness.app.cli.output import fail, print_json
 @click.option("--keep-going", is_flag=True, help="do not stop at the first anomaly")
 @click.option("--spark", is_flag=True,
               help="at the end, judge all histories again in one Spark job")  # fmt: skip
+@click.option("--coverage", is_flag=True,
+              help="count which branches of the rules the runs reach (coverage.json)")  # fmt: skip
 @options.lake
 @options.spark_engine
 @options.json_output
@@ -49,6 +54,7 @@ def search(
     jobs: int | None,
     seed: int,
     workload: str | None,
+    system: str | None,
     nemesis: str | None,
     mutants: tuple[str, ...],
     settings: tuple[str, ...],
@@ -56,6 +62,7 @@ def search(
     keep: int,
     keep_going: bool,
     spark: bool,
+    coverage: bool,
     lake: Path | None,
     as_json: bool,
 ) -> int:
@@ -69,12 +76,15 @@ def search(
     from harness.app import command_line, plan_resolution
     from harness.app.lake import add
     from harness.app.progress import Screen
+    from harness.app.rules import figures
     from harness.app.run import Failed
     from harness.app.search import campaign, outcome
 
     fields: dict[str, Any] = {} if plan_file is None else plan_resolution.from_toml(plan_file)
     if workload is not None:
         fields["workload"] = workload
+    if system is not None:
+        fields["system"] = system
     if nemesis is not None:
         fields["nemesis"] = plan_resolution.names_of(nemesis)
     if mutants:
@@ -90,6 +100,7 @@ def search(
         keep=keep,
         enough=None if keep_going else 1,
         spark=spark,
+        coverage=coverage,
         lake=into,
     )
     try:
@@ -100,4 +111,6 @@ def search(
         print_json(summary)
     else:
         click.echo(outcome.describe(summary, command_line.command("replay")))
+        if coverage:
+            click.echo(figures.describe(figures.read(Path(summary.folder))))
     return outcome.exit_status(summary)

@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from harness.app import runtime, versions
 from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
+from harness.app.rules import figures
 from harness.app.run import Failed, new_folder
-from harness.app.search import batch_check, draw, outcome, single_run
+from harness.app.search import batch_check, draw, outcome, single_run, workload_draw
 from harness.app.search.batch_check import BatchResult
+from harness.app.search.coverage import Coverage, Each
 from harness.app.search.jobs import SAID, Ended, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import RunResult, Stopped, Summary
 from harness.app.search.temp_dir import scratch
@@ -51,12 +53,10 @@ class SearchRequest:
     """After this many invalid or failed runs no other begins; ``None`` means no limit."""
     spark: bool = False
     """True if all histories are judged again at the end, in one Spark job."""
+    coverage: bool = False
+    """True if it is recorded which branches of the rules the runs reach."""
     lake: Lake | None = None
     """The lake to which each run is added; ``None`` for none."""
-
-
-Each = Callable[[int, Mapping[str, Any], Path], RunResult]
-"""Runs a seed with the pinned fields in a folder."""
 
 
 def run(
@@ -68,10 +68,10 @@ def run(
     :class:`~harness.app.refused.Refused` if no plan can be drawn with the pinned fields, and
     :class:`~harness.app.run.Failed` if Spark was requested and did not judge.
     """
-    plan = draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
+    draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
     draw.refuse_quiet(asked.first, asked.pinned)
     versions.commit()
-    what = f"{plan.workload}-seed{asked.first}"
+    what = f"{workload_draw.named(asked.pinned)}-seed{asked.first}"
     folder = new_folder(results / "searches", what, time.gmtime())
     screen.say(str(folder))
     with (
@@ -80,9 +80,12 @@ def run(
         Jobs[int]() as jobs,
     ):
         search = _Search(asked, folder, place, each)
-        _drive(search, jobs, asked.jobs, ending, screen)
+        try:
+            _drive(search, jobs, asked.jobs, ending, screen)
+        finally:
+            search.close()
     search.add_failed()
-    outcome.write(search.summary())
+    search.write()
     if asked.spark and not ending:
         search.judge_together(screen)
     summary = search.summary()
@@ -115,7 +118,8 @@ class _Search:
 
     def __init__(self, asked: SearchRequest, folder: Path, scratch: Path, each: Each) -> None:
         self._asked = asked
-        self._each = each
+        self._coverage = Coverage(asked.pinned, scratch) if asked.coverage else None
+        self._each = each if self._coverage is None else self._coverage.of_each(each)
         self._folder = folder
         self._scratch = scratch
         self._ran: list[RunResult] = []
@@ -178,9 +182,14 @@ class _Search:
             if not kept.exists():
                 shutil.move(self._scratch / kept.name, kept)
             why = how_ended(ended.status, kept / SAID)
-            ran = RunResult(seed=ended.key, status="failed", why=(why,), folder=str(kept))
+            workload = draw.workload_of(ended.key, self._asked.pinned)
+            ran = RunResult(
+                seed=ended.key, status="failed", workload=workload, why=(why,), folder=str(kept)
+            )
         if ran.folder is not None:
             drop_if_empty(Path(ran.folder) / SAID)
+        if self._coverage is not None:
+            self._coverage.take(ended.key)
         self._red += ran.status != "valid"
         self._ran.append(ran)
 
@@ -195,8 +204,19 @@ class _Search:
     def note_down(self) -> None:
         """Write the summary so far, from time to time."""
         if time.monotonic() - self._noted_s >= NOTED_EVERY_S:
-            outcome.write(self.summary())
+            self.write()
             self._noted_s = time.monotonic()
+
+    def write(self) -> None:
+        """Write the summary, and the coverage if it is recorded."""
+        outcome.write(self.summary())
+        if self._coverage is not None:
+            figures.write(self._coverage.figures(), self._folder)
+
+    def close(self) -> None:
+        """Remove what was put into this process for the runs."""
+        if self._coverage is not None:
+            self._coverage.close()
 
     def judge_together(self, screen: Screen) -> None:
         """Judge again, with Spark, all histories that were judged one by one."""

@@ -7,11 +7,12 @@ that a setting that a user pins does not change any other draw.
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
-from harness.app.search import ensemble_draw
+from harness.app.search import broker_draw, ensemble_draw, layouts, workload_draw
+from harness.app.search.layouts import EXCLUSIVE_PS, Layout
 from model.plan import Plan
 from nemesis.schedule import DrawSettings
 from workloads.package import Workload
@@ -30,8 +31,6 @@ PAUSE_SCALES = (0.3, 0.6, 1.0, 1.5)
 """The length of pauses between faults, relative to a single run's."""
 REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
-EXCLUSIVE_PS = (0.0, 0.3, 0.6, 0.9)
-"""The base probability that a period of a schedule belongs to one fault alone."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
 """How far clients' clocks are ahead.
 
@@ -45,10 +44,12 @@ Batches provide the records, and each operation costs CPU time.
 """
 PARTITIONS_MAX = 12
 """The maximum number of partitions of all topics: followers fetch each of them all the time."""
-PROTOCOLS = (None, None, None, "epochs-by-question")
-"""How a follower finds the offset at which its log diverges from the leader's.
+PROTOCOLS = (None, None, None, "epochs-by-question", "epochs-by-fetch", "epochs-unsynced")
+"""How a follower finds the offset at which its log diverges from the leader's, and whether epochs
+are synced before the batches that belong to them.
 
-``None`` stands for the broker's default protocol.
+``None`` stands for the broker's default protocol, which has both checks: that before Kafka 2.7, and
+that since then.
 """
 QUIET_SEEDS = 5
 """The number of seeds that are tried before a request is refused because no fault is drawn."""
@@ -56,61 +57,23 @@ OWN = ("nemesis", "seed", *plan_resolution.OF_THE_FILE)
 """Fields of a plan file that the search itself handles."""
 
 
-class Layout(NamedTuple):
-    """The numbers of brokers and replicas, and the draws that depend on them."""
-
-    brokers: int
-    replication_factor: int
-    min_isr: int
-    weight: float
-    always: tuple[str, ...] = ()
-    """Kinds of faults that no run with drawn nemeses leaves out."""
-    alone: tuple[float, ...] = EXCLUSIVE_PS
-    """The probabilities that a period of a schedule belongs to one fault alone."""
-    synced: float = 0.25
-    """The probability that records are synced before they are acknowledged."""
-    segment_bytes: tuple[int, ...] = (2048, 16384, 1 << 30, 1 << 30)
-
-
-SINGLE = Layout(
-    3,
-    1,
-    1,
-    2,
-    always=("power",),
-    alone=(max(EXCLUSIVE_PS),),
-    synced=0.9,
-    segment_bytes=(2048, 16384),
-)
-"""A layout with one replica. Its disk holds the only copy, so these runs test the disk."""
-LAYOUTS = (
-    Layout(3, 3, 2, 8),
-    Layout(3, 3, 1, 3),
-    Layout(3, 2, 1, 3),
-    SINGLE,
-    Layout(4, 3, 2, 3),
-    Layout(4, 4, 2, 1),
-    Layout(5, 3, 2, 2),
-    Layout(5, 5, 3, 1),
-)
-"""The layouts that are drawn.
-
-None requires all of several replicas for a write, because such a run would mostly wait.
-"""
-
-
 def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     """Return the resolved plan of a seed, including its schedule.
 
-    ``pinned`` are fields of a plan, as in options and plan files. Raises
-    :class:`~harness.app.refused.Refused`.
+    ``pinned`` are fields of a plan, as in options and plan files; the workload is drawn unless it
+    is one of them. Raises :class:`~harness.app.refused.Refused`.
     """
     plan_resolution.plan_of(pinned)  # checks their types before they are used
-    workload = catalogue.WORKLOADS.get(pinned.get("workload", Plan().workload))
+    return workload_draw.plan_of(seed, pinned, lambda fields: _of_fields(seed, fields))
+
+
+def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
+    """Return the resolved plan of a seed for fields that name the workload."""
+    workload = catalogue.WORKLOADS.get(pinned["workload"])
     if workload is not None and workload.service == "zookeeper":
         return _of_ensemble(seed, pinned, workload)
     rng = random.Random(f"{seed}:search")
-    layout = _layout(rng, pinned)
+    layout = layouts.drawn(rng, pinned)
     options = _options(rng, layout)
     wanted = pinned.get("nemesis", (plan_resolution.ALL,))
     records_hz = rng.uniform(35.0, 80.0)
@@ -127,7 +90,7 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     if "schedule" in pinned:
         drawn["nemesis"] = wanted  # the schedule itself determines the faults
     parts: dict[str, dict[str, Any]] = {
-        "broker": _broker(rng, layout),
+        "broker": broker_draw.settings(rng, seed, layout),
         "producer": _producer(rng),
         "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
         "options": options | {"batch_max": batch_max},
@@ -150,13 +113,13 @@ def plan_of(seed: int, pinned: Mapping[str, Any]) -> Plan:
     plan = plan_resolution.resolve(
         plan_resolution.plan_of(drawn | fixed), draw_settings, may_be_quiet=True
     )
-    if len(plan.schedule or ()) >= FAULTS_MIN or tuple(wanted) != (plan_resolution.ALL,):
-        return plan
-    drawn["nemesis"] = (plan_resolution.ALL,)
-    draw_settings = draw_settings._replace(pause_scale=min(PAUSE_SCALES))
-    return plan_resolution.resolve(
-        plan_resolution.plan_of(drawn | fixed), draw_settings, may_be_quiet=True
-    )
+    if len(plan.schedule or ()) < FAULTS_MIN and tuple(wanted) == (plan_resolution.ALL,):
+        drawn["nemesis"] = (plan_resolution.ALL,)
+        draw_settings = draw_settings._replace(pause_scale=min(PAUSE_SCALES))
+        plan = plan_resolution.resolve(
+            plan_resolution.plan_of(drawn | fixed), draw_settings, may_be_quiet=True
+        )
+    return broker_draw.guarded(plan, pinned.get("broker", {}))
 
 
 def _of_ensemble(seed: int, pinned: Mapping[str, Any], workload: Workload) -> Plan:
@@ -175,6 +138,14 @@ def _of_ensemble(seed: int, pinned: Mapping[str, Any], workload: Workload) -> Pl
     )
     plan = plan_resolution.plan_of(base | drawn | fixed)
     return plan_resolution.resolve(plan, settings, may_be_quiet=True)
+
+
+def workload_of(seed: int, pinned: Mapping[str, Any]) -> str:
+    """Return the workload of a seed; empty if no plan can be drawn."""
+    try:
+        return plan_of(seed, pinned).workload
+    except Refused:
+        return ""
 
 
 def _only_simulated(pinned: Mapping[str, Any]) -> None:
@@ -207,29 +178,6 @@ def _of_workload(
     return drawn
 
 
-def _layout(rng: random.Random, pinned: Mapping[str, Any]) -> Layout:
-    """Choose a layout that agrees with the pinned fields, or build one from the pinned numbers."""
-    brokers = pinned.get("brokers")
-    broker, options = pinned.get("broker", {}), pinned.get("options", {})
-    factor = options.get("replication_factor")
-    min_isr = broker.get("min.insync.replicas")
-    fitting = [
-        layout
-        for layout in LAYOUTS
-        if brokers in (None, layout.brokers)
-        and factor in (None, layout.replication_factor)
-        and min_isr in (None, str(layout.min_isr))
-    ]
-    [chosen] = rng.choices(LAYOUTS, [layout.weight for layout in LAYOUTS])
-    if fitting and chosen not in fitting:
-        [chosen] = random.Random(rng.random()).choices(fitting, [each.weight for each in fitting])
-    if not fitting:
-        factor = factor or min(3, brokers or 3)
-        alike = SINGLE if factor == 1 else Layout(3, factor, 1, 0)
-        chosen = alike._replace(brokers=brokers or 3)
-    return chosen
-
-
 def _options(rng: random.Random, layout: Layout) -> dict[str, Any]:
     topics, late, partitions = rng.randint(1, 3), rng.randint(0, 3), rng.randint(1, 3)
     while (topics + late) * partitions > PARTITIONS_MAX:
@@ -246,36 +194,10 @@ def _options(rng: random.Random, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _broker(rng: random.Random, layout: Layout) -> dict[str, str]:
-    wait_ms = rng.choice((50, 200, 200, 500))
-    drawn = {
-        "default.replication.factor": layout.replication_factor,
-        "min.insync.replicas": layout.min_isr,
-        "zookeeper.session.timeout.ms": rng.choice((1000, 2000, 2000, 4000)),
-        "replica.lag.time.max.ms": rng.choice((1000, 1500, 1500, 3000)),
-        "replica.fetch.wait.max.ms": wait_ms,
-        "replica.fetch.backoff.ms": rng.choice((50, 100, 500)),
-        "replica.socket.timeout.ms": rng.choice((1000, 1500, 3000)),
-        "controller.socket.timeout.ms": rng.choice((1000, 1500, 3000)),
-        "request.timeout.ms": rng.choice((2000, 3000)),
-        "replica.fetch.max.bytes": rng.choice((512, 4096, 1 << 20, 1 << 20)),
-        "replica.high.watermark.checkpoint.interval.ms": rng.choice((200, 1000, 5000)),
-        "log.flush.offset.checkpoint.interval.ms": rng.choice((1000, 5000)),
-        "leader.imbalance.check.interval.seconds": rng.choice((3, 3, 10, 30)),
-        "auto.leader.rebalance.enable": rng.choice(("true", "true", "false")),
-        "log.segment.bytes": rng.choice(layout.segment_bytes),
-        "log.index.interval.bytes": rng.choice((64, 4096)),
-    }
-    if rng.random() < layout.synced:
-        drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
-    return {name: str(value) for name, value in drawn.items()}
-
-
 def _clocks(rng: random.Random, parts: Mapping[str, dict[str, Any]]) -> None:
     """Draw the offset of clients' clocks, and how often brokers look for expired producer ids."""
     parts["options"]["clients_clock_s"] = rng.choice(CLIENTS_CLOCKS_S)
-    check_ms = rng.choice((1000, 1000, 600_000))
-    parts["broker"]["producer.id.expiration.check.interval.ms"] = str(check_ms)
+    parts["broker"] |= broker_draw.of_clocks(rng)
 
 
 def _producer(rng: random.Random) -> dict[str, str]:

@@ -30,6 +30,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     seed: int
     status: Status
+    workload: str = ""
     plan: str = ""
     """A short description of the drawn plan."""
     why: tuple[str, ...] = ()
@@ -56,6 +57,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``search.json``, which ``--json`` also prints."""
 
     runs: int
+    workloads: dict[str, tuple[int, ...]] = {}
+    """The seeds of the runs, by their workload."""
     simulated_seconds: float
     acked: int
     faults_effective: int
@@ -103,6 +106,7 @@ def summary(
     completed = [run for run in ran if run.status != "failed"]
     return Summary(
         runs=len(ran),
+        workloads=_by_workload(ran),
         simulated_seconds=round(sum(run.simulated_seconds for run in ran), 1),
         acked=sum(run.acked for run in ran),
         faults_effective=sum(run.faults_effective for run in ran),
@@ -130,6 +134,11 @@ def summary(
 
 def _in_runs(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(Counter(name for found in counts for name in found).items()))
+
+
+def _by_workload(ran: Sequence[RunResult]) -> dict[str, tuple[int, ...]]:
+    names = sorted({run.workload for run in ran})
+    return {name: tuple(run.seed for run in ran if run.workload == name) for name in names}
 
 
 def exit_status(summary: Summary) -> int:
@@ -163,12 +172,16 @@ def describe(summary: Summary, again: str) -> str:
         f"{elected} {len(summary.findings)} invalid,"
         f" {summary.unknown} unknown, {summary.failed} failed · {summary.seconds:.0f} s",
     ]
+    if len(summary.workloads) > 1:
+        counts = [f"{len(seeds):,} {name}" for name, seeds in summary.workloads.items()]
+        lines.append(f"workloads: {', '.join(counts)}")
     if summary.stopped == "interrupted":
         lines.append("the search was interrupted; runs that had not finished are not counted")
     if summary.together is not None:
         lines.append(_of_together(summary.together))
     for run in (*summary.findings, *summary.doubtful):
-        lines.append(f"seed {run.seed} {run.status.upper()}: {run.why[0] if run.why else ''}")
+        of = f" {run.workload}" if run.workload else ""
+        lines.append(f"seed {run.seed}{of} {run.status.upper()}: {run.why[0] if run.why else ''}")
         if run.folder is not None:
             lines.append(f"    repeat: {again} {run.folder}")
     for anomaly, count in summary.allowed.items():

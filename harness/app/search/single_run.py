@@ -50,6 +50,7 @@ def of_plan(plan: Plan, folder: Path) -> RunResult:
         return RunResult(
             seed=plan.seed,
             status="failed",
+            workload=plan.workload,
             plan=drawn,
             why=(files.described(error, folder),),
             simulated_seconds=_until_s(folder / "history.jsonl"),
@@ -60,6 +61,7 @@ def of_plan(plan: Plan, folder: Path) -> RunResult:
     return RunResult(
         seed=plan.seed,
         status=_STATUS[verdict.valid],
+        workload=plan.workload,
         plan=drawn,
         why=tuple(reasons(verdict, findings)),
         anomalies=verdict.anomalies,

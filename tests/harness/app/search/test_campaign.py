@@ -16,7 +16,7 @@ from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Failed
-from harness.app.search import batch_check, campaign, outcome, single_run
+from harness.app.search import batch_check, campaign, draw, outcome, single_run
 from harness.app.search.batch_check import BatchResult
 from harness.app.search.campaign import SearchRequest
 from harness.app.search.outcome import RunResult, Status, Summary
@@ -75,6 +75,27 @@ def test_a_sample_of_passes_is_kept(tmp_path: Path) -> None:
     kept = sorted(path.name for path in Path(told.folder).glob("seed*"))
     assert kept == ["seed1", "seed2"]
     assert (Path(told.folder) / "seed1" / "report.html").exists()
+
+
+def test_the_workload_of_each_run_is_reported(tmp_path: Path) -> None:
+    """The summary names the workload of every run, also of one whose process crashed."""
+    pinned = {"brokers": 3}
+
+    def each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGABRT)
+        status: Status = "invalid" if seed == 3 else "valid"
+        return _ran(seed, status, workload=draw.workload_of(seed, pinned), why=("why",))
+
+    told = _search(tmp_path, each, runs=4, enough=None, pinned=pinned)
+    expected = {seed: draw.plan_of(seed, pinned).workload for seed in range(1, 5)}
+    assert {seed: name for name, seeds in told.workloads.items() for seed in seeds} == expected
+    assert told.findings[0].workload == expected[3]
+    assert told.doubtful[0].workload == expected[2]
+    words = outcome.describe(told, "faultline replay")
+    assert f"seed 3 {expected[3]} INVALID: why" in words
+    assert f"{len(told.workloads[expected[4]])} {expected[4]}" in words
+    assert "-mixed-seed1" in told.folder
 
 
 def test_the_first_anomaly_ends_it(tmp_path: Path) -> None:

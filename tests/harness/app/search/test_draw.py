@@ -12,7 +12,7 @@ from harness.app.search import draw
 from harness.cluster.settings import session_timeout_s
 
 SEEDS = st.integers(0, 1 << 31)
-
+IDEMPOTENT = {"workload": "idempotent"}
 
 KAFKA = sorted(name for name, each in catalogue.WORKLOADS.items() if each.service == "kafka")
 
@@ -34,7 +34,7 @@ def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None
 @settings(max_examples=30)
 def test_every_plan_is_worth_a_run(seed: int) -> None:
     """Every drawn plan has enough time, records and faults for a meaningful run."""
-    plan = draw.plan_of(seed, {})
+    plan = draw.plan_of(seed, IDEMPOTENT)
     assert plan.time_limit_s >= 40
     assert plan.rate_hz * (1 + plan.options["batch_max"]) / 2 * plan.time_limit_s >= 1400
     assert plan.schedule is not None
@@ -53,13 +53,13 @@ def test_every_plan_is_worth_a_run(seed: int) -> None:
 @settings(max_examples=20)
 def test_a_seed_is_a_plan(seed: int) -> None:
     """The same seed draws the same plan, and another seed another one."""
-    assert draw.plan_of(seed, {}) == draw.plan_of(seed, {})
-    assert draw.plan_of(seed, {}) != draw.plan_of(seed + 1, {})
+    assert draw.plan_of(seed, IDEMPOTENT) == draw.plan_of(seed, IDEMPOTENT)
+    assert draw.plan_of(seed, IDEMPOTENT) != draw.plan_of(seed + 1, IDEMPOTENT)
 
 
 def test_many_seeds_vary_everything() -> None:
     """Over some seeds, every number, setting and kind of fault has several values."""
-    plans = [draw.plan_of(seed, {}) for seed in range(60)]
+    plans = [draw.plan_of(seed, IDEMPOTENT) for seed in range(60)]
     for part, count in {"broker": 17, "producer": 4, "consumer": 1, "options": 9}.items():
         drawn = [getattr(plan, part) for plan in plans]
         varied = [name for name in drawn[0] if len({str(each.get(name)) for each in drawn}) > 1]
@@ -79,9 +79,14 @@ def test_many_seeds_vary_everything() -> None:
 def test_what_is_pinned_is_taken_and_changes_nothing_else() -> None:
     """A pinned setting is in every plan and does not change the seed's other draws."""
     for seed in range(20):
-        free = draw.plan_of(seed, {})
+        free = draw.plan_of(seed, IDEMPOTENT)
         held = draw.plan_of(
-            seed, {"mutants": ("no-min-isr-check",), "broker": {"log.segment.bytes": "4096"}}
+            seed,
+            {
+                **IDEMPOTENT,
+                "mutants": ("no-min-isr-check",),
+                "broker": {"log.segment.bytes": "4096"},
+            },
         )
         assert held.mutants == (*free.mutants, "no-min-isr-check")
         assert held.broker == free.broker | {"log.segment.bytes": "4096"}
@@ -93,7 +98,7 @@ def test_a_workload_varies_what_it_alone_has() -> None:
     """A workload varies its own settings and no others of a seed; pinned ones stay."""
     acks = set()
     for seed in range(30):
-        other, plan = draw.plan_of(seed, {}), draw.plan_of(seed, {"workload": "send_poll"})
+        other, plan = draw.plan_of(seed, IDEMPOTENT), draw.plan_of(seed, {"workload": "send_poll"})
         acks.add(plan.producer["acks"])
         assert plan.broker.items() >= other.broker.items()
         assert plan.nemesis == other.nemesis
@@ -126,7 +131,7 @@ def test_numbers_agree_with_the_pinned_one(
 ) -> None:
     """Brokers, replicas and in-sync replicas are drawn together, consistent with pinned ones."""
     for seed in range(10):
-        plan = draw.plan_of(seed, pinned)
+        plan = draw.plan_of(seed, {**IDEMPOTENT, **pinned})
         assert plan.brokers == brokers
         assert factor in (None, plan.options["replication_factor"])
         assert min_isr in (None, plan.broker["min.insync.replicas"])

@@ -75,6 +75,7 @@ def test_a_green_search_tells_what_it_did(tmp_path: Path) -> None:
     )
     assert (status, told["findings"], told["doubtful"]) == (0, [], [])
     assert told["runs"] == 2
+    assert sorted(seed for seeds in told["workloads"].values() for seed in seeds) == [1, 2]
     assert told["least"]["simulated_seconds"] >= 40
     assert told["least"]["acked"] >= 500
     assert told["least"]["faults_effective"] >= 3
@@ -87,7 +88,7 @@ def test_a_search_is_judged_once_more_by_spark(tmp_path: Path) -> None:
     """One Spark job judges all histories of a search and agrees with the first judgement."""
     status, told = _faultline(
         *("search", PLAN, "--runs", 2, "--jobs", 2, "--mutant", "ack-on-local-append"),
-        *("--keep-going", "--spark", "--results", "r"),
+        *("--workload", "idempotent", "--keep-going", "--spark", "--results", "r"),
         cwd=tmp_path,
     )
     assert status == 1

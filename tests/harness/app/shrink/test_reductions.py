@@ -62,7 +62,7 @@ def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) 
 
     Its plan resolves to itself.
     """
-    plan = draw.plan_of(seed, {})
+    plan = draw.plan_of(seed, {"workload": "idempotent"})
     for reduction in dict.fromkeys(reductions.REDUCTIONS):
         for smaller in reduction(plan, Seen(at_s, at_s)):
             before, after = _weight(plan), _weight(smaller)
@@ -79,7 +79,7 @@ def test_every_reduction_is_smaller_and_most_can_be_run(seed: int, at_s: float) 
 
 def test_no_kind_of_trouble_is_left_without_a_fault() -> None:
     """A reduced plan names only nemeses with a fault. Otherwise its verdict would be unknown."""
-    plan = draw.plan_of(1, {"nemesis": ("kill", "pause")})
+    plan = draw.plan_of(1, {"workload": "idempotent", "nemesis": ("kill", "pause")})
     [nothing, *others] = reductions.fewer_faults(plan, Seen())
     assert (nothing.nemesis, nothing.schedule) == ((), ())
     for left in others:
@@ -89,7 +89,7 @@ def test_no_kind_of_trouble_is_left_without_a_fault() -> None:
 
 def test_leaders_of_topics_that_go_are_leaders_of_the_one_that_stays() -> None:
     """A fault aimed at a removed topic's leader is aimed at the remaining one's."""
-    plan = draw.plan_of(3, {"options": {"topics": 3, "partitions": 3}})
+    plan = draw.plan_of(3, {"workload": "idempotent", "options": {"topics": 3, "partitions": 3}})
     fault = ScheduledFault(id=1, at_s=5, duration_s=2, fault="kill", targets="leader:topic2-1")
     plan = msgspec.structs.replace(plan, schedule=(fault,), nemesis=("kill",))
     first = next(reductions.smaller_cluster(plan, Seen()))
@@ -100,7 +100,7 @@ def test_leaders_of_topics_that_go_are_leaders_of_the_one_that_stays() -> None:
 
 def test_a_plan_that_cannot_be_smaller_has_no_reductions() -> None:
     """A minimal plan has no reductions, so shrinking ends."""
-    plan = draw.plan_of(1, {"nemesis": ("kill",)})
+    plan = draw.plan_of(1, {"workload": "idempotent", "nemesis": ("kill",)})
     for _ in range(200):
         for reduction in reductions.REDUCTIONS:
             for smaller in reduction(plan, Seen(0.0, 0.0)):
@@ -116,7 +116,7 @@ def test_a_plan_that_cannot_be_smaller_has_no_reductions() -> None:
 @pytest.mark.parametrize("limit_s", [5.0, 20.0])
 def test_faults_after_the_end_go(limit_s: float) -> None:
     """Faults after the new end are removed from the schedule."""
-    plan = draw.plan_of(8, {})
+    plan = draw.plan_of(8, {"workload": "idempotent"})
     first = next(reductions.shorter(plan, Seen(limit_s - 1, limit_s)))
     assert first.time_limit_s == limit_s
     assert first.schedule == tuple(f for f in plan.schedule or () if f.at_s < limit_s)

@@ -83,7 +83,9 @@ def _has(plan: Plan, *faults: str) -> bool:
 
 def test_only_what_is_needed_is_left(tmp_path: Path) -> None:
     """Only the two faults and the one setting that the anomaly needs are left of a large plan."""
-    plan = draw.plan_of(1, {"nemesis": ("kill", "pause", "partition"), "brokers": 5})
+    plan = draw.plan_of(
+        1, {"workload": "idempotent", "nemesis": ("kill", "pause", "partition"), "brokers": 5}
+    )
     plan = msgspec.structs.replace(
         plan, broker=plan.broker | {"replica.lag.time.max.ms": "1234"}, mutants=()
     )
@@ -116,7 +118,9 @@ def test_the_answer_does_not_depend_on_how_many_trials_run_at_a_time(
     """The first plan by order that shows the anomaly counts, not the first trial that ends."""
     monkeypatch.setattr(trials, "SEEDS", 1)
     small = {"topics": 1, "late_topics": 0, "partitions": 1}
-    plan = draw.plan_of(5, {"nemesis": ("kill", "pause"), "brokers": 3, "options": small})
+    plan = draw.plan_of(
+        5, {"workload": "idempotent", "nemesis": ("kill", "pause"), "brokers": 3, "options": small}
+    )
     first, *_ = plan.schedule or ()
     folders = []
     for jobs in (1, 3):
@@ -140,7 +144,7 @@ def _fresh(folder: Path, plan: Plan) -> Path:
 def test_a_plan_that_shows_nothing_is_refused(tmp_path: Path) -> None:
     """A run without an anomaly is refused in one line, and no folder is left."""
     with pytest.raises(Refused, match="nothing to shrink"):
-        _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: False)
+        _shrunk(tmp_path, draw.plan_of(1, {"workload": "idempotent"}), lambda plan: False)
     assert not list((tmp_path / "r" / "shrunk").iterdir())
 
 
@@ -149,7 +153,7 @@ def test_what_differs_from_the_recorded_run_is_told(tmp_path: Path) -> None:
 
     A simulation is repeatable with the same interpreter only.
     """
-    plan = draw.plan_of(1, {})
+    plan = draw.plan_of(1, {"workload": "idempotent"})
     plan = msgspec.structs.replace(plan, versions=plan.versions | {"python": "3.9.1"})
     with pytest.raises(
         Refused,
@@ -165,7 +169,9 @@ def test_what_no_mutant_is_needed_for_is_told(tmp_path: Path, is_the_mutants: bo
     A bug of the broker itself must not be taken for a planted one.
     """
     text = io.StringIO()
-    plan = draw.plan_of(1, {"mutants": ("ack-on-local-append",), "nemesis": ("kill",)})
+    plan = draw.plan_of(
+        1, {"workload": "idempotent", "mutants": ("ack-on-local-append",), "nemesis": ("kill",)}
+    )
     shrink.run(
         _origin(tmp_path, plan),
         tmp_path / "r",
@@ -189,7 +195,7 @@ def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
     def dies(plan: Plan, folder: Path) -> RunResult:
         raise SystemExit("no memory left")
 
-    origin = _origin(tmp_path, draw.plan_of(1, {}))
+    origin = _origin(tmp_path, draw.plan_of(1, {"workload": "idempotent"}))
     for each, line in (
         (fails, "the repeated run failed: Deadlock"),
         (dies, "status 1: .*no memory left"),
@@ -202,7 +208,12 @@ def test_a_run_that_comes_to_no_end_is_a_failure(tmp_path: Path) -> None:
 def test_an_anomaly_that_it_does_not_show_is_refused(tmp_path: Path) -> None:
     """An anomaly that the run does not show is refused with a list of those that it shows."""
     with pytest.raises(Refused, match="the run shows only lost-write, poll-skip"):
-        _shrunk(tmp_path, draw.plan_of(1, {}), lambda plan: True, anomaly="duplicate")
+        _shrunk(
+            tmp_path,
+            draw.plan_of(1, {"workload": "idempotent"}),
+            lambda plan: True,
+            anomaly="duplicate",
+        )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +235,7 @@ def test_an_anomaly_that_it_cannot_show_is_refused_at_once(
     def never(plan: Plan, folder: Path) -> RunResult:
         raise AssertionError("the run was repeated")
 
-    origin = _origin(tmp_path, draw.plan_of(1, {}))
+    origin = _origin(tmp_path, draw.plan_of(1, {"workload": "idempotent"}))
     if found is not None:
         (origin / "verdict.json").write_text(json.dumps({"valid": False, "anomalies": found}))
     with pytest.raises(Refused, match=re.escape(line)):
@@ -250,7 +261,7 @@ def test_the_anomaly_that_says_most_is_kept(
         return msgspec.structs.replace(ran, anomalies=dict.fromkeys(shown, 1))
 
     told = shrink.run(
-        _origin(tmp_path, draw.plan_of(1, {})),
+        _origin(tmp_path, draw.plan_of(1, {"workload": "idempotent"})),
         tmp_path / "r",
         screen=Screen(io.StringIO()),
         each=each,
@@ -261,7 +272,7 @@ def test_the_anomaly_that_says_most_is_kept(
 
 def test_time_that_is_over_leaves_the_best_so_far(tmp_path: Path) -> None:
     """When the time is over, the smallest plan so far is written, and not called minimal."""
-    plan = draw.plan_of(1, {})
+    plan = draw.plan_of(1, {"workload": "idempotent"})
     told = _shrunk(tmp_path, plan, lambda plan: True, minutes=1e-9)
     assert not told.is_minimal
     assert told.after == told.before
@@ -280,7 +291,7 @@ def test_an_interruption_at_the_end_loses_nothing(tmp_path: Path) -> None:
             os.kill(parent, signal.SIGINT)
         return shows(plan, folder)
 
-    origin = _origin(tmp_path, draw.plan_of(1, {}))
+    origin = _origin(tmp_path, draw.plan_of(1, {"workload": "idempotent"}))
     with pytest.raises(Interrupted, match="the smallest plan so far") as ended:
         shrink.run(origin, tmp_path / "r", screen=Screen(io.StringIO()), jobs=4, each=each)
     assert ended.value.folder is not None
@@ -289,7 +300,7 @@ def test_an_interruption_at_the_end_loses_nothing(tmp_path: Path) -> None:
 
 def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
     """If the anomaly does not show in the final run, shrinking fails."""
-    plan = draw.plan_of(1, {})
+    plan = draw.plan_of(1, {"workload": "idempotent"})
 
     def each(plan: Plan, folder: Path) -> RunResult:
         again = folder.name != "origin"
@@ -307,8 +318,8 @@ def test_an_anomaly_that_comes_and_goes_is_a_failure(tmp_path: Path) -> None:
 
 def test_a_case_is_a_test(tmp_path: Path) -> None:
     """A test case is a module with the complete plan; for a mutant it also runs without it."""
-    plan = draw.plan_of(1, {})
-    planted = draw.plan_of(1, {"mutants": ("ack-on-local-append",)})
+    plan = draw.plan_of(1, {"workload": "idempotent"})
+    planted = draw.plan_of(1, {"workload": "idempotent", "mutants": ("ack-on-local-append",)})
     protocol = msgspec.structs.replace(plan, mutants=("epochs-by-question",))
     both = msgspec.structs.replace(plan, mutants=("epochs-by-question", "ack-on-local-append"))
     for each, anomaly, name in (

@@ -1,0 +1,1 @@
+"""Which branches of the broker's rules simulated runs reach."""
