@@ -39,8 +39,8 @@ class TopicSettings:
     compression_type: str = key(
         "compression.type",
         "producer",
-        "`producer`: batches are stored as producers compressed them.",
-        one_of=("producer",),
+        "The codec with which batches are stored; `producer`: as producers compressed them.",
+        one_of=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         topic="compression.type",
     )
     log_message_timestamp_type: str = key(

@@ -35,6 +35,8 @@ class LogConfig:
     (`flush.ms`)."""
     timestamp_type: int = batch.CREATE_TIME
     """Whose timestamps are stored: the producer's, or with `LOG_APPEND_TIME` this broker's."""
+    compression: int | None = None
+    """The codec with which batches are stored; None: the producer's (`compression.type`)."""
     timestamp_difference_ms_max: int = _INT64_MAX
     """How far a producer's timestamp may be from this broker's clock."""
     cleanup_policy: tuple[str, ...] = ("delete",)

@@ -15,6 +15,7 @@ with warnings.catch_warnings():
     import kafka
 
 from tests.broker_impl.conftest import WALL_MS
+from tests.broker_impl.node.broker_calls import create
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +64,15 @@ async def test_confluent_kafka(three: Any, codec: str) -> None:
     offsets = await asyncio.to_thread(confluent_produce, three.bootstrap, "confluent", codec)
     assert offsets == list(range(len(RECORDS)))
     assert await asyncio.to_thread(confluent_consume, three.bootstrap, "confluent") == RECORDS
+
+
+async def test_recompressed_batches_are_read(three: Any) -> None:
+    """librdkafka reads batches that the broker has compressed by another codec."""
+    for codec, sent in (("snappy", "none"), ("lz4", "snappy")):
+        await create(three, codec, config={"compression.type": codec})
+        offsets = await asyncio.to_thread(confluent_produce, three.bootstrap, codec, sent)
+        assert offsets == list(range(len(RECORDS)))
+        assert await asyncio.to_thread(confluent_consume, three.bootstrap, codec) == RECORDS
 
 
 async def test_aiokafka(three: Any) -> None:
