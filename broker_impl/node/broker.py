@@ -266,7 +266,9 @@ class Broker:
         self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_scheduler_interval_ms, self._maintain_logs)
         if config.log_cleaner_enable:
-            cleaner = Cleaner(self._logs, self._replicas, config, self._wall_ms)
+            cleaner = Cleaner(
+                self._logs, self._replicas, lambda: self._settings.base, self._wall_ms
+            )
             self._tasks.start(cleaner.run())
         self._server.open_to_brokers()
         LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))

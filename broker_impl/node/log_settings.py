@@ -22,6 +22,7 @@ def log_config(config: BrokerConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=config.log_segment_bytes,
         segment_ms=config.log_roll_ms,
+        segment_jitter_ms=config.log_roll_jitter_ms,
         index_interval_bytes=config.log_index_interval_bytes,
         index_bytes_max=config.log_index_size_max_bytes,
         retention_ms=config.log_retention_ms,
