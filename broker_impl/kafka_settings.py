@@ -218,10 +218,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "client.quota.callback.class": _CLASS,
     "controller.quota.window.num": _at_least(1),
     "controller.quota.window.size.seconds": _at_least(1),
-    "quota.consumer.default": _at_least(1, Kind.LONG),
-    "quota.producer.default": _at_least(1, Kind.LONG),
-    "quota.window.num": _at_least(1),
-    "quota.window.size.seconds": _at_least(1),
     "replication.quota.window.num": _at_least(1),
     "replication.quota.window.size.seconds": _at_least(1),
     # Metrics.
