@@ -119,3 +119,12 @@ class ApiError(BrokerError):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
+
+
+class RecordsRefused(ApiError):
+    """Records of a batch are not valid, so that the whole batch is rejected (KIP-467)."""
+
+    def __init__(self, code: ErrorCode, message: str, errors: tuple[tuple[int, str], ...]) -> None:
+        super().__init__(code, message)
+        self.errors = errors
+        """The number of each such record in its batch, and what is wrong with it."""

@@ -126,11 +126,7 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "log.cleaner.io.max.bytes.per.second": _DECIMAL,
     "log.cleaner.threads": _at_least(0),
     "log.flush.start.offset.checkpoint.interval.ms": _at_least(0),
-    "log.message.downconversion.enable": _FLAG,
-    "log.message.format.version": _TEXT,
     "log.preallocate": _FLAG,
-    "log.roll.jitter.hours": _at_least(0),
-    "log.roll.jitter.ms": _at_least(0, Kind.LONG),
     "max.incremental.fetch.session.cache.slots": _at_least(0),
     "offsets.commit.required.acks": _SHORT,
     "offsets.topic.compression.codec": _NUMBER,
@@ -222,10 +218,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "client.quota.callback.class": _CLASS,
     "controller.quota.window.num": _at_least(1),
     "controller.quota.window.size.seconds": _at_least(1),
-    "quota.consumer.default": _at_least(1, Kind.LONG),
-    "quota.producer.default": _at_least(1, Kind.LONG),
-    "quota.window.num": _at_least(1),
-    "quota.window.size.seconds": _at_least(1),
     "replication.quota.window.num": _at_least(1),
     "replication.quota.window.size.seconds": _at_least(1),
     # Metrics.
@@ -253,6 +245,31 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "sasl.mechanism.controller.protocol": _TEXT,
 }
 """Inactive settings by name, with Kafka's types and lower bounds."""
+_CHANGEABLE: Final = (
+    "background.threads",
+    "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second",
+    "log.cleaner.threads",
+    "log.preallocate",
+    "max.connection.creation.rate",
+    "max.connections.per.ip.overrides",
+    "metric.reporters",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+CHANGEABLE: Final[Mapping[str, Inactive]] = {
+    **{name: INACTIVE[name] for name in _CHANGEABLE},
+    "follower.replication.throttled.rate": _at_least(0, Kind.LONG),
+    "leader.replication.throttled.rate": _at_least(0, Kind.LONG),
+    "replica.alter.log.dirs.io.max.bytes.per.second": _at_least(0, Kind.LONG),
+}
+"""Inactive settings that AlterConfigs accepts for brokers, as in Kafka.
+
+The last ones exist only as settings that are changed at run time.
+"""
 _LISTENER_PREFIX: Final = "listener.name."
 
 

@@ -25,6 +25,7 @@ _COARSER: Final = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
+    "log.roll.jitter.hours": ("log.roll.jitter.ms", 3_600_000),
 }
 """Kafka's names for times in minutes or hours, the smaller unit first.
 

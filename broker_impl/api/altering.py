@@ -1,8 +1,8 @@
 """AlterConfigs (API 33), v0-v2, and IncrementalAlterConfigs (API 44), v0-v1: dynamic settings.
 
 Any broker accepts them; other brokers read a change from ZooKeeper, shortly after the response. Of
-a broker's settings, those that topics can override can be changed, for one broker, or under the
-empty name for all brokers.
+a broker's settings, those that are read at each use can be changed, for one broker, or under the
+empty name for all brokers. Some settings are accepted without effect (docs/broker-settings.md).
 
 Refuses: unknown topics, brokers other than this one, invalid values.
 
@@ -16,7 +16,7 @@ from broker_impl.api import overrides
 from broker_impl.api.configs import BROKER, TOPIC
 from broker_impl.api.overrides import Change
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.config import SETTINGS, TOPIC_SETTINGS, Setting
+from broker_impl.config import IDLE_TOPIC_SETTINGS, SETTINGS, TOPIC_SETTINGS, Setting
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
 from broker_impl.wire.messages import (
     alter_configs_response,
@@ -72,7 +72,9 @@ async def incremental_alter_configs(
     answers = []
     names = [(each.resource_type, each.resource_name) for each in request.resources]
     for resource in request.resources:
-        settings = TOPIC_SETTINGS if resource.resource_type == TOPIC else SETTINGS
+        settings: Mapping[str, Setting] = SETTINGS
+        if resource.resource_type == TOPIC:
+            settings = {**TOPIC_SETTINGS, **IDLE_TOPIC_SETTINGS}
         inherited = _inherited(context, settings)
         rows = [Change(row.name, row.config_operation, row.value) for row in resource.configs]
 
@@ -99,7 +101,8 @@ async def incremental_alter_configs(
 def _inherited(context: RequestContext, settings: Mapping[str, Setting]) -> dict[str, str]:
     config = context.services.config
     return {
-        name: setting.format(getattr(config, setting.field)) for name, setting in settings.items()
+        name: setting.format(getattr(config, setting.field, setting.default))
+        for name, setting in settings.items()
     }
 
 

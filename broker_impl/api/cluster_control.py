@@ -40,7 +40,7 @@ def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopRe
     return response
 
 
-@api(6, range(6, 7), between_brokers=True)
+@api(6, range(7, 8), between_brokers=True)
 def update_metadata(
     context: RequestContext, request: UpdateMetadataRequest
 ) -> UpdateMetadataResponse:

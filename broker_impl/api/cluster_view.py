@@ -8,6 +8,7 @@ topic that was created again under the same name is not compared with the old on
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from uuid import UUID
 
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.update_metadata_request import (
@@ -52,6 +53,7 @@ class ClusterView:
         self._met_brokers = False
         self.brokers: dict[BrokerId, BrokerView] = {}
         self.topics: dict[str, dict[int, PartitionView]] = {}
+        self.topic_ids: dict[str, UUID] = {}
         self.controller_id: BrokerId = -1
         self.controller_epoch: Epoch = -1
 
@@ -69,7 +71,7 @@ class ClusterView:
             self.begin_again()
         if request.topic_states and self._replace_topics:
             self._replace_topics = False
-            self.topics = {}
+            self.topics, self.topic_ids = {}, {}
         # If the request after the one with the brokers has no topics, there are none.
         self.is_whole = self.is_whole or self._met_brokers or bool(request.topic_states)
         self._met_brokers = True
@@ -89,6 +91,8 @@ class ClusterView:
                 self._update_partition(topic.topic_name, state)
                 if state.leader == BEING_DELETED:
                     gone.append(TopicPartition(topic.topic_name, state.partition_index))
+            if topic.topic_name in self.topics:
+                self.topic_ids[topic.topic_name] = topic.topic_id
         return gone
 
     def _update_partition(self, topic: str, state: UpdateMetadataPartitionState) -> None:
@@ -97,6 +101,7 @@ class ClusterView:
             partitions.pop(state.partition_index, None)
             if not partitions:
                 del self.topics[topic]
+                self.topic_ids.pop(topic, None)
             return
         known = partitions.get(state.partition_index)
         if known is None or is_news(state.leader_epoch, known.leader_epoch):

@@ -5,12 +5,12 @@ Kafka settings on which this broker does not act are described if they were give
 Left out: loggers (BROKER_LOGGER).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import SETTINGS, BrokerConfig, Setting, Source, Sourced
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.kafka_settings import Kind, inactive
+from broker_impl.kafka_settings import CHANGEABLE, Inactive, Kind, inactive
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -59,6 +59,7 @@ async def _resource(
             return result
         rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
         rows += _inactive_rows(config.static or config)
+        rows += _changed_rows(config)
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = (
@@ -82,7 +83,7 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
     return DescribeConfigsResourceResult(
         name=name,
         value=show(values[0].value),
-        read_only=values[0].source != Source.TOPIC and setting.topic is None,
+        read_only=not setting.is_dynamic,
         config_source=values[0].source,
         is_sensitive=setting.is_secret,
         synonyms=[
@@ -97,19 +98,50 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
 def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
     """The Kafka settings that this broker was given and does not act on, with their given text."""
     for name, text in sorted(config.inactive.items()):
+        if name in CHANGEABLE:
+            continue
         setting = inactive(name)
         assert setting is not None, (
             "`inactive` holds only settings that this broker does not act on"
         )
         is_secret = setting.kind is Kind.PASSWORD
         value = None if is_secret else text
-        yield DescribeConfigsResourceResult(
-            name=name,
-            value=value,
-            read_only=True,
-            config_source=Source.FILE,
-            is_sensitive=is_secret,
-            synonyms=[DescribeConfigsSynonym(name=name, value=value, source=Source.FILE)],
-            config_type=setting.kind,
-            documentation="Accepted without effect: this broker does not act on it.",
-        )
+        yield _inactive_row(name, setting, [(value, Source.FILE)], is_secret=is_secret)
+
+
+def _changed_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
+    """The settings without effect that can be changed at run time, if they have a value."""
+    start = config.static or config
+    for name, setting in sorted(CHANGEABLE.items()):
+        values = [
+            (given[name], source)
+            for given, source in (
+                (config.dynamic, Source.BROKER),
+                (config.dynamic_default, Source.ALL_BROKERS),
+                (start.inactive, Source.FILE),
+            )
+            if name in given
+        ]
+        if values:
+            yield _inactive_row(name, setting, values, read_only=False)
+
+
+def _inactive_row(
+    name: str,
+    setting: Inactive,
+    values: Sequence[tuple[str | None, Source]],
+    *,
+    is_secret: bool = False,
+    read_only: bool = True,
+) -> DescribeConfigsResourceResult:
+    value, source = values[0]
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        read_only=read_only,
+        config_source=source,
+        is_sensitive=is_secret,
+        synonyms=[DescribeConfigsSynonym(name, shown, where) for shown, where in values],
+        config_type=setting.kind,
+        documentation="Accepted without effect: this broker does not act on it.",
+    )

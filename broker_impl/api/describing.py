@@ -1,9 +1,9 @@
 """DescribeCluster (API 60), v0, and DescribeLogDirs (API 35), v1-v4.
 
-Left out: authorized operations (KIP-430: always "not requested"), the size of the volume (v4:
-unknown).
+Left out: the size of the volume (v4: unknown).
 """
 
+from broker_impl.api import operations
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.wire.messages.describe_cluster_request import DescribeClusterRequest
 from broker_impl.wire.messages.describe_cluster_response import (
@@ -31,7 +31,7 @@ def describe_cluster(
         for broker in view.brokers.values()
         if context.listener in broker.endpoints
     }
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         cluster_id=context.services.cluster_id,
         controller_id=view.controller_id if view.controller_id in reachable else -1,
         brokers=[
@@ -41,6 +41,9 @@ def describe_cluster(
             for number in sorted(reachable)
         ],
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations.ON_THE_CLUSTER
+    return response
 
 
 @api(35, range(1, 5))

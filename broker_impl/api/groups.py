@@ -8,14 +8,15 @@ Refuses: session timeouts outside of group.min/max.session.timeout.ms, unknown m
 generations, a static member that was replaced (KIP-345), new members of v4 and later without an id
 (KIP-394).
 
-Left out: groups of KIP-848 and their types (ListGroups v5), authorized operations (KIP-430),
-DescribeGroups v6, which differs only in the error for a group that does not exist.
+Left out: groups of KIP-848 and their types (ListGroups v5), and DescribeGroups v6, which differs
+only in the error for a group that does not exist.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from broker_impl.api import operations
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.coordinator.groups import states
 from broker_impl.coordinator.groups.events import (
@@ -185,7 +186,12 @@ def describe_groups(
 
     For a group that does not exist, the state is Dead and there is no error.
     """
-    return DescribeGroupsResponse(groups=[_described(context, name) for name in request.groups])
+    groups = [_described(context, name) for name in request.groups]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = operations.ON_GROUPS
+    return DescribeGroupsResponse(groups=groups)
 
 
 def _described(context: RequestContext, name: str) -> DescribedGroup:

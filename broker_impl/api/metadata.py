@@ -1,29 +1,36 @@
-"""Metadata (API 3), v0-v9: brokers, topics and leaders, from the controller's latest update.
+"""Metadata (API 3), v0-v11: brokers, topics and leaders, from the controller's latest update.
 
 An unknown topic that may be created is created in the background and answered with
 LEADER_NOT_AVAILABLE, which every client retries. Each broker is returned with its advertised
 endpoint of the listener on which the request arrived.
 
-Left out: topic ids (v10 and later), authorized operations (KIP-430: always "not requested").
+Responses have topic ids from v10 on (KIP-516). As in Kafka 2.8, a request must name topics by
+their names: a null name or an id is answered with INVALID_REQUEST for every topic. Left out: topics
+by id (v12).
 """
 
+from broker_impl.api import operations
 from broker_impl.api.cluster_view import PartitionView
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.controller import topics as topic_rules
 from broker_impl.errors import ErrorCode
-from broker_impl.wire.messages.metadata_request import MetadataRequest
+from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from broker_impl.wire.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from broker_impl.wire.types import NO_UUID
 
 
-@api(3, range(10))
+@api(3, range(12))
 def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """Return the cluster as seen from the client's listener."""
     view = context.services.view
+    asked = request.topics or ()
+    if not all(topic.name is not None and topic.topic_id == NO_UUID for topic in asked):
+        return MetadataResponse(topics=[_invalid(topic) for topic in asked])
     names = _names(context, request)
     missing = [name for name in names if name not in view.topics]
     creatable = _creatable(context, request, missing)
@@ -43,8 +50,20 @@ def metadata(context: RequestContext, request: MetadataRequest) -> MetadataRespo
         ],
         cluster_id=context.services.cluster_id,
         controller_id=view.controller_id if view.controller_id in reachable else -1,
-        topics=[_topic(context, name, creatable) for name in names],
+        topics=[_topic(context, request, name, creatable) for name in names],
+        **_on_the_cluster(request),
     )
+
+
+def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "")
+
+
+def _on_the_cluster(request: MetadataRequest) -> dict[str, int]:
+    """The field for the operations on the cluster, if the request asks for them (v8 to v10)."""
+    if not request.include_cluster_authorized_operations:
+        return {}
+    return {"cluster_authorized_operations": operations.ON_THE_CLUSTER}
 
 
 def _names(context: RequestContext, request: MetadataRequest) -> list[str]:
@@ -64,7 +83,9 @@ def _creatable(
     return {name: None for name in missing if topic_rules.name_error(name) is None}
 
 
-def _topic(context: RequestContext, name: str, creatable: dict[str, None]) -> MetadataResponseTopic:
+def _topic(
+    context: RequestContext, request: MetadataRequest, name: str, creatable: dict[str, None]
+) -> MetadataResponseTopic:
     partitions = context.services.view.topics.get(name)
     if partitions is None:
         if topic_rules.name_error(name) is not None:
@@ -74,13 +95,17 @@ def _topic(context: RequestContext, name: str, creatable: dict[str, None]) -> Me
         else:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(error_code=error, name=name)
-    return MetadataResponseTopic(
+    topic = MetadataResponseTopic(
         name=name,
+        topic_id=context.services.view.topic_ids[name],
         is_internal=name in topic_rules.INTERNAL,
         partitions=[
             _partition(context, number, partitions[number]) for number in sorted(partitions)
         ],
     )
+    if request.include_topic_authorized_operations:
+        topic.topic_authorized_operations = operations.ON_TOPICS
+    return topic
 
 
 def _partition(

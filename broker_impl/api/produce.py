@@ -6,9 +6,8 @@ them (KAFKA-18659); their record formats are not supported.
 
 Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch,
 a partition that occurs twice, internal topics, a transaction that its coordinator does not know to
-be open.
-
-Left out: per-record errors (KIP-467).
+be open. A batch is rejected as a whole; if records are the reason, the response names them (v8,
+KIP-467).
 
 A design choice: the first batch of a transaction in a partition is appended only once the
 coordinator has confirmed that the transaction is open and contains the partition (KIP-890, part 1;
@@ -28,6 +27,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.replica.events import AppendResult
 from broker_impl.wire.messages.produce_request import ProduceRequest
 from broker_impl.wire.messages.produce_response import (
+    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -167,6 +167,10 @@ def _response(results: Results, outcomes: dict[TopicPartition, ErrorCode]) -> Pr
                 base_offset=-1 if error else result.base_offset,
                 log_append_time_ms=-1 if error else result.log_append_time,
                 log_start_offset=-1 if error else result.log_start_offset,
+                record_errors=[
+                    BatchIndexAndErrorMessage(number, why) for number, why in result.record_errors
+                ],
+                error_message=result.message if result.record_errors else None,
             )
         )
     return ProduceResponse(

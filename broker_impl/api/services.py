@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.purgatory import Waiting
+from broker_impl.api.quotas.entities import Entity
+from broker_impl.api.quotas.limits import ClientQuotas
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator.groups.events import Request
 from broker_impl.coordinator.groups.group import Group
@@ -135,6 +137,25 @@ class Transactions(Protocol):
     def is_loading(self) -> bool: ...
 
 
+class Quotas(Protocol):
+    """The quotas of clients."""
+
+    @property
+    def limits(self) -> ClientQuotas:
+        """The quotas that this broker enforces."""
+        ...
+
+    async def describe(self) -> dict[Entity, dict[str, float]]:
+        """Read the quotas of all clients from ZooKeeper; ApiError if it cannot be reached."""
+        ...
+
+    async def alter(
+        self, entity: Entity, change: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
+        """Write the settings that ``change`` returns, and apply the entity's quotas here."""
+        ...
+
+
 class Services(Protocol):
     """The broker, as its request handlers see it."""
 
@@ -154,6 +175,8 @@ class Services(Protocol):
     def groups(self) -> Groups: ...
     @property
     def transactions(self) -> Transactions: ...
+    @property
+    def quotas(self) -> Quotas: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of a topic, read from ZooKeeper; ApiError if it cannot be reached."""

@@ -2,6 +2,7 @@
 
 from broker_impl.api import (
     altering,
+    client_quotas,
     cluster_control,
     configs,
     deletion,
@@ -24,6 +25,7 @@ from broker_impl.api.registry import APIS
 __all__ = [
     "APIS",
     "altering",
+    "client_quotas",
     "cluster_control",
     "configs",
     "deletion",

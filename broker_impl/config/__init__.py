@@ -5,6 +5,7 @@ Other packages import from here; the modules are this package's own.
 
 from broker_impl.config.addresses import Endpoint, parse_endpoint
 from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
+from broker_impl.config.idle import IDLE_TOPIC_SETTINGS
 from broker_impl.config.names import notes, unusable_setting
 from broker_impl.config.reading import check_active, parse
 from broker_impl.config.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
@@ -12,6 +13,7 @@ from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS
 
 __all__ = [
+    "IDLE_TOPIC_SETTINGS",
     "LEADER_SELECTOR",
     "RACK_AWARE_SELECTOR",
     "SETTINGS",

@@ -10,10 +10,12 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from broker_impl.config.addresses import Endpoint, parse_endpoint
+from broker_impl.config.idle import IDLE_TOPIC_SETTINGS
 from broker_impl.config.names import hint, unusable_setting
 from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS, AllSettings
 from broker_impl.errors import ConfigError
+from broker_impl.kafka_settings import CHANGEABLE
 
 
 class Source(IntEnum):
@@ -81,6 +83,9 @@ class BrokerConfig(AllSettings):
         changed = {}
         for name, text in overrides.items():
             setting = TOPIC_SETTINGS.get(name)
+            if setting is None and name in IDLE_TOPIC_SETTINGS:
+                IDLE_TOPIC_SETTINGS[name].parse(text)
+                continue
             if setting is None:
                 raise ConfigError(f"unknown topic setting {name}{hint(name, TOPIC_SETTINGS)}")
             changed[setting.field] = setting.parse(text, name)
@@ -89,12 +94,16 @@ class BrokerConfig(AllSettings):
     def while_running(self, default: Mapping[str, str], own: Mapping[str, str]) -> "BrokerConfig":
         """Return this configuration, which was given at the start, with dynamic settings applied.
 
-        default: for all brokers; own: for this one. Only settings that a topic can override are
-        dynamic, because they are read at each use. A ConfigError names the invalid setting.
+        default: for all brokers; own: for this one. Dynamic are those settings that are read at
+        each use, and some on which this broker does not act. A ConfigError names the invalid
+        setting.
         """
         changed = {}
         for name, text in (dict(default) | dict(own)).items():
             setting = SETTINGS.get(name)
+            if setting is None and name in CHANGEABLE:
+                CHANGEABLE[name].check(name, text)
+                continue
             if setting is None:
                 raise unusable_setting(name)
             if not setting.is_dynamic:
@@ -130,4 +139,9 @@ class BrokerConfig(AllSettings):
             values = self.sourced(setting)
             if name in overrides:
                 values.insert(0, Sourced(name, getattr(merged, setting.field), Source.TOPIC))
+            yield name, setting, values
+        for name, setting in IDLE_TOPIC_SETTINGS.items():
+            values = [Sourced(name, setting.default, Source.DEFAULT)]
+            if name in overrides:
+                values.insert(0, Sourced(name, setting.parse(overrides[name]), Source.TOPIC))
             yield name, setting, values

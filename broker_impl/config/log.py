@@ -21,6 +21,14 @@ class LogSettings:
         topic="segment.ms",
         kind=Kind.LONG,
     )
+    log_roll_jitter_ms: int = key(
+        "log.roll.jitter.ms",
+        0,
+        "Largest time by which segments are closed before their maximum age, each by another one.",
+        low=0,
+        topic="segment.jitter.ms",
+        kind=Kind.LONG,
+    )
     log_index_interval_bytes: int = key(
         "log.index.interval.bytes",
         4096,
@@ -72,6 +80,7 @@ class LogSettings:
         "How often the cleaner looks for logs to compact.",
         low=1,
         kind=Kind.LONG,
+        dynamic=True,
     )
     log_cleaner_dedupe_buffer_size: int = key(
         "log.cleaner.dedupe.buffer.size",
@@ -79,6 +88,7 @@ class LogSettings:
         "Memory for the cleaner's map of keys, 24 bytes for each key.",
         low=24,
         kind=Kind.LONG,
+        dynamic=True,
     )
     log_cleaner_min_cleanable_ratio: float = key(
         "log.cleaner.min.cleanable.ratio",

@@ -1,5 +1,6 @@
 """One setting: its names, its kind of value, its bounds, and how text becomes its value."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,16 +20,21 @@ def key(
     low: float | None = None,
     high: float | None = None,
     one_of: tuple[str, ...] | None = None,
+    pattern: str | None = None,
+    form: str = "",
     topic: str | None = None,
     kind: Kind | None = None,
+    dynamic: bool = False,
 ) -> Any:
     """Define a setting: Kafka's name, default, documentation and bounds.
 
-    topic: its name as a topic's setting. kind: Kafka's kind of value, if the field's type does not
-    determine it.
+    pattern: a regular expression that the text must match, which ``form`` describes. topic: its
+    name as a topic's setting. kind: Kafka's kind of value, if the field's type does not determine
+    it. dynamic: it can change at run time, as all settings can that a topic overrides.
     """
     metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of, "kind": kind}
-    return field(default=default, metadata=metadata | {"topic": topic})
+    more = {"pattern": pattern, "form": form, "topic": topic, "dynamic": dynamic}
+    return field(default=default, metadata=metadata | more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,13 @@ class Setting:
     kind: Kind
     default: Any
     doc: str
-    low: float | None
-    high: float | None
-    one_of: tuple[str, ...] | None
-    topic: str | None
+    low: float | None = None
+    high: float | None = None
+    one_of: tuple[str, ...] | None = None
+    topic: str | None = None
+    pattern: str | None = None
+    form: str = ""
+    dynamic: bool = False
 
     def parse(self, text: str, name: str | None = None) -> Any:
         """Convert a text to the typed value, or raise a ConfigError that says what is valid."""
@@ -52,6 +61,8 @@ class Setting:
         said = value if self.is_list else (value,)
         if self.one_of is not None and not (said and all(each in self.one_of for each in said)):
             raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
+        if self.pattern is not None and re.fullmatch(self.pattern, text.strip()) is None:
+            raise ConfigError(f"{name}={text}: must be {self.form}")
         check_range(name, text, value, self.low, self.high)
         return value
 
@@ -65,8 +76,8 @@ class Setting:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the setting can change at run time: as in Kafka, if topics can override it."""
-        return self.topic is not None
+        """Whether the setting can change at run time, as every one that topics can override."""
+        return self.dynamic or self.topic is not None
 
     @property
     def is_list(self) -> bool:

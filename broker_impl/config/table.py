@@ -8,6 +8,7 @@ from typing import Any, get_origin, get_type_hints
 from broker_impl.config.coordinators import GroupSettings, TransactionSettings
 from broker_impl.config.log import LogSettings
 from broker_impl.config.network import ConnectionSettings, IdentitySettings
+from broker_impl.config.quotas import QuotaSettings
 from broker_impl.config.replication import ControllerSettings, ReplicationSettings
 from broker_impl.config.setting import Setting
 from broker_impl.config.topics import TopicSettings
@@ -18,6 +19,7 @@ from broker_impl.kafka_settings import Kind
 class AllSettings(
     # Dataclasses take the fields of their last base first.
     ControllerSettings,
+    QuotaSettings,
     ReplicationSettings,
     TransactionSettings,
     GroupSettings,

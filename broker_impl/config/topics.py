@@ -39,9 +39,23 @@ class TopicSettings:
     compression_type: str = key(
         "compression.type",
         "producer",
-        "`producer`: batches are stored as producers compressed them.",
-        one_of=("producer",),
+        "The codec with which batches are stored; `producer`: as producers compressed them.",
+        one_of=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         topic="compression.type",
+    )
+    log_message_format_version: str = key(
+        "log.message.format.version",
+        "2.8-IV1",
+        "A version of Kafka from 0.11.0 on, all of which store batches in the same format.",
+        pattern=r"(0\.11\.0|1\.[01]|2\.[0-8])(\.[0-9]+)*(-IV[0-9])?",
+        form="a version of Kafka from 0.11.0 to 2.8, which store batches in format 2",
+        topic="message.format.version",
+    )
+    log_message_downconversion_enable: bool = key(
+        "log.message.downconversion.enable",
+        True,
+        "Whether batches are converted for old consumers. This broker serves none that need it.",
+        topic="message.downconversion.enable",
     )
     log_message_timestamp_type: str = key(
         "log.message.timestamp.type",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from broker_impl.config import Endpoint
 from broker_impl.controller.deletion import TopicDeletion
@@ -66,6 +67,8 @@ class Context:
     """The brokers that have requested a controlled shutdown."""
     topics: dict[str, Mapping[int, tuple[BrokerId, ...]]] = field(default_factory=dict)
     """Partition to its replicas; the first replica is the preferred leader."""
+    topic_ids: dict[str, UUID] = field(default_factory=dict)
+    """The id of each topic (KIP-516)."""
     leadership: dict[TopicPartition, Leadership] = field(default_factory=dict)
     """The state of each partition that has ever had a leader."""
     moves: dict[TopicPartition, Move] = field(default_factory=dict)
@@ -120,10 +123,16 @@ class Context:
             self.leadership.pop(tp, None)
             self.moves.pop(tp, None)
         del self.topics[topic]
+        self.topic_ids.pop(topic, None)
         self.deleting.pop(topic, None)
+
+    def topic_of(self, topic_id: UUID) -> str | None:
+        """Return the name of the topic with this id; None if there is none."""
+        return next((name for name, known in self.topic_ids.items() if known == topic_id), None)
 
     def check(self) -> None:
         """Assert the invariants of the view."""
+        assert self.topic_ids.keys() == self.topics.keys(), "every topic has an id, and no other"
         assert self.leaving.keys() <= self.brokers.keys(), "only a registered broker can shut down"
         assert self.deleting.keys() <= self.topics.keys(), "only an existing topic can be deleted"
         for tp in self.moves:

@@ -3,10 +3,12 @@
 import random
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from broker_impl.controller import placement
 from broker_impl.controller.topics import collision, name_error
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.wire import topic_ids
 from broker_impl.wire.messages.create_topics_request import CreatableTopic
 from broker_impl.wire.types import BrokerId
 
@@ -22,6 +24,7 @@ class NewTopic:
 
     assignment: Mapping[int, tuple[BrokerId, ...]]
     settings: Mapping[str, str]
+    topic_id: UUID
 
     @property
     def replication_factor(self) -> int:
@@ -54,7 +57,7 @@ def plan(
                 "a request gives either the assigned replicas or the numbers of partitions "
                 "and replicas, not both",
             )
-        return NewTopic(_assigned(asked), settings)
+        return NewTopic(_assigned(asked), settings, topic_ids.draw(rng))
     partitions = partitions_default if asked.num_partitions == DEFAULT else asked.num_partitions
     if partitions <= 0:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic needs at least one partition")
@@ -74,7 +77,8 @@ def plan(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"the replication factor is {copies}, but only {len(brokers)} brokers are alive",
         )
-    return NewTopic(placement.assign(brokers, partitions, copies, rng), settings)
+    assignment = placement.assign(brokers, partitions, copies, rng)
+    return NewTopic(assignment, settings, topic_ids.draw(rng))
 
 
 def _check_name(name: str, existing: list[str], deleting: Container[str]) -> None:

@@ -1,7 +1,7 @@
 """The deletion of a topic, replica by replica; the topic is removed once all replicas are deleted.
 
-A replica on a broker that is down delays the deletion of the whole topic: without topic ids, a new
-topic of the same name would find the old log there.
+A replica on a broker that is down delays the deletion of the whole topic: brokers
+do not compare topic ids, so a new topic of the same name would find the old log there.
 """
 
 from collections.abc import Container, Iterable, Mapping

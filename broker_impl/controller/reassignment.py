@@ -7,7 +7,8 @@ cancel the move.
 """
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.wire.types import BrokerId
@@ -30,13 +31,27 @@ class Assignment:
     replicas: Mapping[int, Replicas]
     """The replicas of each partition, including those being added and removed."""
     moves: Mapping[int, Move] = field(default_factory=dict)
+    topic_id: UUID | None = None
+    """The topic's id; None if an earlier version of Kafka created the topic."""
 
     def but(self, partition: int, replicas: Replicas, move: Move | None) -> "Assignment":
         """Return this assignment with one partition replaced."""
         moves = {number: each for number, each in self.moves.items() if number != partition}
         if move is not None:
             moves[partition] = move
-        return Assignment({**self.replicas, partition: replicas}, moves)
+        return rewritten(self, {**self.replicas, partition: replicas}, moves)
+
+
+def rewritten(
+    found: Assignment, replicas: Mapping[int, Replicas], moves: Mapping[int, Move]
+) -> Assignment:
+    """The assignment to write after a change: it keeps the topic's id (KAFKA-12835)."""
+    return replace(found, replicas=replicas, moves=moves)
+
+
+def identified(found: Assignment, fresh: UUID) -> Assignment:
+    """The assignment to write for a topic that had no id: with ``fresh``, unless it has one now."""
+    return found if found.topic_id is not None else replace(found, topic_id=fresh)
 
 
 def origin(replicas: Replicas, move: Move | None) -> Replicas:

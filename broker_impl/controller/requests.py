@@ -27,7 +27,7 @@ from broker_impl.wire.messages.update_metadata_request import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from broker_impl.wire.types import BrokerId, TopicPartition
+from broker_impl.wire.types import NO_UUID, BrokerId, TopicPartition
 
 Order = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
@@ -147,7 +147,12 @@ class _Writer:
         for tp in due:
             row = self._metadata_row(tp)
             if row is not None:
-                topic = topics.setdefault(tp.topic, UpdateMetadataTopicState(topic_name=tp.topic))
+                topic = topics.setdefault(
+                    tp.topic,
+                    UpdateMetadataTopicState(
+                        topic_name=tp.topic, topic_id=context.topic_ids.get(tp.topic, NO_UUID)
+                    ),
+                )
                 topic.partition_states.append(row)
         return UpdateMetadataRequest(
             controller_id=self._controller_id,

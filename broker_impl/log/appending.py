@@ -34,14 +34,16 @@ def append_as_leader(
     assert leader_epoch >= log.epochs.latest, f"a leader of epoch {leader_epoch} has been replaced"
     config = log.config
     sent = validation.producer_batch(records, config, now_ms, by_coordinator=by_coordinator)
-    if config.is_compacted and not by_coordinator and not validation.has_keys(records):
-        raise ApiError(ErrorCode.INVALID_RECORD, "a record of a compacted topic has no key")
+    if not by_coordinator:
+        validation.each_record(records, sent, config, now_ms)
     stamped = config.timestamp_type == batch.LOG_APPEND_TIME
     if sent.producer_id >= 0:
         repeated = _check_producer(log, sent, guard, by_coordinator=by_coordinator)
         if repeated is not None:
             time = repeated.timestamp_ms if stamped else -1
             return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
+    if config.compression not in (None, sent.compression):
+        records, sent = validation.recompressed(records, sent, config)
     head = bytearray(records[: batch.HEADER_BYTES])
     rest = memoryview(records)[batch.HEADER_BYTES :]
     header = batch.patch(head, sent, log.end_offset, leader_epoch)

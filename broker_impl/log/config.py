@@ -1,6 +1,7 @@
 """The settings of a topic that its logs use."""
 
 from dataclasses import dataclass
+from zlib import crc32
 
 from broker_impl.wire import batch
 
@@ -16,6 +17,8 @@ class LogConfig:
     segment_ms: int = 7 * 24 * 3_600_000
     """A segment is closed when a batch is this much newer than the segment's first
     (`segment.ms`)."""
+    segment_jitter_ms: int = 0
+    """Each segment is closed by up to this much earlier (`segment.jitter.ms`)."""
     index_interval_bytes: int = 4096
     """An index entry is added once more than this was appended since the last
     (`index.interval.bytes`)."""
@@ -35,6 +38,8 @@ class LogConfig:
     (`flush.ms`)."""
     timestamp_type: int = batch.CREATE_TIME
     """Whose timestamps are stored: the producer's, or with `LOG_APPEND_TIME` this broker's."""
+    compression: int | None = None
+    """The codec with which batches are stored; None: the producer's (`compression.type`)."""
     timestamp_difference_ms_max: int = _INT64_MAX
     """How far a producer's timestamp may be from this broker's clock."""
     cleanup_policy: tuple[str, ...] = ("delete",)
@@ -55,6 +60,17 @@ class LogConfig:
     """The state of an idempotent producer is removed after this time without a batch."""
     verify_transactions: bool = True
     """Must a batch that begins a transaction have been verified with the coordinator? (KIP-890)"""
+
+    def age_max_ms(self, segment: str) -> int:
+        """The age at which a segment is closed; ``segment``: its path without the ending.
+
+        The jitter is another one for each segment, so that logs that were created together are not
+        rolled together. It is computed from the path, where Kafka draws it.
+        """
+        if not self.segment_jitter_ms:
+            return self.segment_ms
+        jitter_max = min(self.segment_jitter_ms, self.segment_ms)
+        return self.segment_ms - crc32(segment.encode()) % jitter_max
 
     @property
     def is_compacted(self) -> bool:

@@ -16,7 +16,7 @@ from broker_impl.wire.types import Offset
 def roll_if_due(log: LogState, now_ms: int) -> bool:
     """Create a new segment if this broker opened the active one over `segment.ms` ago."""
     active = log.segments[-1]
-    if not active.size or now_ms - active.begun_ms <= log.config.segment_ms:
+    if not active.size or now_ms - active.begun_ms <= active.age_max_ms(log.config):
         return False
     with log.changing():
         appending.roll(log, now_ms)

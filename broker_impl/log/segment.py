@@ -155,8 +155,12 @@ class Segment:
             or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
             or self.offsets.is_full
             or self.times.is_full
-            or self._age_ms(timestamp_ms, now_ms) > config.segment_ms
+            or self._age_ms(timestamp_ms, now_ms) > self.age_max_ms(config)
         )
+
+    def age_max_ms(self, config: LogConfig) -> int:
+        """The age at which this segment is closed, in milliseconds."""
+        return config.age_max_ms(self._stem)
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
         """Return the time from the first batch's timestamp to this one.

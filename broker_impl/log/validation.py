@@ -1,17 +1,23 @@
 """What may enter a log: batches are checked by their headers and CRC, mostly without decompression.
 
-Only `has_keys` decompresses a batch, for a compacted log.
+Records are decoded only for a compacted log, whose records need keys, and for a log that limits
+their timestamps; a batch is decompressed if the log stores another codec.
 """
 
-from broker_impl.errors import ApiError, ErrorCode, WireError
+from collections.abc import Iterable
+from typing import Final, NoReturn
+
+from broker_impl.errors import ApiError, ErrorCode, RecordsRefused, WireError
 from broker_impl.log.config import LogConfig
 from broker_impl.wire import batch
-from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Offset
 
 _MAGIC_AT = 16
 _NO_TIMESTAMP = -1
 _INT64_MAX = 2**63 - 1
+_BAD_RECORDS: Final = "One or more records have been rejected"
+_BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 
 
 def producer_batch(
@@ -24,7 +30,7 @@ def producer_batch(
     ApiError: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1 (clients give up at that, where
     CORRUPT_MESSAGE would make them try again); CORRUPT_MESSAGE; MESSAGE_TOO_LARGE;
     RECORD_LIST_TOO_LARGE if no segment could hold it; UNSUPPORTED_COMPRESSION_TYPE;
-    INVALID_TIMESTAMP; INVALID_RECORD for everything else.
+    INVALID_RECORD for everything else.
     """
     if not records:
         raise ApiError(ErrorCode.INVALID_RECORD, "no batch of records")
@@ -43,16 +49,7 @@ def producer_batch(
         raise ApiError(
             ErrorCode.INVALID_RECORD, "a partition has more than one batch in the request"
         )
-    if header.size > config.message_bytes_max:
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {header.size} bytes, only {config.message_bytes_max} are allowed",
-        )
-    if header.size > config.segment_bytes:
-        raise ApiError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the batch has {header.size} bytes, but a segment has only {config.segment_bytes}",
-        )
+    _check_size(header, config)
     if not is_intact(records, header):
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "a batch whose CRC does not match")
     if header.count < 1 or header.count != header.last_offset_delta + 1:
@@ -77,9 +74,20 @@ def producer_batch(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"compression codec {header.compression} is unknown",
         )
-    if config.timestamp_type == batch.CREATE_TIME:
-        _check_times(header, config.timestamp_difference_ms_max, now_ms)
     return header
+
+
+def _check_size(header: BatchHeader, config: LogConfig) -> None:
+    if header.size > config.message_bytes_max:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {header.size} bytes, only {config.message_bytes_max} are allowed",
+        )
+    if header.size > config.segment_bytes:
+        raise ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the batch has {header.size} bytes, but a segment has only {config.segment_bytes}",
+        )
 
 
 def is_intact(records: Buffer, header: BatchHeader) -> bool:
@@ -87,28 +95,73 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     return batch.check_crc(records, 0, header)
 
 
-def has_keys(records: Buffer) -> bool:
+def has_keys(records: Iterable[Record]) -> bool:
     """Does each record of a batch have a key, as a compacted log requires?"""
+    return all(record.key is not None for record in records)
+
+
+def each_record(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """Check every record of a producer's batch, where the log's settings limit what records may be.
+
+    RecordsRefused names all invalid records (KIP-467): INVALID_TIMESTAMP if any timestamp is not
+    valid, else INVALID_RECORD for records without a key in a compacted log. ApiError
+    CORRUPT_MESSAGE: the records cannot be decoded.
+    """
+    difference_max = _INT64_MAX
+    if config.timestamp_type == batch.CREATE_TIME:
+        if header.timestamp_type != batch.CREATE_TIME:
+            _refuse_times(header.count, "a producer must not set the timestamp type LogAppendTime")
+        difference_max = config.timestamp_difference_ms_max
+    if difference_max == _INT64_MAX and not config.is_compacted:
+        return
     try:
-        return all(record.key is not None for record in batch.records(records))
+        decoded = batch.records(records)
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-
-
-def _check_times(header: BatchHeader, difference_ms_max: int, now_ms: int) -> None:
-    """Check the first record's timestamp and the largest: the header holds no others."""
-    if header.timestamp_type != batch.CREATE_TIME:
-        raise ApiError(
-            ErrorCode.INVALID_TIMESTAMP, "a producer must not set the timestamp type LogAppendTime"
+    late = [
+        (
+            number,
+            f"timestamp {record.timestamp_ms} differs by more than {difference_max} ms from "
+            f"{now_ms}",
         )
-    if difference_ms_max == _INT64_MAX:
-        return
-    for timestamp in (header.base_timestamp, header.max_timestamp):
-        if timestamp != _NO_TIMESTAMP and abs(timestamp - now_ms) > difference_ms_max:
-            raise ApiError(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"timestamp {timestamp} differs by more than {difference_ms_max} ms from {now_ms}",
-            )
+        for number, record in enumerate(decoded)
+        if record.timestamp_ms != _NO_TIMESTAMP
+        and abs(record.timestamp_ms - now_ms) > difference_max
+    ]
+    keyless: list[tuple[int, str]] = []
+    if config.is_compacted and not has_keys(decoded):
+        keyless = [
+            (number, "a record of a compacted topic has no key")
+            for number, record in enumerate(decoded)
+            if record.key is None
+        ]
+    if late:
+        raise RecordsRefused(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, tuple(sorted(late + keyless)))
+    if keyless:
+        raise RecordsRefused(ErrorCode.INVALID_RECORD, _BAD_RECORDS, tuple(keyless))
+
+
+def _refuse_times(count: int, why: str) -> NoReturn:
+    errors = tuple((number, why) for number in range(count))
+    raise RecordsRefused(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, errors)
+
+
+def recompressed(
+    records: Buffer, header: BatchHeader, config: LogConfig
+) -> tuple[bytes, BatchHeader]:
+    """Return a producer's batch in the codec of the log's settings, and its new header.
+
+    ApiError: CORRUPT_MESSAGE if it cannot be decompressed, MESSAGE_TOO_LARGE or
+    RECORD_LIST_TOO_LARGE for the new size.
+    """
+    assert config.compression is not None, "the producer's codec needs no recompression"
+    try:
+        changed = batch.recompressed(records, header, config.compression)
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    after = batch.parse_header(changed)
+    _check_size(after, config)
+    return changed, after
 
 
 def replicated_batches(records: Buffer) -> list[tuple[int, BatchHeader]]:

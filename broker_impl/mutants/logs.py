@@ -1,7 +1,7 @@
 """Bugs in storage: crash recovery, segments, and what a log accepts and deletes."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from broker_impl.errors import StorageError
 from broker_impl.log import manager
@@ -9,7 +9,7 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
-from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Offset
 
 
@@ -175,7 +175,7 @@ def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
     schedule="A record without a key is sent to a compacted topic.",
     tier=2,
 )
-def has_keys(records: Buffer) -> bool:
+def has_keys(records: Iterable[Record]) -> bool:
     """A compacted log accepts records without a key, too.
 
     They are acknowledged and read like others until the cleaner reaches them. It keeps the last

@@ -18,10 +18,10 @@ from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.errors import ConfigError
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import config_changes, registration, zk_paths
+from broker_impl.node import config_changes, registration, zk_answers, zk_paths
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.controller_client import ControllerClient
@@ -34,6 +34,7 @@ from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
+from broker_impl.node.quotas import QuotasRuntime
 from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
@@ -84,6 +85,7 @@ class Broker:
         self._view = ClusterView()
         self._waiting = Waiting()
         self._settings = TopicSettings(config, lambda: self._session.zk)
+        self._quotas = QuotasRuntime(config, lambda: self._session.zk, wall_ms)
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
         client_id = f"broker-{config.broker_id}"
         self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
@@ -145,6 +147,10 @@ class Broker:
     def transactions(self) -> Transactions:
         return self._transactions
 
+    @property
+    def quotas(self) -> QuotasRuntime:
+        return self._quotas
+
     async def topic_settings(self, topic: str) -> dict[str, str]:
         return await self._of_zookeeper(self._settings.read(topic))
 
@@ -157,13 +163,7 @@ class Broker:
         await self._of_zookeeper(self._settings_changed(entity))
 
     async def _of_zookeeper(self, asked: Coroutine[None, None, T]) -> T:
-        try:
-            async with asyncio.timeout(self._config.request_timeout_ms / 1000):
-                return await asked
-        except (ZooKeeperError, TimeoutError, zk_paths.BadZnode) as error:
-            raise ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"cannot read from ZooKeeper: {error!r}"
-            ) from error
+        return await zk_answers.in_time(asked, self._config.request_timeout_ms / 1000)
 
     async def settle_topics(self, topics: Sequence[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}
@@ -267,7 +267,9 @@ class Broker:
         self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_scheduler_interval_ms, self._maintain_logs)
         if config.log_cleaner_enable:
-            cleaner = Cleaner(self._logs, self._replicas, config, self._wall_ms)
+            cleaner = Cleaner(
+                self._logs, self._replicas, lambda: self._settings.base, self._wall_ms
+            )
             self._tasks.start(cleaner.run())
         self._server.open_to_brokers()
         LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
@@ -430,8 +432,9 @@ class Broker:
         )
 
     async def _read_settings(self) -> None:
-        """Read the settings of all topics, of all brokers and of this one."""
+        """Read the settings of all topics, of all brokers and of this one, and all quotas."""
         await self._read_own_settings()
+        await self._quotas.read()
         await self._settings.keep_all()
         self._obey_settings(None)
 
@@ -443,6 +446,8 @@ class Broker:
         elif kind == "brokers":
             await self._read_own_settings()
             self._obey_settings(None)
+        else:
+            await self._quotas.changed(entity)
 
     async def _read_own_settings(self) -> None:
         zk = self._session.zk

@@ -24,26 +24,25 @@ _KEY_BYTES: Final = 24  # Kafka's size of a map entry per key: a hash and an off
 
 
 class Cleaner:
-    """The log cleaner of one broker."""
+    """The log cleaner of one broker; ``config`` returns the configuration that applies now."""
 
     def __init__(
         self,
         logs: LogManager,
         replicas: Replicas,
-        config: BrokerConfig,
+        config: Callable[[], BrokerConfig],
         wall_ms: Callable[[], int],
     ) -> None:
         self._logs = logs
         self._replicas = replicas
-        self._pause_s = config.log_cleaner_backoff_ms / 1000
-        self._keys_max = config.log_cleaner_dedupe_buffer_size // _KEY_BYTES
+        self._config = config
         self._wall_ms = wall_ms
         self._damaged: dict[TopicPartition, PartitionLog] = {}
 
     async def run(self) -> None:
         """Compact due logs in a loop; raises StorageError if the disk fails."""
         while True:
-            await asyncio.sleep(self._pause_s)
+            await asyncio.sleep(self._config().log_cleaner_backoff_ms / 1000)
             for tp in self.due():
                 try:
                     await self._clean(tp)
@@ -69,7 +68,8 @@ class Cleaner:
         if log is None:
             return
         before = log.size_bytes
-        running = cleaner.clean(log, self._limit(tp), self._wall_ms(), self._keys_max)
+        keys_max = self._config().log_cleaner_dedupe_buffer_size // _KEY_BYTES
+        running = cleaner.clean(log, self._limit(tp), self._wall_ms(), keys_max)
         try:
             for _ in running:
                 await asyncio.sleep(0)

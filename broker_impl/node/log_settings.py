@@ -1,8 +1,19 @@
 """The configuration of a topic's log, from the settings of the topic and of the broker."""
 
+from typing import Final
+
 from broker_impl.config import BrokerConfig
 from broker_impl.log.config import LogConfig
 from broker_impl.wire import batch
+
+_CODECS: Final = {
+    "uncompressed": batch.NONE,
+    "gzip": batch.GZIP,
+    "snappy": batch.SNAPPY,
+    "lz4": batch.LZ4,
+    "zstd": batch.ZSTD,
+}
+"""Values of ``compression.type``, besides ``producer``."""
 
 
 def log_config(config: BrokerConfig) -> LogConfig:
@@ -11,6 +22,7 @@ def log_config(config: BrokerConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=config.log_segment_bytes,
         segment_ms=config.log_roll_ms,
+        segment_jitter_ms=config.log_roll_jitter_ms,
         index_interval_bytes=config.log_index_interval_bytes,
         index_bytes_max=config.log_index_size_max_bytes,
         retention_ms=config.log_retention_ms,
@@ -19,6 +31,7 @@ def log_config(config: BrokerConfig) -> LogConfig:
         flush_messages=config.log_flush_interval_messages,
         flush_ms=config.log_flush_interval_ms,
         timestamp_type=batch.LOG_APPEND_TIME if is_append_time else batch.CREATE_TIME,
+        compression=_CODECS.get(config.compression_type),
         timestamp_difference_ms_max=config.log_message_timestamp_difference_max_ms,
         cleanup_policy=config.log_cleanup_policy,
         min_cleanable_dirty_ratio=config.log_cleaner_min_cleanable_ratio,

@@ -113,7 +113,9 @@ class TopicZnode(msgspec.Struct):
     partitions: dict[str, list[BrokerId]]
     adding_replicas: dict[str, list[BrokerId]] = {}
     removing_replicas: dict[str, list[BrokerId]] = {}
-    version: int = 2
+    topic_id: str | msgspec.UnsetType = msgspec.UNSET
+    """The topic's id as text (KIP-516); a topic of an earlier version of Kafka has none."""
+    version: int = 3
 
 
 class StateZnode(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Appends to the leader's log, and when they are acknowledged."""
 
-from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.errors import ApiError, ErrorCode, RecordsRefused
 from broker_impl.log.results import Appended
 from broker_impl.replica import acks, isr, leading
 from broker_impl.replica.events import (
@@ -30,9 +30,14 @@ def append(replica: ReplicaState, event: Append, now: float, effects: list[Effec
             by_coordinator=event.by_coordinator,
         )
     except ApiError as error:
-        effects.append(AppendDone(AppendResult(error=error.code, message=error.message)))
+        effects.append(AppendDone(_rejected(error)))
         return
     _appended(replica, appended, now, effects)
+
+
+def _rejected(error: ApiError) -> AppendResult:
+    errors = error.errors if isinstance(error, RecordsRefused) else ()
+    return AppendResult(error=error.code, message=error.message, record_errors=errors)
 
 
 def end_transaction(

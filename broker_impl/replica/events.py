@@ -199,6 +199,8 @@ class AppendResult(msgspec.Struct, frozen=True, kw_only=True):
 
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """The records for which the batch was rejected, by number, with the reasons (KIP-467)."""
     base_offset: Offset = -1
     last_offset: Offset = -1
     log_append_time: int = -1

@@ -22,6 +22,7 @@ from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode, StorageError, WireError
 from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
 from broker_impl.server.memory_limits import Bounds
+from broker_impl.server.throttling import Charge, Throttle
 from broker_impl.wire.framing import (
     FrameReader,
     RequestHeader,
@@ -54,6 +55,8 @@ class _Request:
     """The bytes that the request holds; 0 once it is parked or answered."""
     answer: Any = None
     is_answered: bool = False
+    charge: Charge | None = None
+    """What it is charged with, if clients have quotas."""
     is_silent: bool = False
     """No response is sent (Produce with acks=0)."""
     on_answer: Callable[[Any], None] | None = None
@@ -131,6 +134,8 @@ class Connection(asyncio.BufferedProtocol):
         self.progress_at = 0.0
         """When the last bytes arrived."""
         self._end: asyncio.TimerHandle | None = None
+        limits, is_exempt = server.services.quotas.limits, server.is_private(listener)
+        self._throttle = Throttle(limits, self._loop, self.advance, is_exempt=is_exempt)
 
     # Called by the transport.
 
@@ -187,6 +192,7 @@ class Connection(asyncio.BufferedProtocol):
             self._task.cancel()
         if self._end is not None:
             self._end.cancel()
+        self._throttle.close()
         line, self._line = self._line, deque()
         for request in line:
             if isinstance(request.answer, asyncio.Future):
@@ -228,6 +234,7 @@ class Connection(asyncio.BufferedProtocol):
             and not self._transport.is_closing()
             and self._task is None
             and self._holder is None
+            and not self._throttle.is_muted
             and not self._write_blocked
             and len(self._line) < self._server.config.queued_max_requests
             and self._server.serves(self.listener, int.from_bytes(self._frames[0][:2], "big"))
@@ -291,7 +298,11 @@ class Connection(asyncio.BufferedProtocol):
             request = _Request(header, header.api_version, len(frame))
             self._line.append(request)
             self.idle_since = None
+            request.charge = self._throttle.charge(
+                row, header.api_version, header.client_id, len(frame)
+            )
             answer = self._call(row, request, body)
+            self._throttle.handled(request.charge)
             if inspect.iscoroutine(answer):
                 self._task = self._loop.create_task(self._finish(row, request, answer))
             elif isinstance(answer, asyncio.Future):
@@ -330,6 +341,7 @@ class Connection(asyncio.BufferedProtocol):
         message = request_module(row.key).decode(body, request.version)
         if self._server.witness is not None:
             request.on_answer = self._server.witness(row.key, message)
+        request.charge = self._throttle.of_client(request.charge, message)
         return row.handle(context, message)
 
     def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
@@ -371,6 +383,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _settle(self, request: _Request, answer: Any) -> None:
         self._release(request)
+        self._throttle.settle(request.charge, answer)
         request.answer = answer
         request.is_silent = answer is None
         request.is_answered = True

@@ -7,14 +7,16 @@ tools and tests.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import cramjam
 from fastcrc.crc32 import iscsi as crc32c
 
 from broker_impl.errors import WireError
+from broker_impl.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
 from broker_impl.wire.types import Buffer
+
+__all__ = ["GZIP", "LZ4", "NONE", "SNAPPY", "ZSTD"]  # in addition to what is defined here
 
 HEADER_BYTES: Final = 61
 MAGIC: Final = 2
@@ -30,7 +32,6 @@ _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
 _ATTRIBUTES: Final = struct.Struct(">h")
 _MAX_TIMESTAMP_AT: Final = 35
-_INT32: Final = struct.Struct(">i")
 
 _CODEC_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
@@ -38,14 +39,9 @@ _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _DELETE_HORIZON: Final = 0x40
 
-NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
-"""Values of `BatchHeader.compression`."""
-
 CREATE_TIME, LOG_APPEND_TIME = range(2)
 """Values of `BatchHeader.timestamp_type`."""
 
-_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_BYTES: Final = 16  # the magic, a version and a compatible version
 _DECOMPRESSED_BYTES_MAX: Final = 128 << 20
 _SEQUENCES: Final = 1 << 31
 
@@ -196,6 +192,26 @@ def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> BatchHeader
     return parse_header(head)
 
 
+def recompressed(
+    buffer: Buffer, header: BatchHeader, codec: int, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX
+) -> bytes:
+    """Return the batch of this header, its records compressed by another codec and unchanged.
+
+    Raises WireError as :func:`records` does.
+    """
+    payload = bytes(buffer[HEADER_BYTES : header.size])
+    payload = compress(decompress(payload, header.compression, bytes_max), codec)
+    changed = header._replace(
+        length=HEADER_BYTES - _PREFIX_BYTES + len(payload),
+        crc=0,
+        attributes=header.attributes & ~_CODEC_MASK | codec,
+    )
+    batch = bytearray(_HEADER.pack(*changed))
+    batch += payload
+    _CRC.pack_into(batch, _CRC_AT, crc32c(bytes(batch[_CRC_FROM:])))
+    return bytes(batch)
+
+
 def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list[Record]:
     """Decode the records of all batches.
 
@@ -204,7 +220,7 @@ def records(buffer: Buffer, *, bytes_max: int = _DECOMPRESSED_BYTES_MAX) -> list
     decoded: list[Record] = []
     for at, header in batches(buffer):
         payload = bytes(buffer[at + HEADER_BYTES : at + header.size])
-        plain = _decompress(payload, header.compression, bytes_max)
+        plain = decompress(payload, header.compression, bytes_max)
         try:
             decoded.extend(_decode_records(plain, header))
         except (IndexError, struct.error, UnicodeDecodeError) as error:
@@ -233,7 +249,7 @@ def encode_batch(
         _encode_record(record, delta, record.timestamp_ms - base_timestamp)
         for delta, record in enumerate(records)
     )
-    payload = _compress(plain, compression)
+    payload = compress(plain, compression)
     attributes = compression | transactional * _TRANSACTIONAL | control * _CONTROL
     batch = bytearray(
         _HEADER.pack(
@@ -280,7 +296,7 @@ def with_only(
         attributes &= ~_CODEC_MASK
     elif header.timestamp_type == CREATE_TIME:
         max_timestamp = max(record.timestamp_ms for record in records)
-    payload = _compress(plain, header.compression) if records else b""
+    payload = compress(plain, header.compression) if records else b""
     length = HEADER_BYTES - _PREFIX_BYTES + len(payload)
     kept = header._replace(
         length=length,
@@ -383,80 +399,3 @@ def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> b
         )
     )
     return _encode_varint(len(body)) + body
-
-
-def _compress(plain: bytes, codec: int) -> bytes:
-    match codec:
-        case 0:
-            return plain
-        case 1:
-            return bytes(cramjam.gzip.compress(plain))
-        case 2:
-            return bytes(cramjam.snappy.compress_raw(plain))
-        case 3:
-            return bytes(cramjam.lz4.compress(plain))
-        case 4:
-            return bytes(cramjam.zstd.compress(plain))
-        case _:
-            raise WireError(f"compression codec {codec} is unknown")
-
-
-def _decompress(payload: bytes, codec: int, bytes_max: int) -> bytes:
-    """Return at most `bytes_max` decompressed bytes: 32 KB of zstd can hold a gigabyte."""
-    try:
-        match codec:
-            case 0:
-                return payload
-            case 1:
-                return _grow(cramjam.gzip.decompress_into, payload, bytes_max)
-            case 2:
-                return _unsnap(payload, bytes_max)
-            case 3:
-                return _grow(cramjam.lz4.decompress_into, payload, bytes_max)
-            case 4:
-                return _grow(cramjam.zstd.decompress_into, payload, bytes_max)
-            case _:
-                raise WireError(f"compression codec {codec} is unknown")
-    except cramjam.DecompressionError as error:
-        raise WireError(f"the batch cannot be decompressed: {error}") from None
-
-
-def _grow(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int) -> bytes:
-    """Decompress into larger and larger buffers: the codecs state no size that can be trusted."""
-    room = min(bytes_max, max(1 << 16, 8 * len(data)))
-    while True:
-        target = bytearray(room)
-        try:
-            return bytes(memoryview(target)[: decompress_into(data, target)])
-        except cramjam.DecompressionError:
-            if room == bytes_max:
-                raise
-            room = min(bytes_max, 8 * room)
-
-
-def _unsnap(payload: bytes, bytes_max: int) -> bytes:
-    """Decompress raw snappy, or the blocks that Java's stream writes (xerial's framing)."""
-    if not payload.startswith(_XERIAL_MAGIC):
-        return _unsnap_block(payload, bytes_max)
-    plain, at = bytearray(), _XERIAL_HEADER_BYTES
-    while at < len(payload):
-        if at + _INT32.size > len(payload):
-            raise WireError("a snappy block is truncated")
-        (size,) = _INT32.unpack_from(payload, at)
-        at += _INT32.size
-        if size < 0 or at + size > len(payload):
-            raise WireError(
-                f"a snappy block has {size} bytes, but only {len(payload) - at} are left"
-            )
-        plain += _unsnap_block(payload[at : at + size], bytes_max - len(plain))
-        at += size
-    return bytes(plain)
-
-
-def _unsnap_block(block: bytes, bytes_max: int) -> bytes:
-    size = cramjam.snappy.decompress_raw_len(block)
-    if size > bytes_max:
-        raise WireError(
-            f"the records have {size} bytes when decompressed, only {bytes_max} are allowed"
-        )
-    return bytes(cramjam.snappy.decompress_raw(block))

@@ -14,7 +14,14 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
+from broker_impl.wire.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from tests.broker_impl.conftest import WALL_MS
+from tests.broker_impl.node.broker_calls import create
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +70,44 @@ async def test_confluent_kafka(three: Any, codec: str) -> None:
     offsets = await asyncio.to_thread(confluent_produce, three.bootstrap, "confluent", codec)
     assert offsets == list(range(len(RECORDS)))
     assert await asyncio.to_thread(confluent_consume, three.bootstrap, "confluent") == RECORDS
+
+
+async def test_recompressed_batches_are_read(three: Any) -> None:
+    """librdkafka reads batches that the broker has compressed by another codec."""
+    for codec, sent in (("snappy", "none"), ("lz4", "snappy")):
+        await create(three, codec, config={"compression.type": codec})
+        offsets = await asyncio.to_thread(confluent_produce, three.bootstrap, codec, sent)
+        assert offsets == list(range(len(RECORDS)))
+        assert await asyncio.to_thread(confluent_consume, three.bootstrap, codec) == RECORDS
+
+
+async def test_a_throttled_producer(cluster: Any) -> None:
+    """librdkafka reports the throttle time of a quota, and delivers all records in the end."""
+    await cluster.add(1, quota_window_num="2")
+    await cluster.ready()
+    await create(cluster, "quota", replicas=1)
+    op = OpData("producer_byte_rate", 10_000.0)
+    entry = EntryData([EntityData("client-id", "slow")], [op])
+    answer = await cluster.ask(1, AlterClientQuotasRequest([entry]), 1)
+    assert answer.entries[0].error_code == 0
+    times: list[float] = []
+
+    def produce() -> int:
+        producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "client.id": "slow",
+                "throttle_cb": lambda event: times.append(event.throttle_time),
+                "batch.size": 3000,
+                "linger.ms": 0,
+            }
+        )
+        for _ in range(8):
+            producer.produce("quota", bytes(2000), partition=0)
+        return producer.flush(20)
+
+    assert await asyncio.to_thread(produce) == 0
+    assert max(times) > 0
 
 
 async def test_aiokafka(three: Any) -> None:

@@ -185,7 +185,7 @@ def order(rng: random.Random, broker_epoch: int, controller_epoch: int) -> tuple
         )
         for number in rng.sample([1, 2, 3], rng.randint(0, 3))
     ]
-    return UpdateMetadataRequest(topic_states=metadata, live_brokers=brokers, **common), 6
+    return UpdateMetadataRequest(topic_states=metadata, live_brokers=brokers, **common), 7
 
 
 @pytest.mark.slow

@@ -22,10 +22,10 @@ LOG = logging.getLogger(__name__)
 
 VERSIONS: dict[type, int] = {
     LeaderAndIsrRequest: 4,
-    UpdateMetadataRequest: 6,
+    UpdateMetadataRequest: 7,
     StopReplicaRequest: 3,
 }
-"""The request versions of Kafka 2.8 without topic ids."""
+"""The request versions of Kafka 2.8; LeaderAndIsr is the one without topic ids."""
 
 _RETRY_S = 0.1
 

@@ -1,4 +1,4 @@
-"""The responses of a broker that is not the controller, one for each request to a controller."""
+"""Error responses for whole requests: those of a broker that is not the controller, and others."""
 
 from typing import Any, assert_never
 
@@ -24,7 +24,7 @@ from broker_impl.wire.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from broker_impl.wire.messages.delete_topics_response import (
     DeletableTopicResult,
     DeleteTopicsResponse,
@@ -55,12 +55,7 @@ def not_controller(request: Request) -> Any:
                 ]
             )
         case DeleteTopicsRequest():
-            return DeleteTopicsResponse(
-                responses=[
-                    DeletableTopicResult(name=name, error_code=error)
-                    for name in request.topic_names
-                ]
-            )
+            return not_deleted(request, error)
         case ControlledShutdownRequest():
             return ControlledShutdownResponse(error_code=error)
         case CreatePartitionsRequest():
@@ -89,3 +84,18 @@ def not_controller(request: Request) -> Any:
             return ListPartitionReassignmentsResponse(error_code=error, error_message=None)
         case _:
             assert_never(request)
+
+
+def not_deleted(request: DeleteTopicsRequest, error: ErrorCode) -> DeleteTopicsResponse:
+    """Return the response in which every topic has this error."""
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=row.name, topic_id=row.topic_id, error_code=error)
+            for row in named_topics(request)
+        ]
+    )
+
+
+def named_topics(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    """Return the topics of a request in the form of v6, in which each has a name or an id."""
+    return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]

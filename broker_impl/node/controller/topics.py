@@ -10,6 +10,7 @@ from broker_impl.controller.context import Context
 from broker_impl.controller.deletion import TopicDeletion
 from broker_impl.controller.requests import Outbox
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.node.controller import refusal
 from broker_impl.node.controller.config import ControllerConfig
 from broker_impl.node.controller.events import (
     DeletionsAsked,
@@ -19,6 +20,7 @@ from broker_impl.node.controller.events import (
     TopicsChanged,
 )
 from broker_impl.node.controller.znodes import ControllerZnodes, Watch
+from broker_impl.wire import topic_ids
 from broker_impl.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -32,12 +34,12 @@ from broker_impl.wire.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from broker_impl.wire.messages.delete_topics_response import (
     DeletableTopicResult,
     DeleteTopicsResponse,
 )
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import NO_UUID, TopicPartition
 
 LOG = logging.getLogger(__name__)
 
@@ -88,8 +90,16 @@ class Topics:
 
     async def _read_one(self, name: str) -> None:
         assignment = await self._znodes.assignment(name, self._watch(PartitionsChanged(name)))
+        if assignment is not None and assignment.topic_id is None:
+            # The topic was created by an earlier version of Kafka, or by hand.
+            fresh = topic_ids.draw(self._rng)
+            assignment = await self._znodes.write_assignment(
+                name, lambda found: reassignment.identified(found, fresh)
+            )
         if assignment is not None:
+            assert assignment.topic_id is not None, "a topic without an id was given one"
             self._context.topics[name] = assignment.replicas
+            self._context.topic_ids[name] = assignment.topic_id
             for number, move in assignment.moves.items():
                 self._context.moves[TopicPartition(name, number)] = move
             found = await self._znodes.leaderships(self._context.partitions_of(name))
@@ -144,6 +154,7 @@ class Topics:
             error_message=None,
             num_partitions=len(topic.assignment),
             replication_factor=topic.replication_factor,
+            topic_id=NO_UUID if validate_only else topic.topic_id,
             configs=self._config.topic_rows(topic.settings),
         )
 
@@ -210,19 +221,30 @@ class Topics:
     async def delete(self, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
         """Record the deletion requests, and start the deletions."""
         await self.read()
-        rows = [await self._delete_one(name) for name in request.topic_names]
+        named = refusal.named_topics(request)
+        if any(row.name is not None and row.topic_id != NO_UUID for row in named):
+            return refusal.not_deleted(request, ErrorCode.INVALID_REQUEST)
+        rows = [await self._delete_one(row) for row in named]
         await self.read_deletions()
         return DeleteTopicsResponse(responses=rows)
 
-    async def _delete_one(self, name: str) -> DeletableTopicResult:
+    async def _delete_one(self, asked: DeleteTopicState) -> DeletableTopicResult:
+        """Record the request to delete one topic, which is named by its name or by its id."""
+        name, topic_id = asked.name, asked.topic_id
+        if topic_id != NO_UUID:
+            name = self._context.topic_of(topic_id)
         if not self._config.delete_topics:
             error, why = ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"
-        elif name not in self._context.topics:
+        elif topic_id != NO_UUID and name is None:
+            error, why = ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id"
+        elif name is None or name not in self._context.topics:
             error, why = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
         else:
             await self._znodes.ask_deletion(name)
-            return DeletableTopicResult(name=name)
-        return DeletableTopicResult(name=name, error_code=error, error_message=why)
+            return DeletableTopicResult(name=name, topic_id=topic_id)
+        return DeletableTopicResult(
+            name=name, topic_id=topic_id, error_code=error, error_message=why
+        )
 
     async def read_deletions(self) -> None:
         """Start newly requested deletions.

@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+import msgspec
 
 from broker_impl import failpoints
 from broker_impl.config import parse_endpoint
@@ -19,6 +22,7 @@ from broker_impl.controller.creation import NewTopic
 from broker_impl.controller.reassignment import Assignment, Move
 from broker_impl.errors import BrokerError, ConfigError
 from broker_impl.node import zk_paths
+from broker_impl.wire import topic_ids
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.client_watches import WatchEvent
@@ -265,18 +269,14 @@ class ControllerZnodes:
     async def create_topic(self, name: str, topic: NewTopic) -> bool:
         """Write a new topic with its settings; False if a topic of that name exists."""
         config = zk_paths.ConfigZnode(config=dict(topic.settings))
-        znode = zk_paths.TopicZnode(
-            partitions={
-                str(number): list(replicas) for number, replicas in topic.assignment.items()
-            }
-        )
+        znode = _topic_data(Assignment(topic.assignment, topic_id=topic.topic_id))
         path, settings_path = zk_paths.topic(name), zk_paths.topic_config(name)
         while True:
             # Settings left behind by a deleted topic of this name must not apply to the new one.
             there = await self._insist(lambda: self._zk.exists(settings_path)) is not None
             settings: Write = (SetData if there else Create)(settings_path, zk_paths.encode(config))
             try:
-                await self._fenced([settings, Create(path, zk_paths.encode(znode))])
+                await self._fenced([settings, Create(path, znode)])
             except (NodeExists, NoNode):
                 if await self._insist(lambda: self._zk.exists(path)) is not None:
                     return False
@@ -433,14 +433,25 @@ def _assignment(path: str, data: bytes) -> Assignment:
         removing = tuple(znode.removing_replicas.get(str(number), ()))
         if adding or removing:
             moves[number] = Move(adding, removing)
-    return Assignment({number: tuple(znode.partitions[str(number)]) for number in names}, moves)
+    replicas = {number: tuple(znode.partitions[str(number)]) for number in names}
+    topic_id = None if znode.topic_id is msgspec.UNSET else _topic_id(path, znode.topic_id)
+    return Assignment(replicas, moves, topic_id)
+
+
+def _topic_id(path: str, text: str) -> UUID:
+    try:
+        return topic_ids.from_text(text)
+    except ValueError as error:
+        raise zk_paths.BadZnode(f"{path}: {error}") from error
 
 
 def _topic_data(assignment: Assignment) -> bytes:
+    topic_id = assignment.topic_id
     return zk_paths.encode(
         zk_paths.TopicZnode(
             partitions={str(n): list(replicas) for n, replicas in assignment.replicas.items()},
             adding_replicas={str(n): list(each.adding) for n, each in assignment.moves.items()},
             removing_replicas={str(n): list(each.removing) for n, each in assignment.moves.items()},
+            topic_id=msgspec.UNSET if topic_id is None else topic_ids.to_text(topic_id),
         )
     )

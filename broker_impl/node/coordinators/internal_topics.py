@@ -38,6 +38,7 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
         in_sync = min(config.transaction_state_log_min_isr, copies)
         settings = {
             "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
             "min.insync.replicas": str(in_sync),
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
         }
@@ -54,6 +55,7 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
             copies = min(copies, brokers)
         settings = {
             "cleanup.policy": "compact",
+            "compression.type": "producer",
             "segment.bytes": str(config.offsets_topic_segment_bytes),
         }
         return CreatableTopic(

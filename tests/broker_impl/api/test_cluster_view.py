@@ -1,3 +1,5 @@
+from uuid import UUID
+
 from broker_impl.api.cluster_view import ClusterView, PartitionView
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.update_metadata_request import (
@@ -20,6 +22,7 @@ def order(
         topic_states=[
             UpdateMetadataTopicState(
                 topic_name=topic,
+                topic_id=UUID(int=leader_epoch),
                 partition_states=[
                     UpdateMetadataPartitionState(
                         partition_index=0,
@@ -49,6 +52,7 @@ def test_the_controllers_word_replaces_the_view() -> None:
     view = ClusterView()
     view.update(order(1, 5))
     assert view.partition(TP) == PartitionView(1, 5, (1, 2), (1, 2, 3))
+    assert view.topic_ids == {"t": UUID(int=5)}
     assert view.brokers[1].endpoints == {"CLIENT": ("h", 1)}
     assert list(view.partitions()) == [(TP, PartitionView(1, 5, (1, 2), (1, 2, 3)))]
 
@@ -70,7 +74,7 @@ def test_a_new_controller_says_everything_anew() -> None:
     view.update(brokers_only(controller_epoch=2))
     assert list(view.topics) == ["ghost"], "clients are not told in between that there is nothing"
     view.update(order(1, 5, controller_epoch=2))
-    assert list(view.topics) == ["t"]
+    assert list(view.topics) == list(view.topic_ids) == ["t"]
     view.update(order(1, 0, controller_epoch=2, topic="new"))
     assert list(view.topics) == ["t", "new"]
 
@@ -112,7 +116,7 @@ def test_a_deleted_topic_is_gone_and_may_come_back() -> None:
     view = ClusterView()
     view.update(order(1, 5))
     view.update(order(-2, 6))
-    assert view.topics == {}
+    assert view.topics == view.topic_ids == {}
     assert view.not_here(TP) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     view.update(order(2, 0))
     assert view.topics["t"][0].leader == 2

@@ -26,7 +26,8 @@ def test_a_value_is_listed_with_its_source() -> None:
     """A value is listed with its source (topic, file, default), before the values it overrides."""
     parsed = config.parse(MINIMAL | {"log.retention.ms": "60000"})
     values = {name: values for name, _, values in parsed.topic_settings({"retention.ms": "1000"})}
-    assert values.keys() == config.TOPIC_SETTINGS.keys()
+    assert values.keys() == {**config.TOPIC_SETTINGS, **config.IDLE_TOPIC_SETTINGS}.keys()
+    assert len(values) == 26, "the number of topic settings in Kafka 2.8"
     assert values["retention.ms"] == [
         ("retention.ms", 1000, config.Source.TOPIC),
         ("log.retention.ms", 60000, config.Source.FILE),
@@ -65,6 +66,36 @@ def test_settings_change_while_a_broker_runs() -> None:
         (604_800_000, "DEFAULT"),
     ]
     assert broker.while_running({}, {}).log_retention_ms == 1
+
+
+@pytest.mark.parametrize("text", ["0.11.0", "0.11.0-IV2", "1.1-IV0", "2.0.1", "2.8", "2.8-IV1"])
+def test_versions_of_the_message_format(text: str) -> None:
+    """The versions of Kafka from 0.11.0 to 2.8 have one message format."""
+    assert config.parse(MINIMAL | {"log.message.format.version": text}).given >= {
+        "log.message.format.version"
+    }
+
+
+@pytest.mark.parametrize("text", ["0.10.2-IV0", "0.11", "1.2", "2.9", "3.0", "2.8-IV", "", "x"])
+def test_other_versions_are_refused(text: str) -> None:
+    """Earlier versions have other formats, and later ones do not exist for Kafka 2.8."""
+    with pytest.raises(ConfigError, match=r"log\.message\.format\.version=.*: must be a version"):
+        config.parse(MINIMAL | {"log.message.format.version": text})
+
+
+@pytest.mark.parametrize("text", ["", "*", "0:1", " 0:1, 12:300 "])
+def test_throttled_replicas(text: str) -> None:
+    """Throttled replicas are all, none, or a list of partition and broker."""
+    name = "leader.replication.throttled.replicas"
+    assert config.parse(MINIMAL).for_topic({name: text}) == config.parse(MINIMAL)
+
+
+@pytest.mark.parametrize("text", ["0", "0:", "0:1,", "*,0:1", "-1:1", "a:b"])
+def test_other_lists_of_replicas_are_refused(text: str) -> None:
+    """Everything else is refused, as by Kafka."""
+    name = "follower.replication.throttled.replicas"
+    with pytest.raises(ConfigError, match="list of partition:broker"):
+        config.parse(MINIMAL).for_topic({name: text})
 
 
 @pytest.mark.parametrize("name", ["broker.id", "log.retention.msec"])

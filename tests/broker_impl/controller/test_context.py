@@ -1,6 +1,7 @@
 """The state that the controller keeps of the cluster."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -18,6 +19,7 @@ def context() -> Context:
     context = Context(controller_epoch=7)
     context.brokers = {number: BrokerInfo(number, number, ()) for number in (1, 2)}
     context.topics = {"t": {0: (1, 2, 3)}}
+    context.topic_ids = {"t": UUID(int=7)}
     context.leadership = {TP: STATE}
     return context
 
@@ -47,7 +49,9 @@ def test_what_is_being_deleted_is_not_led(context: Context) -> None:
     context.deleting["t"] = TopicDeletion([])
     assert list(context.partitions()) == []
     assert context.partitions_on(3) == []
+    assert context.topic_of(UUID(int=7)) == "t"
     context.forget_topic("t")
+    assert context.topic_of(UUID(int=7)) is None
     assert (context.topics, context.leadership, context.deleting) == ({}, {}, {})
 
 

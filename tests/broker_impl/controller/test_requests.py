@@ -1,5 +1,7 @@
 """The requests that the controller sends to brokers, and their order."""
 
+from uuid import UUID
+
 import pytest
 
 from broker_impl.config import Endpoint
@@ -31,6 +33,7 @@ def context() -> Context:
         T0: Leadership(1, 5, (1, 2), 7, zk_version=3),
         T1: Leadership(2, 4, (2, 3), 6),
     }
+    context.topic_ids = {name: UUID(int=ord(name)) for name in context.topics}
     context.check()
     return context
 
@@ -42,7 +45,7 @@ def encodable(orders: dict[int, list[Order]]) -> None:
             case LeaderAndIsrRequest():
                 leader_and_isr_request.encode(order, 4)
             case UpdateMetadataRequest():
-                update_metadata.encode(order, 6)
+                update_metadata.encode(order, 7)
             case StopReplicaRequest():
                 stop_replica_request.encode(order, 3)
 
@@ -127,6 +130,7 @@ def test_metadata(context: Context) -> None:
         "REPLICATION",
     ]
     [topic] = order.topic_states
+    assert topic.topic_id == context.topic_ids["t"]
     assert [row.offline_replicas for row in topic.partition_states] == [[], [3]]
 
 

@@ -18,6 +18,26 @@ def test_segments_are_begun_by_time() -> None:
     assert log.segment_offsets == [0, 1]
 
 
+def test_segments_are_begun_at_different_times() -> None:
+    """`segment.jitter.ms` closes each segment by another time, at most by the jitter earlier."""
+    config = LogConfig(segment_ms=1000, segment_jitter_ms=300)
+    ages = [config.age_max_ms(f"t-{number}/{0:020d}") for number in range(200)]
+    assert all(700 < age <= 1000 for age in ages)
+    assert len(set(ages)) > 100
+    assert config.age_max_ms("t-0/0") == config.age_max_ms("t-0/0")
+    assert 0 < LogConfig(segment_ms=10, segment_jitter_ms=10**6).age_max_ms("t-0/0") <= 10
+    assert LogConfig(segment_ms=10).age_max_ms("t-0/0") == 10
+    log = opened(new_disk(), config)
+    age = config.age_max_ms(f"t-0/{0:020d}")
+    append(log, "a", timestamp_ms=5000)
+    append(log, "b", timestamp_ms=5000 + age)
+    assert log.segment_offsets == [0]
+    append(log, "c", timestamp_ms=5001 + age)
+    assert log.segment_offsets == [0, 2]
+    assert log.roll_if_due(config.age_max_ms(f"t-0/{2:020d}")) is False
+    assert log.roll_if_due(config.age_max_ms(f"t-0/{2:020d}") + 1) is True
+
+
 def test_retention_by_size() -> None:
     """Retention by size deletes the oldest segments while the others hold at least the limit."""
     log = opened(new_disk(), LogConfig(segment_bytes=400, retention_bytes=700, retention_ms=-1))

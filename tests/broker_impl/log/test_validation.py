@@ -1,18 +1,17 @@
 """Which batches of a producer are valid; each refusal has Kafka's error code and no effect."""
 
 import struct
-from collections.abc import Callable
 
 import crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.errors import ApiError, ErrorCode, RecordsRefused
 from broker_impl.log import validation
 from broker_impl.log.config import LogConfig
 from broker_impl.wire import batch
-from broker_impl.wire.batch import Record
+from broker_impl.wire.batch import BatchHeader, Record
 
 GOOD = batch.encode_batch([Record(value=b"x" * 20, timestamp_ms=1000)] * 3)
 
@@ -26,19 +25,27 @@ def changed(at: int, form: str, value: int, *, crc: bool = True) -> bytes:
     return bytes(data)
 
 
+def check(sent: bytes, config: LogConfig | None = None, now_ms: int = 1000) -> BatchHeader:
+    """Check a batch and its records, as a leader does."""
+    config = config or LogConfig()
+    header = validation.producer_batch(sent, config, now_ms)
+    validation.each_record(sent, header, config, now_ms)
+    return header
+
+
 def refusal(sent: bytes, config: LogConfig | None = None, now_ms: int = 1000) -> ErrorCode:
     with pytest.raises(ApiError) as refused:
-        validation.producer_batch(sent, config or LogConfig(), now_ms)
+        check(sent, config, now_ms)
     return refused.value.code
 
 
 def test_a_good_batch_is_accepted() -> None:
     """A good batch is accepted with any codec, also without timestamps; its header is returned."""
-    assert validation.producer_batch(GOOD, LogConfig(), 0) == batch.parse_header(GOOD)
+    assert check(GOOD) == batch.parse_header(GOOD)
     for codec in range(5):
         sent = batch.encode_batch([Record(timestamp_ms=-1)], compression=codec)
         strict = LogConfig(timestamp_difference_ms_max=1)
-        assert validation.producer_batch(sent, strict, 10**6).compression == codec
+        assert check(sent, strict, 10**6).compression == codec
 
 
 @pytest.mark.parametrize(
@@ -76,15 +83,71 @@ def test_a_batch_may_be_too_large() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "now_ms"), [((1000, 2000), 1499), ((1000, 2000), 1501), ((2000, 1000), 1499)]
+    ("times", "now_ms"),
+    [((1000, 2000), 1499), ((1000, 2000), 1501), ((2000, 1000), 1499), ((1400, 1, 1400), 1499)],
 )
-def test_a_batch_may_be_out_of_time(times: tuple[int, int], now_ms: int) -> None:
-    """`message.timestamp.difference.max.ms` applies to the first and to the largest timestamp."""
+def test_a_batch_may_be_out_of_time(times: tuple[int, ...], now_ms: int) -> None:
+    """`message.timestamp.difference.max.ms` applies to the timestamp of every record."""
     sent = batch.encode_batch([Record(timestamp_ms=time) for time in times])
     config = LogConfig(timestamp_difference_ms_max=500)
     assert refusal(sent, config, now_ms) == ErrorCode.INVALID_TIMESTAMP
     ours = LogConfig(timestamp_difference_ms_max=500, timestamp_type=batch.LOG_APPEND_TIME)
-    validation.producer_batch(sent, ours, now_ms)
+    check(sent, ours, now_ms)
+
+
+def test_all_invalid_records_are_named() -> None:
+    """KIP-467: a refusal names every record without a key, and every one that is out of time."""
+    keys = (b"a", None, b"b", None)
+    sent = batch.encode_batch([Record(key, timestamp_ms=1000) for key in keys])
+    with pytest.raises(RecordsRefused) as refused:
+        check(sent, LogConfig(cleanup_policy=("compact",)))
+    assert refused.value.code == ErrorCode.INVALID_RECORD
+    assert [number for number, _ in refused.value.errors] == [1, 3]
+    sent = batch.encode_batch(
+        [Record(b"a", timestamp_ms=900), Record(None, timestamp_ms=5), Record(b"b", timestamp_ms=7)]
+    )
+    both = LogConfig(cleanup_policy=("compact",), timestamp_difference_ms_max=500)
+    with pytest.raises(RecordsRefused) as refused:
+        check(sent, both)
+    assert refused.value.code == ErrorCode.INVALID_TIMESTAMP
+    assert [number for number, _ in refused.value.errors] == [1, 1, 2]
+    with pytest.raises(RecordsRefused) as refused:
+        check(changed(21, ">h", 8))
+    assert [number for number, _ in refused.value.errors] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("codec", [batch.NONE, batch.GZIP, batch.SNAPPY, batch.LZ4, batch.ZSTD])
+def test_a_batch_is_recompressed(codec: int) -> None:
+    """The records and the producer's fields stay; the new size must be small enough, too."""
+    sent = batch.encode_batch(
+        [Record(b"k", b"v" * 1000, 1000, (("h", None),))] * 5,
+        producer_id=7,
+        producer_epoch=1,
+        base_sequence=3,
+        compression=batch.GZIP,
+        transactional=True,
+    )
+    before = batch.parse_header(sent)
+    config = LogConfig(compression=codec)
+    stored, after = validation.recompressed(sent, before, config)
+    assert batch.check_crc(stored, 0, after)
+    assert batch.records(stored) == batch.records(sent)
+    assert after.compression == codec
+    assert after == before._replace(
+        length=after.length, crc=after.crc, attributes=before.attributes ^ batch.GZIP ^ codec
+    )
+    small = LogConfig(compression=codec, message_bytes_max=after.size - 1)
+    with pytest.raises(ApiError) as refused:
+        validation.recompressed(sent, before, small)
+    assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_what_cannot_be_decompressed_is_refused() -> None:
+    """A batch whose CRC is right, but whose bytes are not those of its codec, is refused."""
+    sent = changed(21, ">h", batch.ZSTD)
+    with pytest.raises(ApiError) as refused:
+        validation.recompressed(sent, batch.parse_header(sent), LogConfig(compression=batch.NONE))
+    assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 @given(st.data())
@@ -93,9 +156,8 @@ def test_any_damage_is_refused_or_outside_the_crc(data: st.DataObject) -> None:
     damaged = bytearray(GOOD)
     at = data.draw(st.integers(0, len(GOOD) - 1))
     damaged[at] ^= data.draw(st.integers(1, 255))
-    check: Callable[[], object] = lambda: validation.producer_batch(damaged, LogConfig(), 0)  # noqa: E731 - one of two ways to call it
     if at < 8 or 12 <= at < 16:
-        check()
+        check(bytes(damaged))
     else:
         with pytest.raises(ApiError):
-            check()
+            check(bytes(damaged))

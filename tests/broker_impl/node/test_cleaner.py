@@ -50,7 +50,7 @@ class World:
         config = configuration.parse(
             {"broker.id": "1", "zookeeper.connect": "h:1", "log.cleaner.backoff.ms": "1"}
         )
-        self.cleaner = Cleaner(self.logs, self.replicas, config, lambda: 0)
+        self.cleaner = Cleaner(self.logs, self.replicas, lambda: config, lambda: 0)
         self.running: asyncio.Task[None] | None = None
 
     def lead(self, *partitions: TopicPartition) -> None:

@@ -148,10 +148,15 @@ async def test_what_is_refused(
 async def test_settings_without_effect_are_described_as_they_were_given(cluster: Any) -> None:
     """Settings that the broker accepts but does not act on are described as given in the file.
 
-    They are read-only, and hidden where Kafka has a password. The broker refuses to change them,
-    and does not describe those that were not given.
+    They are hidden where Kafka has a password. The broker does not describe those that were not
+    given, and refuses to change those that Kafka reads at its start.
     """
-    cluster.inactive = {"num.io.threads": "8", "ssl.key.password": "secret", "x": "1"}
+    cluster.inactive = {
+        "num.io.threads": "8",
+        "ssl.key.password": "secret",
+        "zookeeper.sync.time.ms": "5",
+        "x": "1",
+    }
     await cluster.add(1)
     await cluster.ready()
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)])
@@ -164,10 +169,82 @@ async def test_settings_without_effect_are_described_as_they_were_given(cluster:
     assert (threads.value, threads.config_source, threads.config_type) == ("8", 4, 3)
     assert (password.value, password.is_sensitive, password.config_type) == (None, True, 9)
     assert password.synonyms[0].value is None
-    assert threads.read_only
-    error, message = await alter(cluster, 1, BROKER, "1", ("num.io.threads", 0, "9"))
+    fixed = rows["zookeeper.sync.time.ms"]
+    assert (fixed.value, fixed.read_only, threads.read_only) == ("5", True, False)
+    error, message = await alter(cluster, 1, BROKER, "1", ("zookeeper.sync.time.ms", 0, "9"))
     assert error == ErrorCode.INVALID_CONFIG
-    assert message == "this broker does not act on num.io.threads"
+    assert message == "this broker does not act on zookeeper.sync.time.ms"
+
+
+async def test_settings_without_effect_change_as_in_kafka(cluster: Any) -> None:
+    """Thread counts, the cleaner's limits and throttle rates are stored, described and checked."""
+    cluster.inactive = {"num.io.threads": "8"}
+    await cluster.add(1)
+    await cluster.ready()
+    rates = "leader.replication.throttled.rate"
+    for name, text in (("num.io.threads", "9"), ("log.cleaner.threads", "2"), (rates, "1000")):
+        assert (await alter(cluster, 1, BROKER, "1", (name, 0, text)))[0] == 0
+    assert (await alter(cluster, 1, BROKER, "", ("num.io.threads", 0, "7")))[0] == 0
+    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)])
+    request.include_synonyms = True
+    rows = {row.name: row for row in (await cluster.ask(1, request, 4)).results[0].configs}
+    threads = rows["num.io.threads"]
+    assert [(each.value, each.source) for each in threads.synonyms] == [
+        ("9", 2),
+        ("7", 3),
+        ("8", 4),
+    ]
+    assert (rows[rates].value, rows[rates].config_source, rows[rates].read_only) == (
+        "1000",
+        2,
+        False,
+    )
+    assert rows["log.cleaner.threads"].value == "2"
+    for name, text in (("num.io.threads", "0"), (rates, "-1"), ("log.cleaner.threads", "x")):
+        error, _ = await alter(cluster, 1, BROKER, "1", (name, 0, text))
+        assert error == ErrorCode.INVALID_CONFIG
+
+
+async def test_the_cleaner_obeys_changed_settings(cluster: Any) -> None:
+    """The cleaner's pause and memory can change while a broker runs."""
+    await cluster.add(1)
+    await cluster.ready()
+    for name, text in (("log.cleaner.backoff.ms", "7"), ("log.cleaner.dedupe.buffer.size", "240")):
+        assert (await alter(cluster, 1, BROKER, "1", (name, 0, text)))[0] == 0
+    config = cluster.brokers[1].broker.config
+    assert (config.log_cleaner_backoff_ms, config.log_cleaner_dedupe_buffer_size) == (7, 240)
+
+
+async def test_a_topic_takes_every_setting_of_kafka(three: Any) -> None:
+    """A topic can have each setting of Kafka 2.8; all are described, and lists can be extended."""
+    given = {
+        "segment.jitter.ms": "5",
+        "message.format.version": "2.8-IV1",
+        "message.downconversion.enable": "false",
+        "preallocate": "true",
+        "leader.replication.throttled.replicas": "0:1,1:2",
+        "follower.replication.throttled.replicas": "*",
+    }
+    await create(three, config=given)
+    for name, text in given.items():
+        assert await told(three, 1, TOPIC, "t", name) == (text, 1)
+    name = "leader.replication.throttled.replicas"
+    append, subtract = 2, 3
+    assert (await alter(three, 1, TOPIC, "t", (name, append, "2:3")))[0] == 0
+    assert await told(three, 1, TOPIC, "t", name) == ("0:1,1:2,2:3", 1)
+    assert (await alter(three, 1, TOPIC, "t", (name, subtract, "0:1")))[0] == 0
+    assert await told(three, 1, TOPIC, "t", name) == ("1:2,2:3", 1)
+    for name, text in (
+        ("leader.replication.throttled.replicas", "0:x"),
+        ("message.format.version", "0.10.2"),
+        ("message.format.version", "3.0"),
+        ("preallocate", "maybe"),
+        ("compression.type", "lz5"),
+    ):
+        error, message = await alter(three, 1, TOPIC, "t", (name, 0, text))
+        assert error == ErrorCode.INVALID_CONFIG, name
+        assert name in message
+    assert three.brokers[1].broker._logs.logs[TP].config.segment_jitter_ms == 5
 
 
 async def test_a_listener_without_a_host_advertises_the_machine_s_name(cluster: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from broker_impl import config as configuration
 from broker_impl.api import registry
+from broker_impl.api.quotas.limits import ClientQuotas
 from broker_impl.api.services import Services
 from broker_impl.server import Server
 from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -54,7 +55,8 @@ async def world() -> AsyncIterator[Open]:
             | given
         )
         fatal: list[BaseException] = []
-        services = cast(Services, SimpleNamespace(config=config))
+        quotas = SimpleNamespace(limits=ClientQuotas(11, 1000))
+        services = cast(Services, SimpleNamespace(config=config, quotas=quotas))
         server = Server(services, config, fatal.append)
         ports = [(await server.listen(endpoint)).port for endpoint in config.endpoints()]
         if gate:

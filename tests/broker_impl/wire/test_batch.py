@@ -1,7 +1,9 @@
 """Record batches: encoding and decoding, agreement with other libraries, and damaged bytes."""
 
 import contextlib
+import random
 import struct
+from collections.abc import Callable
 
 import cramjam
 import crc32c
@@ -52,6 +54,16 @@ def test_aiokafka_reads_what_we_encode(records: list[Record], codec: int) -> Non
     assert theirs.validate_crc()
     found = [Record(r.key, r.value, r.timestamp, tuple(r.headers), r.offset) for r in theirs]
     assert found == batch.records(data)
+
+
+@pytest.mark.parametrize("size", [10, 64 << 10, (64 << 10) + 1, 300_000])
+@pytest.mark.parametrize("value", [bytes, random.Random(1).randbytes])
+def test_lz4_frames_have_independent_blocks(size: int, value: Callable[[int], bytes]) -> None:
+    """Java's client reads no other LZ4 frames; blocks that do not shrink are stored as they are."""
+    record = Record(value=value(size))
+    data = batch.encode_batch([record], compression=batch.LZ4)
+    assert data[61:68].hex() == "04224d18604082"
+    assert batch.records(data) == [record._replace(offset=0)]
 
 
 @pytest.mark.parametrize("codec", [batch.NONE, batch.GZIP])

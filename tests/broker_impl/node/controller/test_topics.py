@@ -33,7 +33,7 @@ async def create(world: Any, *topics: CreatableTopic, timeout_ms: int = 5000, **
     answer = await world.controller.runtime.create_topics(
         CreateTopicsRequest(topics=list(topics), timeout_ms=timeout_ms, **more)
     )
-    for version in range(2, 7):
+    for version in range(2, 8):
         create_topics_response.encode(answer, version)
     return answer.topics
 
@@ -42,7 +42,7 @@ async def delete(world: Any, *names: str, timeout_ms: int = 5000) -> Any:
     answer = await world.controller.runtime.delete_topics(
         DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
     )
-    for version in range(1, 6):
+    for version in range(1, 7):
         delete_topics_response.encode(answer, version)
     return answer.responses
 

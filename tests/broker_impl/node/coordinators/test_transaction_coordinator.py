@@ -404,6 +404,7 @@ async def test_the_internal_topic_is_made_as_it_has_to_be(producer: Producer) ->
     settings = await brokers[0].topic_settings(transaction_records.TOPIC)
     assert settings == {
         "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
         "min.insync.replicas": "2",
         "segment.bytes": "104857600",
     }

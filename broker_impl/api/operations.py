@@ -1,0 +1,51 @@
+"""The operations that a client may perform, as bit fields of responses (KIP-430).
+
+A response has them only if its request asks for them; otherwise it has the message's default, which
+means "not requested". Without an authorizer, every client may perform every operation that its
+resource supports.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+
+class Operation(IntEnum):
+    """Operations on resources, with Kafka's numbers."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+def bit_field(*operations: Operation) -> int:
+    """Return the number in which the bit of each operation is set."""
+    return sum(1 << operation for operation in operations)
+
+
+ON_TOPICS: Final = bit_field(
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+ON_GROUPS: Final = bit_field(Operation.READ, Operation.DELETE, Operation.DESCRIBE)
+ON_THE_CLUSTER: Final = bit_field(
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)

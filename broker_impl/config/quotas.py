@@ -1,0 +1,32 @@
+"""Settings of client quotas; the quotas themselves are in ZooKeeper."""
+
+from dataclasses import dataclass
+
+from broker_impl.config.setting import INT64_MAX, key
+from broker_impl.kafka_settings import Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaSettings:
+    """Settings of the rates by which clients are throttled."""
+
+    quota_window_num: int = key(
+        "quota.window.num", 11, "Number of windows over which rates are measured.", low=1
+    )
+    quota_window_size_seconds: int = key(
+        "quota.window.size.seconds", 1, "Length of each window in seconds.", low=1
+    )
+    quota_producer_default: int = key(
+        "quota.producer.default",
+        INT64_MAX,
+        "Bytes per second that a producer may send if no quota in ZooKeeper applies to it.",
+        low=1,
+        kind=Kind.LONG,
+    )
+    quota_consumer_default: int = key(
+        "quota.consumer.default",
+        INT64_MAX,
+        "Bytes per second that a consumer may fetch if no quota in ZooKeeper applies to it.",
+        low=1,
+        kind=Kind.LONG,
+    )
