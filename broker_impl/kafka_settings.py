@@ -131,7 +131,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "log.preallocate": _FLAG,
     "log.roll.jitter.hours": _at_least(0),
     "log.roll.jitter.ms": _at_least(0, Kind.LONG),
-    "max.incremental.fetch.session.cache.slots": _at_least(0),
     "offsets.commit.required.acks": _SHORT,
     "offsets.topic.compression.codec": _NUMBER,
     "producer.purgatory.purge.interval.requests": _NUMBER,

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from broker_impl.api.altering import ALL_BROKERS
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
@@ -81,7 +82,12 @@ class Broker:
         )
         self._cluster_id = ""
         self._view = ClusterView()
-        self._waiting = Waiting()
+        self._sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            rng,
+            lambda tp, event: self._replicas.follower_kept_up(tp, event),
+        )
+        self._waiting = Waiting(self._sessions.holders)
         self._settings = TopicSettings(config, lambda: self._session.zk)
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
         client_id = f"broker-{config.broker_id}"
@@ -131,6 +137,10 @@ class Broker:
     @property
     def waiting(self) -> Waiting:
         return self._waiting
+
+    @property
+    def sessions(self) -> FetchSessions:
+        return self._sessions
 
     @property
     def controller(self) -> Controller:
@@ -282,7 +292,6 @@ class Broker:
             producer_check_ms=config.producer_id_expiration_check_interval_ms,
         )
         self._logs.open(self._wall_ms())
-        loop = asyncio.get_running_loop()
         self._replicas = Replicas(
             config.broker_id,
             self._logs,
@@ -291,19 +300,22 @@ class Broker:
                 fetch_backoff_ms=config.replica_fetch_backoff_ms,
                 min_insync_replicas=lambda topic: self._settings.merged(topic).min_insync_replicas,
             ),
-            clock=loop.time,
+            clock=asyncio.get_running_loop().time,
             wall_ms=self._wall_ms,
             on_effect=lambda effect: self._effects.carry_out(effect),
         )
+        internal_topics = partial(
+            InternalTopics,
+            self._replicas,
+            self._waiting,
+            wall_ms=self._wall_ms,
+            on_failure=self.fail,
+        )
         self._groups = GroupsRuntime(
             config,
-            InternalTopics(
-                self._replicas,
-                self._waiting,
-                wall_ms=self._wall_ms,
+            internal_topics(
                 timeout_s=config.offsets_commit_timeout_ms / 1000,
                 load_bytes=config.offsets_load_buffer_size,
-                on_failure=self.fail,
             ),
             rng=self._rng,
             wall_ms=self._wall_ms,
@@ -311,13 +323,9 @@ class Broker:
         )
         self._transactions = Transactions(
             config,
-            InternalTopics(
-                self._replicas,
-                self._waiting,
-                wall_ms=self._wall_ms,
+            internal_topics(
                 timeout_s=config.request_timeout_ms / 1000,
                 load_bytes=config.transaction_state_log_load_buffer_size,
-                on_failure=self.fail,
             ),
             self._transaction_peers,
             self._view,
@@ -329,6 +337,7 @@ class Broker:
         self._fetchers = Fetchers(self._replicas, self._fetcher_peers, config, self.fail)
         self._effects = Effects(
             self._waiting,
+            self._sessions,
             self._logs,
             self._groups,
             self._transactions,
@@ -486,4 +495,6 @@ class Broker:
         self._logs.checkpoint(self._replicas.high_watermarks())
 
     def _maintain_logs(self) -> None:
-        self._logs.tick(self._wall_ms(), self._replicas.high_watermarks())
+        for tp in self._logs.tick(self._wall_ms(), self._replicas.high_watermarks()):
+            self._replicas.start_moved(tp)
+            self._sessions.changed(tp)
