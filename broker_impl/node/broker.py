@@ -12,14 +12,13 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from broker_impl.api.altering import ALL_BROKERS
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
 from broker_impl.node import config_changes, registration, zk_paths
@@ -36,6 +35,7 @@ from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
 from broker_impl.node.session import Session, persist
+from broker_impl.node.settings_reader import SettingsReader
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
@@ -89,6 +89,9 @@ class Broker:
         )
         self._waiting = Waiting(self._sessions.holders)
         self._settings = TopicSettings(config, lambda: self._session.zk)
+        self._reader = SettingsReader(
+            config, self._settings, lambda: self._session.zk, self._obey_settings
+        )
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
         client_id = f"broker-{config.broker_id}"
         self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
@@ -163,7 +166,7 @@ class Broker:
     async def alter_settings(self, entity: str, alter: config_changes.Alter) -> None:
         zk, now_ms = self._session.zk, self._wall_ms()
         await self._of_zookeeper(config_changes.alter(zk, entity, alter, now_ms))
-        await self._of_zookeeper(self._settings_changed(entity))
+        await self._of_zookeeper(self._reader.changed(entity))
 
     async def _of_zookeeper(self, asked: Coroutine[None, None, T]) -> T:
         try:
@@ -263,7 +266,7 @@ class Broker:
         await self._session.open()
         await self._until_done(self._session.prepare)
         await self._until_done(self._find_cluster_id)
-        await self._until_done(self._read_settings)
+        await self._until_done(self._reader.read_all)
         self._open_logs()
         for endpoint in config.endpoints():
             self._listening.append(await self._server.listen(endpoint, reuse_port=self._reuse_port))
@@ -434,34 +437,8 @@ class Broker:
 
     def _follow_settings(self) -> None:
         self._settings_task = self._tasks.start(
-            config_changes.follow(self._session.zk, self._read_settings, self._settings_changed)
+            config_changes.follow(self._session.zk, self._reader.read_all, self._reader.changed)
         )
-
-    async def _read_settings(self) -> None:
-        """Read the settings of all topics, of all brokers and of this one."""
-        await self._read_own_settings()
-        await self._settings.keep_all()
-        self._obey_settings(None)
-
-    async def _settings_changed(self, entity: str) -> None:
-        kind, _, name = entity.partition("/")
-        if kind == "topics":
-            await self._settings.keep(name)
-            self._obey_settings(name)
-        elif kind == "brokers":
-            await self._read_own_settings()
-            self._obey_settings(None)
-
-    async def _read_own_settings(self) -> None:
-        zk = self._session.zk
-        try:
-            common = await config_changes.read(zk, f"brokers/{ALL_BROKERS}")
-            own = await config_changes.read(zk, f"brokers/{self._config.broker_id}")
-            self._settings.rebase(self._config.while_running(common, own))
-        except (ConfigError, zk_paths.BadZnode) as error:
-            LOG.warning(
-                "the changed settings of this broker are invalid and not applied: %s", error
-            )
 
     def _obey_settings(self, topic: str | None) -> None:
         """Apply the settings of one topic, or of all."""
