@@ -81,6 +81,13 @@ class _Reading:
         """Where to park the request: at its session, or at its partitions."""
         return self._asked if self._session is None else (self._session.id,)
 
+    def session_error(self) -> ErrorCode:
+        """The error if the session has ended or gone on while the request waited, or NONE."""
+        if self._session is None:
+            return ErrorCode.NONE
+        sessions = self._context.services.sessions
+        return sessions.error_of(self._session, self._request.session_epoch)
+
     def moved(self, partitions: Iterable[TopicPartition]) -> None:
         """Mark partitions to be read again."""
         self._moved |= dict.fromkeys(partitions)
@@ -103,9 +110,6 @@ class _Reading:
         room = min(self._room, self._context.answer_room())
         for tp in partitions:
             asked = self._row(tp)
-            if asked is None:
-                self.results.pop(tp, None)
-                continue
             result = self._read_one(tp, asked, room - self.bytes_read, again=again)
             if racks is not None and not result.error:
                 result = _redirected(self._context, tp, asked, self._request.rack_id, racks, result)
@@ -120,13 +124,11 @@ class _Reading:
             )
         self._moved = {}
 
-    def _row(self, tp: TopicPartition) -> FetchPartition | None:
-        """The request for a partition; None if its session has forgotten it meanwhile."""
+    def _row(self, tp: TopicPartition) -> FetchPartition:
+        """The request for a partition."""
         if self._session is None:
             return self._asked[tp]
-        cached = self._session.partitions.get(tp)
-        if cached is None:
-            return None
+        cached = self._session.partitions[tp]
         self._read_at[tp] = cached.changed_at
         return cached.asked
 
@@ -213,6 +215,9 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
         return reading.response()
 
     def attempt(expired: bool) -> FetchResponse | None:
+        error = reading.session_error()
+        if error is not ErrorCode.NONE:
+            return FetchResponse(error_code=error)
         if expired:
             reading.read_all(again=True)
         else:

@@ -111,6 +111,11 @@ class Waiting:
             parked.moved(moved)
             parked.attempt()
 
+    def retry(self, place: Hashable) -> None:
+        """Retry the requests that are parked at this place."""
+        for parked in tuple(self._parked.get(place, ())):
+            parked.attempt()
+
     def __contains__(self, partition: TopicPartition) -> bool:
         """Whether requests wait for this partition."""
         return partition in self._parked or any(

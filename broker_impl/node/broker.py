@@ -86,6 +86,7 @@ class Broker:
             config.max_incremental_fetch_session_cache_slots,
             rng,
             lambda tp, event: self._replicas.follower_kept_up(tp, event),
+            lambda number: self._effects.session_ended(number),
         )
         self._waiting = Waiting(self._sessions.holders)
         self._settings = TopicSettings(config, lambda: self._session.zk)

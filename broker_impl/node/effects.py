@@ -80,6 +80,10 @@ class Effects:
             case _:
                 assert_never(effect)
 
+    def session_ended(self, number: int) -> None:
+        """Have the fetches that wait in a session fail soon, because it has ended."""
+        asyncio.get_running_loop().call_soon(self.waiting.retry, number)
+
     def _led(self, tp: TopicPartition, leader_epoch: int) -> None:
         if tp.topic == transaction_records.TOPIC:
             self.transactions.led(tp, leader_epoch)

@@ -33,7 +33,7 @@ class Outgoing(NamedTuple):
 
 
 class FetchSession:
-    """A follower's session with one leader: what is to be fetched, and what the leader holds."""
+    """A follower's session with one leader: what it fetches, and what the leader holds."""
 
     def __init__(self) -> None:
         self._id = NO_SESSION

@@ -13,6 +13,10 @@ A follower's fetch also shows that the follower keeps up with its leader. For a 
 this is not recorded with each fetch, but at the latest when the partition changes: ``on_kept_up``
 is called with the time of the last fetch before the change.
 
+A fetch may wait while its session ends, or while another request continues the session. It then
+fails (``error_of``), because the session no longer reports its changes. ``on_end`` is called with
+the id of each session that ends.
+
 A full cache gives up a session for a new one as Kafka does: the one that was out of use for
 longest, if that is more than two minutes; otherwise the least valuable of those older than two
 minutes, if the new one is more valuable. Followers are more valuable than consumers, then sessions
@@ -43,16 +47,18 @@ IDLE_MAX_S = 120.0
 _ID_MAX = 2**31 - 1
 
 OnKeptUp = Callable[[TopicPartition, FollowerKeptUp], None]
+OnEnd = Callable[[int], None]
 
 
 class FetchSessions:
     """The sessions of one broker, in the order of their last use."""
 
-    def __init__(self, slots: int, rng: random.Random, on_kept_up: OnKeptUp) -> None:
+    def __init__(self, slots: int, rng: random.Random, on_kept_up: OnKeptUp, on_end: OnEnd) -> None:
         """``slots``: max.incremental.fetch.session.cache.slots; with 0 there are no sessions."""
         self._slots = slots
         self._rng = rng
         self._on_kept_up = on_kept_up
+        self._on_end = on_end
         self._sessions: dict[int, Session] = {}
         self._holders: dict[TopicPartition, dict[int, Session]] = {}
 
@@ -102,6 +108,12 @@ class FetchSessions:
             self._holders.setdefault(tp, {})[session.id] = session
         self.check()
         return session.id
+
+    def error_of(self, session: Session, session_epoch: int) -> ErrorCode:
+        """The error for a fetch of this session epoch that ``begin`` accepted, and that waited."""
+        if self._sessions.get(session.id) is not session:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        return rules.epoch_error(rules.next_epoch(session_epoch), session.epoch)
 
     def changed(self, tp: TopicPartition) -> None:
         """Have all sessions read this partition again: its replica has changed."""
@@ -187,6 +199,7 @@ class FetchSessions:
             if cached.is_settled:
                 self._report(session, cached)
             self._release(tp, session)
+        self._on_end(number)
 
     def _release(self, tp: TopicPartition, session: Session) -> None:
         holders = self._holders[tp]

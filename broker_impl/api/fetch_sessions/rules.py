@@ -21,6 +21,9 @@ class Sent(NamedTuple):
     log_start_offset: Offset
 
 
+NOTHING_SENT = Sent(-1, -1, -1)
+
+
 class Worth(NamedTuple):
     """How valuable a session is; a full cache keeps the more valuable ones."""
 
@@ -57,13 +60,23 @@ def fencing_epoch(named: Epoch, known: Epoch) -> Epoch:
     return named
 
 
+def is_remembered(held: Epoch, named: Epoch) -> bool:
+    """Return whether a reader that names a partition again knows what was sent to it of this one.
+
+    Not if it names another leader epoch: a follower ignores responses to requests of a former
+    epoch, and would otherwise wait for the high watermark until that changes again.
+    """
+    return held == named
+
+
 def sent(result: FetchResult) -> Sent:
     """What to remember of a partition's result.
 
-    Nothing is remembered of an error, so that the partition is shown once the error is gone.
+    Nothing is remembered of an error or of a diverging epoch, because the reader takes nothing else
+    from such a row: the partition is shown once that is over.
     """
-    if result.error is not ErrorCode.NONE:
-        return Sent(-1, -1, -1)
+    if result.error is not ErrorCode.NONE or result.diverging is not None:
+        return NOTHING_SENT
     return Sent(result.high_watermark, result.last_stable_offset, result.log_start_offset)
 
 

@@ -36,7 +36,7 @@ class CachedPartition:
         """The row of the last request that named the partition."""
         self.rank = number
         """Its place in the order of the session."""
-        self.sent = rules.Sent(-1, -1, -1)
+        self.sent = rules.NOTHING_SENT
         self.changed_at = number
         """The number of its last change, by a request or in its replica."""
         self.is_settled = False
@@ -79,6 +79,8 @@ class Session:
         if cached is None:
             self.partitions[tp] = self.active[tp] = CachedPartition(tp, row, self._next())
         else:
+            if not rules.is_remembered(cached.asked.current_leader_epoch, row.current_leader_epoch):
+                cached.sent = rules.NOTHING_SENT
             cached.asked = row
             self.changed(cached)
 
@@ -99,7 +101,7 @@ class Session:
 
     def answered(self, read: Mapping[TopicPartition, Reading]) -> list[TopicPartition]:
         """Return which of these partitions the response shows, in order, and remember them."""
-        found = sorted((self.partitions[tp] for tp in read if tp in self.partitions), key=_rank)
+        found = sorted((self.partitions[tp] for tp in read), key=_rank)
         shown = []
         for cached in found:
             result, read_at = read[cached.tp]

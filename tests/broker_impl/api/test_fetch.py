@@ -34,7 +34,12 @@ class Leader:
         self.result = FetchResult()
         self.read: list[tuple[int, bool]] = []
         """The partitions that were read, and whether each read was a repeated one."""
-        self.sessions = FetchSessions(3, random.Random(1), lambda tp, event: None)
+        self.sessions = FetchSessions(
+            3,
+            random.Random(1),
+            lambda tp, event: None,
+            lambda number: self.waiting.retry(number),
+        )
         self.waiting = Waiting(self.sessions.holders)
         config = SimpleNamespace(fetch_max_bytes=1000, replica_selector_class=selector)
         replicas = SimpleNamespace(fetch=self._fetch, clock=lambda: 0.0, leader_epoch=lambda tp: 0)
@@ -207,27 +212,42 @@ async def test_a_session_without_news_answers_in_time() -> None:
     assert (row.partition_index, row.high_watermark) == (0, 6)
 
 
-async def test_a_partition_that_is_forgotten_meanwhile_is_not_shown() -> None:
-    """A parked fetch leaves out a partition that another request has removed from its session."""
+async def test_a_fetch_that_waits_fails_once_its_session_goes_on() -> None:
+    """KIP-227: a parked fetch shows nothing if a later request of its session has arrived.
+
+    That request may have removed the partition that changes. It is not disturbed.
+    """
     leader = Leader()
     number = leader.settled()
     parked = leader.go_on(number, 2)
-    leader.sessions.begin(
-        FetchRequest(
-            replica_id=2,
-            session_id=number,
-            session_epoch=3,
-            forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[1])],
-        ),
-        12,
-        0.0,
+    later = FetchRequest(
+        replica_id=2,
+        max_wait_ms=60_000,
+        min_bytes=1,
+        session_id=number,
+        session_epoch=3,
+        forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[1])],
     )
+    waiting: Any = fetch(leader.context, later)
     leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
     leader.change(1)
     assert not parked.done()
     leader.change(0)
     answer = await parked
-    assert [row.partition_index for row in answer.responses[0].partitions] == [0]
+    assert (answer.error_code, answer.responses) == (71, [])
+    assert (await waiting).responses[0].partitions[0].records == [b"x"]
+
+
+async def test_a_fetch_that_waits_fails_at_once_when_its_session_ends() -> None:
+    """A session that loses its place in the cache reports no more changes to its parked fetch."""
+    leader = Leader()
+    number = leader.settled()
+    parked = leader.go_on(number, 2)
+    other = leader.go_on(0, 0, wait_ms=0).session_id
+    assert other not in (0, number)
+    answer = await parked
+    assert (answer.error_code, answer.responses) == (70, [])
+    assert len(leader.waiting) == 0
 
 
 async def test_refused_sessions() -> None:

@@ -118,3 +118,14 @@ async def test_a_place_for_many_partitions() -> None:
     assert A in waiting
     assert TopicPartition("c", 0) not in waiting
     assert len(waiting) == 1
+
+
+async def test_the_requests_at_one_place_are_retried() -> None:
+    """A place may change by itself: only the requests that are parked at it are tried."""
+    waiting = Waiting(lambda partition: [7])
+    tried: list[str] = []
+    waiting.park([7], lambda expired: tried.append("place"), 10)
+    waiting.park([A], lambda expired: tried.append("partition"), 10)
+    waiting.retry(7)
+    waiting.retry(8)
+    assert tried == ["place"]

@@ -31,7 +31,10 @@ class Leader:
     def __init__(self, slots: int = 10) -> None:
         self.broker = Broker()
         self.sessions = FetchSessions(
-            slots, random.Random(1), lambda tp, event: self.replicas.follower_kept_up(tp, event)
+            slots,
+            random.Random(1),
+            lambda tp, event: self.replicas.follower_kept_up(tp, event),
+            lambda number: None,
         )
         self.replicas = self.broker.replicas
         self.replicas.on_effect = self.on_effect
@@ -99,9 +102,14 @@ class Reader:
             self.held, self.known = {}, {}
         new = {tp: row for tp, row in self.rows.items() if self.held.get(tp) != row}
         gone = [tp for tp in self.held if tp not in self.rows]
-        self.held = dict(self.rows)
-        self.known = {tp: data for tp, data in self.known.items() if tp in self.rows}
+        known = {tp: data for tp, data in self.known.items() if self._still_knows(tp)}
+        self.held, self.known = dict(self.rows), known
         return self._request(new, gone, number, epoch, max_bytes)
+
+    def _still_knows(self, tp: TopicPartition) -> bool:
+        """Whether the reader keeps what it was sent: a follower may ignore it in a new epoch."""
+        row, held = self.rows.get(tp), self.held[tp]
+        return row is not None and row.current_leader_epoch == held.current_leader_epoch
 
     def full(self, max_bytes: int = ROOM) -> FetchRequest:
         """The request for the same without a session."""

@@ -24,8 +24,12 @@ class Cache:
 
     def __init__(self, slots: int = 3) -> None:
         self.kept_up: list[tuple[TopicPartition, FollowerKeptUp]] = []
+        self.ended: list[int] = []
         self.sessions = FetchSessions(
-            slots, random.Random(1), lambda tp, event: self.kept_up.append((tp, event))
+            slots,
+            random.Random(1),
+            lambda tp, event: self.kept_up.append((tp, event)),
+            self.ended.append,
         )
         self.now = 0.0
 
@@ -52,9 +56,12 @@ def asking(
     forgotten: tuple[TopicPartition, ...] = (),
     offset: int = 0,
     isolation: int = 0,
+    leader_epoch: int = 4,
 ) -> FetchRequest:
     rows = [
-        FetchPartition(partition=tp.partition, current_leader_epoch=4, fetch_offset=offset)
+        FetchPartition(
+            partition=tp.partition, current_leader_epoch=leader_epoch, fetch_offset=offset
+        )
         for tp in tps
     ]
     return FetchRequest(
@@ -173,6 +180,45 @@ def test_a_change_after_the_read_is_not_lost() -> None:
     cache.sessions.changed(TPS[0])
     session.answered({TPS[0]: Reading(SETTLED, before)})
     assert active(session) == [TPS[0]]
+
+
+@pytest.mark.parametrize(("leader_epoch", "shown"), [(4, []), (5, [TPS[0]])])
+def test_a_new_epoch_shows_the_partition_again(
+    leader_epoch: int, shown: list[TopicPartition]
+) -> None:
+    """A reader that names a new epoch may have ignored what was sent to it in the former one."""
+    cache = Cache()
+    number = cache.create(2)
+    read(cache.session(asking(session=(number, 1))), SETTLED)
+    again = asking(TPS[0], session=(number, 2), offset=5, leader_epoch=leader_epoch)
+    assert read(cache.session(again), SETTLED) == shown
+
+
+def test_after_a_diverging_epoch_the_partition_is_shown() -> None:
+    """A follower that truncates takes no high watermark from the response that says so."""
+    cache = Cache()
+    number = cache.create(1)
+    diverging = FetchResult(
+        high_watermark=5, last_stable_offset=5, log_start_offset=0, diverging=(3, 4)
+    )
+    assert read(cache.session(asking(session=(number, 1))), diverging) == [TPS[0]]
+    again = asking(TPS[0], session=(number, 2), offset=4)
+    assert read(cache.session(again), SETTLED) == [TPS[0]]
+
+
+def test_a_fetch_that_waits_loses_its_session() -> None:
+    """A waiting fetch fails if its session ends or goes on, and as long as neither happens not."""
+    cache = Cache()
+    number = cache.create()
+    session = cache.session(asking(session=(number, 1)))
+    assert cache.sessions.error_of(session, 1) is ErrorCode.NONE
+    cache.session(asking(session=(number, 2)))
+    assert cache.sessions.error_of(session, 1) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert cache.sessions.error_of(session, 2) is ErrorCode.NONE
+    assert cache.ended == []
+    cache.go_on(asking(session=(number, -1)))
+    assert cache.sessions.error_of(session, 2) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.ended == [number]
 
 
 def test_another_isolation_level_reads_all_again() -> None:

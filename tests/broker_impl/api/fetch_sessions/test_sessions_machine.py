@@ -171,8 +171,9 @@ class SessionsAgainstFullFetches(RuleBasedStateMachine):
         """A reader fetches; the session shows what a full fetch shows, and nothing twice."""
         client = self.readers[reader]
         full = rows_of(self.leaders[1].answer(client.full()))
-        before = dict(client.known) if client.session[1] else {}
-        response = self.leaders[0].answer(client.incremental())
+        request = client.incremental()
+        before = dict(client.known)
+        response = self.leaders[0].answer(request)
         assert response.error_code == 0
         records = client.take(response)
         assert client.known == {tp: without_records(row) for tp, row in full.items()}
