@@ -33,6 +33,7 @@ def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
     symptom="lost-write",
     schedule="A follower with a fetch session does not learn of a new epoch and keeps fetching "
     "from a leader that was replaced meanwhile, has truncated its log and has been elected again.",
+    tier=2,
 )
 def fencing_epoch(named: Epoch, known: Epoch) -> Epoch:
     """A leader checks the epoch of a reader in full fetches only, and not within a session.
