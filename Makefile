@@ -14,7 +14,7 @@ DRAWN := lost-update:list-append write-skew:list-append long-fork:list-append st
 	fifo-violation:fifo-queue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper adversarial pictures historic verdicts twins oracles hostile lives ensembles same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper bench-partitions adversarial pictures historic verdicts twins oracles hostile lives ensembles same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -62,6 +62,9 @@ bench-isolation: ## transactions on lists, up to ten million, inline and on Spar
 
 bench-zookeeper: ## ZooKeeper ensembles of this project and of Apache, in one run; needs Java (ARGS="--short")
 	$(WITH) python -m bench.zookeeper $(ARGS)
+
+bench-partitions: ## what up to 2,000 idle partitions cost (ARGS="--short --without-sessions")
+	$(WITH) python -m bench.partitions $(ARGS)
 
 adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
 	$(WITH) python -m bench.adversarial $(ARGS)

@@ -127,7 +127,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "log.cleaner.threads": _at_least(0),
     "log.flush.start.offset.checkpoint.interval.ms": _at_least(0),
     "log.preallocate": _FLAG,
-    "max.incremental.fetch.session.cache.slots": _at_least(0),
     "offsets.commit.required.acks": _SHORT,
     "offsets.topic.compression.codec": _NUMBER,
     "producer.purgatory.purge.interval.requests": _NUMBER,

@@ -9,28 +9,31 @@ consumers, which wait for it (KIP-392); otherwise it is sent with the next respo
 least one whole batch is returned, however small the limits are (KIP-74). A connection waits for one
 Fetch at a time, so that a client cannot make the broker prepare the same records many times over.
 
-Refuses: incremental fetch sessions. Every response has session 0, which clients take as "no
-sessions" (KIP-227); a request that continues a session gets FETCH_SESSION_ID_NOT_FOUND.
+From v7 on, a fetch may be incremental (KIP-227, ``fetch_sessions``): it names only the partitions
+that it fetches differently than before, and reads only those of its session that may have changed
+since they were last read.
 
 A read_committed consumer reads up to the last stable offset, and receives the aborted transactions
 among the returned records by first offset, also if it was parked (KAFKA-5376). Followers also serve
 consumers that name their rack (v11), up to the high watermark that they know; with
 `replica.selector.class`, a leader directs such consumers to a replica in their rack (KIP-392).
 
-Left out: topic ids (v13).
+Left out: topic ids (v13), and the throttling of sessions.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
 import msgspec
 
+from broker_impl.api.fetch_sessions import rules
+from broker_impl.api.fetch_sessions.session import Reading, Session, rows_of
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import watermark
 from broker_impl.replica.results import FetchResult
-from broker_impl.wire.messages.fetch_request import FetchRequest
+from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest
 from broker_impl.wire.messages.fetch_response import (
     AbortedTransaction,
     EpochEndOffset,
@@ -38,27 +41,32 @@ from broker_impl.wire.messages.fetch_response import (
     FetchResponse,
     PartitionData,
 )
-from broker_impl.wire.types import BrokerId, Offset, TopicPartition
+from broker_impl.wire.types import BrokerId, TopicPartition
 
 _FOLLOWERS_SINCE = 11
 
 
 class _Reading:
-    """The partitions of a request and the result of each."""
+    """The partitions of a request and the result of each.
 
-    def __init__(self, context: RequestContext, request: FetchRequest) -> None:
+    In a session, these are the partitions that may have changed since they were last read.
+    """
+
+    def __init__(
+        self, context: RequestContext, request: FetchRequest, session: Session | None
+    ) -> None:
         self._context = context
         self._request = request
+        self._session = session
         is_consumer = request.replica_id == watermark.CONSUMER
         self._from_follower = is_consumer and _may_ask_followers(context, request)
-        self._names_rack = is_consumer and bool(request.rack_id)
         self._returns_news_at_once = _followers_have_readers(context)
-        self._asked = {
-            TopicPartition(topic.topic, partition.partition): partition
-            for topic in request.topics
-            for partition in topic.partitions
-        }
+        self._names_rack = is_consumer and bool(request.rack_id)
+        self._room = min(request.max_bytes, context.services.config.fetch_max_bytes)
+        self._asked = {} if session is not None else rows_of(request.topics)
         self._moved: dict[TopicPartition, None] = {}
+        self._read_at: dict[TopicPartition, int] = {}
+        """In a session: the number of each partition's last change before it was read."""
         self.results: dict[TopicPartition, FetchResult] = {}
         self.bytes_read = 0
         self.must_answer = False
@@ -68,48 +76,43 @@ class _Reading:
         """Whether the request can be answered now."""
         return self.must_answer or self.bytes_read >= self._request.min_bytes
 
+    @property
+    def places(self) -> Collection[Hashable]:
+        """Where to park the request: at its session, or at its partitions."""
+        return self._asked if self._session is None else (self._session.id,)
+
+    def session_error(self) -> ErrorCode:
+        """The error if the session has ended or gone on while the request waited, or NONE."""
+        if self._session is None:
+            return ErrorCode.NONE
+        sessions = self._context.services.sessions
+        return sessions.error_of(self._session, self._request.session_epoch)
+
     def moved(self, partitions: Iterable[TopicPartition]) -> None:
         """Mark partitions to be read again."""
         self._moved |= dict.fromkeys(partitions)
 
     def read_all(self, *, again: bool) -> None:
-        """Read every partition, in the order of the request."""
-        self._read(self._asked, again=again)
+        """Read every partition, in the order of the request or of the session."""
+        session = self._session
+        partitions = self._asked if session is None else [each.tp for each in session.in_order()]
+        self._read(partitions, again=again)
 
     def read_moved(self) -> None:
         """Read the partitions that have changed since the last read; others keep their results."""
         self._read(self._moved, again=True)
 
     def _read(self, partitions: Collection[TopicPartition], *, again: bool) -> None:
-        context, request = self._context, self._request
-        replicas = context.services.replicas
-        racks = _racks(context) if self._names_rack else None
-        isolation = isolation_of(request.isolation_level, again)
-        room = min(request.max_bytes, context.services.config.fetch_max_bytes)
-        room = min(room, context.answer_room())
-        if again:
-            self.bytes_read -= sum(_bytes_of(self.results[tp]) for tp in partitions)
+        racks = _racks(self._context) if self._names_rack else None
         for tp in partitions:
-            asked = self._asked[tp]
-            result = replicas.fetch(
-                tp,
-                replica_id=request.replica_id,
-                offset=asked.fetch_offset,
-                bytes_max=max(0, min(asked.partition_max_bytes, room - self.bytes_read)),
-                current_leader_epoch=asked.current_leader_epoch,
-                last_fetched_epoch=asked.last_fetched_epoch,
-                log_start_offset=asked.log_start_offset,
-                isolation=isolation,
-                at_least_one=owes_a_batch(self.bytes_read),
-                again=again,
-                from_follower=self._from_follower,
-            )
+            if tp in self.results:
+                self.bytes_read -= _bytes_of(self.results[tp])
+        room = min(self._room, self._context.answer_room())
+        for tp in partitions:
+            asked = self._row(tp)
+            result = self._read_one(tp, asked, room - self.bytes_read, again=again)
             if racks is not None and not result.error:
-                result = _redirected(
-                    context, tp, asked.fetch_offset, request.rack_id, racks, result
-                )
-            if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                result = FetchResult(error=context.services.view.not_here(tp))
+                result = _redirected(self._context, tp, asked, self._request.rack_id, racks, result)
             self.results[tp] = result
             self.bytes_read += _bytes_of(result)
             self.must_answer |= (
@@ -121,30 +124,78 @@ class _Reading:
             )
         self._moved = {}
 
+    def _row(self, tp: TopicPartition) -> FetchPartition:
+        """The request for a partition."""
+        if self._session is None:
+            return self._asked[tp]
+        cached = self._session.partitions[tp]
+        self._read_at[tp] = cached.changed_at
+        return cached.asked
+
+    def _read_one(
+        self, tp: TopicPartition, asked: FetchPartition, room: int, *, again: bool
+    ) -> FetchResult:
+        context, request = self._context, self._request
+        replicas = context.services.replicas
+        epoch = asked.current_leader_epoch
+        if self._session is not None:
+            epoch = rules.fencing_epoch(epoch, replicas.leader_epoch(tp))
+        result = replicas.fetch(
+            tp,
+            replica_id=request.replica_id,
+            offset=asked.fetch_offset,
+            bytes_max=max(0, min(asked.partition_max_bytes, room)),
+            current_leader_epoch=epoch,
+            last_fetched_epoch=asked.last_fetched_epoch,
+            log_start_offset=asked.log_start_offset,
+            isolation=isolation_of(request.isolation_level, again),
+            at_least_one=owes_a_batch(self.bytes_read),
+            again=again,
+            from_follower=self._from_follower,
+        )
+        if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            result = FetchResult(error=context.services.view.not_here(tp))
+        return result
+
     def response(self) -> FetchResponse:
-        """Return the results in the order of the request."""
-        topics: dict[str, list[PartitionData]] = {}
-        for tp in self._asked:
-            result = self.results[tp]
-            data = PartitionData(
-                partition_index=tp.partition,
-                error_code=result.error,
-                high_watermark=result.high_watermark,
-                last_stable_offset=result.last_stable_offset,
-                log_start_offset=result.log_start_offset,
-                aborted_transactions=_aborted(result),
-                preferred_read_replica=result.preferred_read_replica,
-                records=result.records,
+        """Return the results: all of a full fetch, or the changes of a session."""
+        context, results, session = self._context, self.results, self._session
+        if session is not None:
+            read = {tp: Reading(result, self._read_at[tp]) for tp, result in results.items()}
+            shown: Iterable[TopicPartition] = session.answered(read)
+            number = session.id
+        else:
+            shown = self._asked
+            now = context.services.replicas.clock()
+            number = context.services.sessions.create(
+                self._request, context.version, self._asked, results, now
             )
-            if result.diverging is not None:
-                epoch, end = result.diverging
-                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
-            topics.setdefault(tp.topic, []).append(data)
+        topics: dict[str, list[PartitionData]] = {}
+        for tp in shown:
+            topics.setdefault(tp.topic, []).append(_row_of(tp, results[tp]))
         return FetchResponse(
+            session_id=number,
             responses=[
                 FetchableTopicResponse(topic=name, partitions=rows) for name, rows in topics.items()
-            ]
+            ],
         )
+
+
+def _row_of(tp: TopicPartition, result: FetchResult) -> PartitionData:
+    data = PartitionData(
+        partition_index=tp.partition,
+        error_code=result.error,
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
+        log_start_offset=result.log_start_offset,
+        aborted_transactions=_aborted(result),
+        preferred_read_replica=result.preferred_read_replica,
+        records=result.records,
+    )
+    if result.diverging is not None:
+        epoch, end = result.diverging
+        data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
+    return data
 
 
 def _bytes_of(result: FetchResult) -> int:
@@ -154,23 +205,26 @@ def _bytes_of(result: FetchResult) -> int:
 @api(1, range(4, 13), holds_line=True)
 def fetch(context: RequestContext, request: FetchRequest) -> Any:
     """Read the requested partitions, or park the request until there is something to read."""
-    if request.session_epoch > 0:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    reading = _Reading(context, request)
+    services = context.services
+    session = services.sessions.begin(request, context.version, services.replicas.clock())
+    if isinstance(session, ErrorCode):
+        return FetchResponse(error_code=session)
+    reading = _Reading(context, request, session)
     reading.read_all(again=False)
-    if reading.is_enough or request.max_wait_ms <= 0 or not reading.results:
+    if reading.is_enough or request.max_wait_ms <= 0 or not reading.places:
         return reading.response()
 
     def attempt(expired: bool) -> FetchResponse | None:
+        error = reading.session_error()
+        if error is not ErrorCode.NONE:
+            return FetchResponse(error_code=error)
         if expired:
             reading.read_all(again=True)
         else:
             reading.read_moved()
         return reading.response() if expired or reading.is_enough else None
 
-    return context.services.waiting.park(
-        reading.results, attempt, request.max_wait_ms / 1000, reading.moved
-    )
+    return services.waiting.park(reading.places, attempt, request.max_wait_ms / 1000, reading.moved)
 
 
 def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
@@ -197,16 +251,21 @@ def _racks(context: RequestContext) -> dict[BrokerId, str | None] | None:
 def _redirected(
     context: RequestContext,
     tp: TopicPartition,
-    offset: Offset,
+    asked: FetchPartition,
     rack: str,
     racks: dict[BrokerId, str | None],
     result: FetchResult,
 ) -> FetchResult:
-    """Return the result, or an empty one that names the preferred read replica."""
-    better = context.services.replicas.preferred_read_replica(tp, offset, rack, racks)
+    """Return the result, or an empty one that names the preferred read replica.
+
+    The result is not settled, because the preferred replica may change at any time.
+    """
+    better = context.services.replicas.preferred_read_replica(tp, asked.fetch_offset, rack, racks)
     if better is None:
-        return result
-    return msgspec.structs.replace(result, records=[], aborted=None, preferred_read_replica=better)
+        return msgspec.structs.replace(result, settled=False)
+    return msgspec.structs.replace(
+        result, records=[], aborted=None, preferred_read_replica=better, settled=False
+    )
 
 
 def isolation_of(asked: int, again: bool) -> int:

@@ -1,7 +1,11 @@
-"""Parked requests (Kafka's purgatory): each is tried again when one of its partitions changes."""
+"""Parked requests (Kafka's purgatory): each is tried again when one of its partitions changes.
+
+A request is parked at places: its partitions, or one place that stands for many partitions, such as
+a fetch session.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 from broker_impl.wire.types import TopicPartition
@@ -19,18 +23,18 @@ def _no_matter(moved: Sequence[TopicPartition]) -> None:
 class Parked:
     """One parked request."""
 
-    __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "moved", "partitions")
+    __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "moved", "places")
 
     def __init__(
         self,
-        partitions: tuple[TopicPartition, ...],
+        places: tuple[Hashable, ...],
         attempt: Attempt,
         timeout_s: float,
         moved: Moved,
         on_end: Callable[["Parked"], None],
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.partitions = partitions
+        self.places = places
         self.moved = moved
         self.answer: asyncio.Future[Any] = loop.create_future()
         self._attempt = attempt
@@ -60,20 +64,27 @@ class Parked:
             self._is_trying = False
 
     def end(self) -> None:
-        """Stop waiting: cancel the timer and remove the request from its partitions."""
+        """Stop waiting: cancel the timer and remove the request from its places."""
         self._timer.cancel()
         self._on_end(self)
 
 
-class Waiting:
-    """All parked requests of a broker, by partition, in the order of arrival."""
+def _no_places(partition: TopicPartition) -> Iterable[Hashable]:
+    """Return no place: every request is parked at its partitions."""
+    return ()
 
-    def __init__(self) -> None:
-        self._parked: dict[TopicPartition, dict[Parked, None]] = {}
+
+class Waiting:
+    """All parked requests of a broker, by place, in the order of arrival."""
+
+    def __init__(self, shared: Callable[[TopicPartition], Iterable[Hashable]] = _no_places) -> None:
+        """``shared`` returns the other places at which requests wait for this partition."""
+        self._shared = shared
+        self._parked: dict[Hashable, dict[Parked, None]] = {}
 
     def park(
         self,
-        partitions: Iterable[TopicPartition],
+        places: Collection[Hashable],
         attempt: Attempt,
         timeout_s: float,
         moved: Moved = _no_matter,
@@ -83,9 +94,9 @@ class Waiting:
         The answer is the result of ``attempt(False)`` after a change of one of the partitions, or
         of ``attempt(True)`` after the timeout (seconds). Cancelling the future removes the request.
         """
-        parked = Parked(tuple(partitions), attempt, timeout_s, moved, self._remove)
-        for partition in parked.partitions:
-            self._parked.setdefault(partition, {})[parked] = None
+        parked = Parked(tuple(places), attempt, timeout_s, moved, self._remove)
+        for place in parked.places:
+            self._parked.setdefault(place, {})[parked] = None
         parked.answer.add_done_callback(lambda done: parked.end() if done.cancelled() else None)
         return parked.answer
 
@@ -93,22 +104,30 @@ class Waiting:
         """Retry the requests that are parked at these changed partitions, each request once."""
         touched: dict[Parked, list[TopicPartition]] = {}
         for partition in partitions:
-            for parked in self._parked.get(partition, ()):
-                touched.setdefault(parked, []).append(partition)
+            for place in (partition, *self._shared(partition)):
+                for parked in self._parked.get(place, ()):
+                    touched.setdefault(parked, []).append(partition)
         for parked, moved in touched.items():
             parked.moved(moved)
             parked.attempt()
 
+    def retry(self, place: Hashable) -> None:
+        """Retry the requests that are parked at this place."""
+        for parked in tuple(self._parked.get(place, ())):
+            parked.attempt()
+
     def __contains__(self, partition: TopicPartition) -> bool:
-        """Whether requests are parked at this partition."""
-        return partition in self._parked
+        """Whether requests wait for this partition."""
+        return partition in self._parked or any(
+            place in self._parked for place in self._shared(partition)
+        )
 
     def __len__(self) -> int:
         return len({parked for waiting in self._parked.values() for parked in waiting})
 
     def _remove(self, parked: Parked) -> None:
-        for partition in parked.partitions:
-            waiting = self._parked[partition]
+        for place in parked.places:
+            waiting = self._parked[place]
             del waiting[parked]
             if not waiting:
-                del self._parked[partition]
+                del self._parked[place]

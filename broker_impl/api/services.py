@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.quotas.entities import Entity
 from broker_impl.api.quotas.limits import ClientQuotas
@@ -169,6 +170,8 @@ class Services(Protocol):
     def view(self) -> ClusterView: ...
     @property
     def waiting(self) -> Waiting: ...
+    @property
+    def sessions(self) -> FetchSessions: ...
     @property
     def controller(self) -> Controller: ...
     @property

@@ -56,6 +56,12 @@ class ReplicationSettings:
         kind=Kind.LONG,
     )
 
+    max_incremental_fetch_session_cache_slots: int = key(
+        "max.incremental.fetch.session.cache.slots",
+        1000,
+        "How many incremental fetch sessions the broker keeps; 0: it creates none.",
+        low=0,
+    )
     replica_selector_class: str = key(
         "replica.selector.class",
         "",

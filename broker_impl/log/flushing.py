@@ -24,6 +24,8 @@ def flush(log: LogState) -> None:
 
 def flush_settled(log: LogState, now_ms: int) -> None:
     """Sync the oldest closed segment that is not synced, once that has become cheap."""
+    if len(log.segments) == 1:
+        return  # most logs of many have no closed segment
     segment = log.segments[log.first_unsynced]
     if segment is not log.segments[-1] and now_ms - segment.written_ms >= _SETTLED_MS:
         _flush_segment(log, segment)

@@ -139,8 +139,14 @@ class LogManager:
                 self.high_watermarks[tp] = offset
         self._write_checkpoints()
 
-    def tick(self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Run what is due: syncs, new segments by age, retention, removal of deleted files."""
+    def tick(
+        self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]
+    ) -> list[TopicPartition]:
+        """Run what is due: syncs, new segments by age, retention, removal of deleted files.
+
+        Returns the partitions whose log now starts at a later offset.
+        """
+        moved = []
         self._now_ms = now_ms
         forget_producers = now_ms - self._producers_checked_ms >= self._producer_check_ms
         if forget_producers:
@@ -154,12 +160,15 @@ class LogManager:
                 log.flush()
             log.flush_settled(now_ms)
             if retain:
-                known = self.high_watermarks.get(tp, 0)
+                known, start = self.high_watermarks.get(tp, 0), log.start_offset
                 log.retain(now_ms, high_watermarks.get(tp, known))
+                if log.start_offset != start:
+                    moved.append(tp)
             log.remove_deleted(now_ms)
             if forget_producers:
                 log.expire_producers(now_ms)
         self._remove_deleted()
+        return moved
 
     def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Sync and close every log, write the checkpoints, and last the clean marker.

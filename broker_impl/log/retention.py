@@ -54,6 +54,9 @@ def _must_go(log: LogState, segment: Segment, now_ms: int, surplus: int) -> bool
 
 def remove_deleted(log: LogState, now_ms: int) -> None:
     """Remove the files of deleted segments whose delay has passed."""
+    log.refuse_offline()
+    if not log.deleted:
+        return
     with log.changing():
         while log.deleted and log.deleted[0][0] <= now_ms:
             _, path = log.deleted.pop(0)

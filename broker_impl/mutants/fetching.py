@@ -23,3 +23,25 @@ def counts(asked: Epoch, leader_epoch: Epoch, is_awaited: bool) -> bool:
     here the leader notices that its log was truncated under it, and the broker exits.
     """
     return True
+
+
+@mutant(
+    "session-forgets-epoch",
+    of="broker_impl.api.fetch_sessions.rules:fencing_epoch",
+    source="A09, KAFKA-9338, KIP-227, KIP-320",
+    kind="historic",
+    symptom="lost-write",
+    schedule="A follower with a fetch session does not learn of a new epoch and keeps fetching "
+    "from a leader that was replaced meanwhile, has truncated its log and has been elected again.",
+    tier=2,
+)
+def fencing_epoch(named: Epoch, known: Epoch) -> Epoch:
+    """A leader checks the epoch of a reader in full fetches only, and not within a session.
+
+    The session does not keep the leader epoch that the reader named, so that a reader which missed
+    an election is served as before, as long as its session lasts. A leader counts such a follower's
+    fetch offset, although the records before it may differ from its own, and acknowledges records
+    that no other replica has. Kafka had this bug from 2.1, the first release that compares epochs,
+    to 2.4.
+    """
+    return known

@@ -12,16 +12,15 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from broker_impl.api.altering import ALL_BROKERS
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.errors import ConfigError
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import config_changes, registration, zk_answers, zk_paths
+from broker_impl.node import config_changes, registration, zk_answers
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.controller_client import ControllerClient
@@ -36,6 +35,7 @@ from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
 from broker_impl.node.quotas import QuotasRuntime
 from broker_impl.node.session import Session, persist
+from broker_impl.node.settings_reader import SettingsReader
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
@@ -83,9 +83,18 @@ class Broker:
         )
         self._cluster_id = ""
         self._view = ClusterView()
-        self._waiting = Waiting()
+        self._sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            rng,
+            lambda tp, event: self._replicas.follower_kept_up(tp, event),
+            lambda number: self._effects.session_ended(number),
+        )
+        self._waiting = Waiting(self._sessions.holders)
         self._settings = TopicSettings(config, lambda: self._session.zk)
         self._quotas = QuotasRuntime(config, lambda: self._session.zk, wall_ms)
+        self._reader = SettingsReader(
+            config, self._settings, self._quotas, lambda: self._session.zk, self._obey_settings
+        )
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
         client_id = f"broker-{config.broker_id}"
         self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
@@ -136,6 +145,10 @@ class Broker:
         return self._waiting
 
     @property
+    def sessions(self) -> FetchSessions:
+        return self._sessions
+
+    @property
     def controller(self) -> Controller:
         return self._controller
 
@@ -160,7 +173,7 @@ class Broker:
     async def alter_settings(self, entity: str, alter: config_changes.Alter) -> None:
         zk, now_ms = self._session.zk, self._wall_ms()
         await self._of_zookeeper(config_changes.alter(zk, entity, alter, now_ms))
-        await self._of_zookeeper(self._settings_changed(entity))
+        await self._of_zookeeper(self._reader.changed(entity))
 
     async def _of_zookeeper(self, asked: Coroutine[None, None, T]) -> T:
         return await zk_answers.in_time(asked, self._config.request_timeout_ms / 1000)
@@ -254,7 +267,7 @@ class Broker:
         await self._session.open()
         await self._until_done(self._session.prepare)
         await self._until_done(self._find_cluster_id)
-        await self._until_done(self._read_settings)
+        await self._until_done(self._reader.read_all)
         self._open_logs()
         for endpoint in config.endpoints():
             self._listening.append(await self._server.listen(endpoint, reuse_port=self._reuse_port))
@@ -285,7 +298,6 @@ class Broker:
             producer_check_ms=config.producer_id_expiration_check_interval_ms,
         )
         self._logs.open(self._wall_ms())
-        loop = asyncio.get_running_loop()
         self._replicas = Replicas(
             config.broker_id,
             self._logs,
@@ -294,19 +306,22 @@ class Broker:
                 fetch_backoff_ms=config.replica_fetch_backoff_ms,
                 min_insync_replicas=lambda topic: self._settings.merged(topic).min_insync_replicas,
             ),
-            clock=loop.time,
+            clock=asyncio.get_running_loop().time,
             wall_ms=self._wall_ms,
             on_effect=lambda effect: self._effects.carry_out(effect),
         )
+        internal_topics = partial(
+            InternalTopics,
+            self._replicas,
+            self._waiting,
+            wall_ms=self._wall_ms,
+            on_failure=self.fail,
+        )
         self._groups = GroupsRuntime(
             config,
-            InternalTopics(
-                self._replicas,
-                self._waiting,
-                wall_ms=self._wall_ms,
+            internal_topics(
                 timeout_s=config.offsets_commit_timeout_ms / 1000,
                 load_bytes=config.offsets_load_buffer_size,
-                on_failure=self.fail,
             ),
             rng=self._rng,
             wall_ms=self._wall_ms,
@@ -314,13 +329,9 @@ class Broker:
         )
         self._transactions = Transactions(
             config,
-            InternalTopics(
-                self._replicas,
-                self._waiting,
-                wall_ms=self._wall_ms,
+            internal_topics(
                 timeout_s=config.request_timeout_ms / 1000,
                 load_bytes=config.transaction_state_log_load_buffer_size,
-                on_failure=self.fail,
             ),
             self._transaction_peers,
             self._view,
@@ -332,6 +343,7 @@ class Broker:
         self._fetchers = Fetchers(self._replicas, self._fetcher_peers, config, self.fail)
         self._effects = Effects(
             self._waiting,
+            self._sessions,
             self._logs,
             self._groups,
             self._transactions,
@@ -428,37 +440,8 @@ class Broker:
 
     def _follow_settings(self) -> None:
         self._settings_task = self._tasks.start(
-            config_changes.follow(self._session.zk, self._read_settings, self._settings_changed)
+            config_changes.follow(self._session.zk, self._reader.read_all, self._reader.changed)
         )
-
-    async def _read_settings(self) -> None:
-        """Read the settings of all topics, of all brokers and of this one, and all quotas."""
-        await self._read_own_settings()
-        await self._quotas.read()
-        await self._settings.keep_all()
-        self._obey_settings(None)
-
-    async def _settings_changed(self, entity: str) -> None:
-        kind, _, name = entity.partition("/")
-        if kind == "topics":
-            await self._settings.keep(name)
-            self._obey_settings(name)
-        elif kind == "brokers":
-            await self._read_own_settings()
-            self._obey_settings(None)
-        else:
-            await self._quotas.changed(entity)
-
-    async def _read_own_settings(self) -> None:
-        zk = self._session.zk
-        try:
-            common = await config_changes.read(zk, f"brokers/{ALL_BROKERS}")
-            own = await config_changes.read(zk, f"brokers/{self._config.broker_id}")
-            self._settings.rebase(self._config.while_running(common, own))
-        except (ConfigError, zk_paths.BadZnode) as error:
-            LOG.warning(
-                "the changed settings of this broker are invalid and not applied: %s", error
-            )
 
     def _obey_settings(self, topic: str | None) -> None:
         """Apply the settings of one topic, or of all."""
@@ -496,4 +479,6 @@ class Broker:
         self._logs.checkpoint(self._replicas.high_watermarks())
 
     def _maintain_logs(self) -> None:
-        self._logs.tick(self._wall_ms(), self._replicas.high_watermarks())
+        for tp in self._logs.tick(self._wall_ms(), self._replicas.high_watermarks()):
+            self._replicas.start_moved(tp)
+            self._sessions.changed(tp)

@@ -8,6 +8,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.coordinator import records, transaction_records
 from broker_impl.log.manager import LogManager
@@ -16,6 +17,7 @@ from broker_impl.node.coordinators.transaction_coordinator import Transactions
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.replica.events import (
+    READS_CHANGED,
     AppendDone,
     Effect,
     HighWatermarkAdvanced,
@@ -38,6 +40,7 @@ class Effects:
     """The parts of a broker that the effects of its replicas concern."""
 
     waiting: Waiting
+    sessions: FetchSessions
     logs: LogManager
     groups: GroupsRuntime
     transactions: Transactions
@@ -47,6 +50,8 @@ class Effects:
 
     def carry_out(self, effect: Effect) -> None:
         """Carry out one effect."""
+        if isinstance(effect, READS_CHANGED):
+            self.sessions.changed(effect.tp)
         match effect:
             case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
                 self._retry_soon(tp)
@@ -74,6 +79,10 @@ class Effects:
                 pass
             case _:
                 assert_never(effect)
+
+    def session_ended(self, number: int) -> None:
+        """Have the fetches that wait in a session fail soon, because it has ended."""
+        asyncio.get_running_loop().call_soon(self.waiting.retry, number)
 
     def _led(self, tp: TopicPartition, leader_epoch: int) -> None:
         if tp.topic == transaction_records.TOPIC:

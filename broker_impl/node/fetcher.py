@@ -1,8 +1,8 @@
 """Replica fetchers: one task per leader, each with one request in flight.
 
-The replicas supply the requests (``fetch_targets``) and receive the responses; this module only
-transports them. A leader that cannot be reached is tried again after a pause, or as soon as
-something about its partitions changes.
+The replicas supply the changes of the requests (``fetch_changes``) and receive the responses; this
+module only transports them. Fetches are incremental (`fetch_session`). A leader that cannot be
+reached is tried again after a pause, or as soon as something about its partitions changes.
 """
 
 import asyncio
@@ -12,13 +12,19 @@ from typing import Any
 
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode
+from broker_impl.node.fetch_session import LOST, FetchSession
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.node.tasks import Tasks
-from broker_impl.replica.fetch_targets import FetchTarget
+from broker_impl.replica.fetch_targets import FetchChanges, FetchTarget
 from broker_impl.replica.replica_state import Stage
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import EARLIEST, LATEST
-from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from broker_impl.wire.messages.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
 from broker_impl.wire.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -36,6 +42,43 @@ LOG = logging.getLogger(__name__)
 _FETCH_VERSION, _EPOCH_VERSION, _OFFSETS_VERSION = 12, 4, 6
 _NO_RECORDS = b""
 _CODES = {int(code): code for code in ErrorCode}
+
+
+class _Requests:
+    """The requests to one leader that are due, by their stage."""
+
+    def __init__(self) -> None:
+        self.epoch_ends: dict[TopicPartition, FetchTarget] = {}
+        self.bounds: dict[TopicPartition, FetchTarget] = {}
+        self.fetches = FetchSession()
+
+    def apply(self, changes: FetchChanges) -> None:
+        """Take over what has changed."""
+        for tp in changes.gone:
+            self._remove(tp)
+        for target in changes.due:
+            self._remove_other(target)
+            match target.stage:
+                case Stage.EPOCH_END:
+                    self.epoch_ends[target.tp] = target
+                case Stage.BOUNDS:
+                    self.bounds[target.tp] = target
+                case _:
+                    self.fetches.want(target)
+
+    def _remove(self, tp: TopicPartition) -> None:
+        self.epoch_ends.pop(tp, None)
+        self.bounds.pop(tp, None)
+        self.fetches.leave(tp)
+
+    def _remove_other(self, target: FetchTarget) -> None:
+        self.epoch_ends.pop(target.tp, None)
+        self.bounds.pop(target.tp, None)
+        if target.stage is not Stage.FETCH:
+            self.fetches.leave(target.tp)
+
+    def __bool__(self) -> bool:
+        return bool(self.epoch_ends or self.bounds or self.fetches)
 
 
 class Fetchers:
@@ -58,7 +101,7 @@ class Fetchers:
 
     def wake(self) -> None:
         """Wake the fetchers after leaders, epochs or addresses have changed."""
-        for leader in self._replicas.fetch_plan():
+        for leader in self._replicas.leaders_followed():
             if leader not in self._news:
                 self._news[leader] = asyncio.Event()
                 self._tasks.start(self._follow(leader))
@@ -86,14 +129,15 @@ class Fetchers:
         news = self._news[leader]
         pause_s = self._config.replica_fetch_backoff_ms / 1000
         was_reached = True
+        requests = _Requests()
         while True:
             news.clear()
-            targets = self._replicas.fetch_targets(leader)
-            if not targets:
+            requests.apply(self._replicas.fetch_changes(leader))
+            if not requests:
                 await self._rest(news, self._until_retry(leader))
                 continue
             try:
-                await self._ask(leader, targets)
+                await self._ask(leader, requests)
             except PeerError as error:
                 if was_reached:
                     LOG.info("cannot fetch from broker %d: %s", leader, error)
@@ -113,18 +157,15 @@ class Fetchers:
         except TimeoutError:
             pass
 
-    async def _ask(self, leader: BrokerId, targets: list[FetchTarget]) -> None:
+    async def _ask(self, leader: BrokerId, requests: _Requests) -> None:
         """One round of requests; epoch ends and bounds come before fetches."""
-        epoch_ends, bounds, fetches = (
-            {target.tp: target for target in targets if target.stage is stage}
-            for stage in (Stage.EPOCH_END, Stage.BOUNDS, Stage.FETCH)
-        )
+        epoch_ends, bounds = dict(requests.epoch_ends), dict(requests.bounds)
         if epoch_ends:
             await self._ask_epoch_ends(leader, epoch_ends)
         if bounds:
             await self._ask_bounds(leader, bounds)
-        if fetches:
-            await self._fetch(leader, fetches, may_wait=not epoch_ends and not bounds)
+        if requests.fetches:
+            await self._fetch(leader, requests.fetches, may_wait=not epoch_ends and not bounds)
 
     async def _request(self, leader: BrokerId, message: Any, version: int) -> Any:
         timeout_s = self._config.replica_socket_timeout_ms / 1000
@@ -193,47 +234,69 @@ class Fetchers:
             for row in topic.partitions
         }
 
-    async def _fetch(
-        self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget], *, may_wait: bool
-    ) -> None:
+    async def _fetch(self, leader: BrokerId, session: FetchSession, *, may_wait: bool) -> None:
         config = self._config
-        topics: dict[str, list[FetchPartition]] = {}
-        for tp, target in targets.items():
-            topics.setdefault(tp.topic, []).append(
-                FetchPartition(
-                    partition=tp.partition,
-                    current_leader_epoch=target.leader_epoch,
-                    fetch_offset=target.offset,
-                    last_fetched_epoch=target.last_epoch,
-                    log_start_offset=target.log_start,
-                    partition_max_bytes=config.replica_fetch_max_bytes,
-                )
-            )
+        outgoing = session.next()
         request = FetchRequest(
             replica_id=config.broker_id,
             max_wait_ms=config.replica_fetch_wait_max_ms if may_wait else 0,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
-            session_epoch=-1,
-            topics=[FetchTopic(topic=name, partitions=rows) for name, rows in topics.items()],
+            session_id=outgoing.session_id,
+            session_epoch=outgoing.session_epoch,
+            topics=_topics(outgoing.named, config.replica_fetch_max_bytes),
+            forgotten_topics_data=_forgotten(outgoing.forgotten),
         )
-        answer = await self._request(leader, request, _FETCH_VERSION)
+        try:
+            answer = await self._request(leader, request, _FETCH_VERSION)
+        except PeerError:
+            session.lost()
+            raise
         if answer.error_code:
+            session.lost()
+            if answer.error_code in LOST and not outgoing.is_full:
+                return
             raise PeerError(f"broker {leader} rejects the fetch: error {answer.error_code}")
+        session.answered(answer.session_id)
         for topic in answer.responses:
             for row in topic.partitions:
-                found = targets.get(TopicPartition(topic.topic, row.partition_index))
-                if found is None:
-                    continue
-                end = row.diverging_epoch
-                self._replicas.fetched(
-                    found,
-                    _code(row.error_code),
-                    records=row.records if row.records is not None else _NO_RECORDS,
-                    high_watermark=row.high_watermark,
-                    log_start_offset=row.log_start_offset,
-                    diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
-                )
+                found = session.held(TopicPartition(topic.topic, row.partition_index))
+                if found is not None:
+                    self._take(found, row)
+
+    def _take(self, found: FetchTarget, row: Any) -> None:
+        end = row.diverging_epoch
+        self._replicas.fetched(
+            found,
+            _code(row.error_code),
+            records=row.records if row.records is not None else _NO_RECORDS,
+            high_watermark=row.high_watermark,
+            log_start_offset=row.log_start_offset,
+            diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
+        )
+
+
+def _topics(targets: list[FetchTarget], bytes_max: int) -> list[FetchTopic]:
+    topics: dict[str, list[FetchPartition]] = {}
+    for target in targets:
+        topics.setdefault(target.tp.topic, []).append(
+            FetchPartition(
+                partition=target.tp.partition,
+                current_leader_epoch=target.leader_epoch,
+                fetch_offset=target.offset,
+                last_fetched_epoch=target.last_epoch,
+                log_start_offset=target.log_start,
+                partition_max_bytes=bytes_max,
+            )
+        )
+    return [FetchTopic(topic=name, partitions=rows) for name, rows in topics.items()]
+
+
+def _forgotten(partitions: list[TopicPartition]) -> list[ForgottenTopic]:
+    topics: dict[str, list[int]] = {}
+    for tp in partitions:
+        topics.setdefault(tp.topic, []).append(tp.partition)
+    return [ForgottenTopic(topic=name, partitions=rows) for name, rows in topics.items()]
 
 
 def _code(number: int) -> ErrorCode:

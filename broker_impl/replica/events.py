@@ -97,6 +97,19 @@ class FollowerFetched(msgspec.Struct, frozen=True):
     """The fetch comes from the incarnation of the broker that is registered now."""
 
 
+class FollowerKeptUp(msgspec.Struct, frozen=True):
+    """A follower's incremental fetches went on until ``at`` without naming this partition.
+
+    Its last explicit fetch was at ``offset``, then the log end, where nothing has changed up to
+    ``at`` (seconds of the clock): the follower held everything then, too.
+    """
+
+    broker: BrokerId
+    leader_epoch: Epoch
+    offset: Offset
+    at: float
+
+
 class IsrWritten(msgspec.Struct, frozen=True):
     """The write of the state znode succeeded and produced ``zk_version``."""
 
@@ -175,6 +188,7 @@ Event = (
     | EndTransaction
     | DeleteRecords
     | FollowerFetched
+    | FollowerKeptUp
     | Replicated
     | Tick
     | BecomeLeader
@@ -311,3 +325,16 @@ Effect = (
     | StartFetching
     | StopFetching
 )
+
+READS_CHANGED = (
+    LogEndAdvanced,
+    HighWatermarkAdvanced,
+    LogStartAdvanced,
+    LeadershipTaken,
+    LeadershipLost,
+    IsrChanged,
+)
+"""The effects after which a fetch from this leader may return something else than before.
+
+Retention, which moves a log's start without an effect, is reported by ``LogManager.tick``.
+"""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from broker_impl.errors import ErrorCode
 from broker_impl.log.manager import LogManager
 from broker_impl.replica import fencing
-from broker_impl.replica.events import Effect, Event
+from broker_impl.replica.events import Effect, Event, Role
 from broker_impl.replica.fetch_targets import FetchTargets
 from broker_impl.replica.partition import Partition
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
@@ -60,7 +60,10 @@ class HostedReplicas:
 
     def handle_event(self, partition: Partition, event: Event) -> None:
         """Pass an event to a replica, and hand on its effects."""
-        for effect in partition.handle(event, self.clock()):
+        effects = partition.handle(event, self.clock())
+        if partition.role is Role.FOLLOWER:
+            self.targets.touch(partition)
+        for effect in effects:
             self.on_effect(effect)
 
     def host(self, tp: TopicPartition) -> Partition:

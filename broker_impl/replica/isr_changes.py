@@ -4,6 +4,7 @@ from broker_impl.replica import isr, leading
 from broker_impl.replica.events import (
     Effect,
     FollowerFetched,
+    FollowerKeptUp,
     IsrChanged,
     IsrRefreshed,
     LogStartAdvanced,
@@ -31,6 +32,28 @@ def on_follower_fetched(
     elif event.offset == leader_end == replica.replicated == replica.high_watermark:
         return  # an idle partition, as most are: nothing is left to replicate or commit
     leading.advance(replica, now, effects)
+
+
+def on_follower_kept_up(replica: ReplicaState, event: FollowerKeptUp) -> None:
+    """Record until when the follower fetched at what was the log end."""
+    remote = replica.remotes.get(event.broker)
+    if remote is None or event.leader_epoch != replica.leader_epoch:
+        return
+    if remote.log_end == event.offset:
+        remote.record_keeping_up(event.at)
+
+
+def is_settled(replica: ReplicaState, broker: BrokerId) -> bool:
+    """Return whether further fetches of this follower at its log end would change nothing.
+
+    The follower is in the ISR, and everything in the leader's log is replicated and committed.
+    """
+    end = replica.log.end_offset
+    return (
+        replica.remotes[broker].log_end == end == replica.replicated == replica.high_watermark
+        and broker in replica.isr
+        and replica.pending_isr is None
+    )
 
 
 def _may_join(replica: ReplicaState, event: FollowerFetched) -> bool:

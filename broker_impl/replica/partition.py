@@ -35,6 +35,7 @@ from broker_impl.replica.events import (
     Event,
     FetchRefused,
     FollowerFetched,
+    FollowerKeptUp,
     IsrRefreshed,
     IsrWriteRefused,
     IsrWritten,
@@ -58,6 +59,8 @@ class Partition(ReplicaState):
                 following.on_replicated(self, event, now, effects)
             case Append():
                 appending.append(self, event, now, effects)
+            case FollowerKeptUp():
+                isr_changes.on_follower_kept_up(self, event)
             case EndTransaction():
                 appending.end_transaction(self, event, now, effects)
             case DeleteRecords(offset):

@@ -57,6 +57,11 @@ class Remote:
         self.leader_end_then = leader_end
         self.fetched_at = now
 
+    def record_keeping_up(self, at: float) -> None:
+        """Record that the follower fetched until ``at``, and held everything until then."""
+        self.caught_up_at = max(self.caught_up_at, at)
+        self.fetched_at = max(self.fetched_at, at)
+
 
 class ReplicaState:
     """The state of one replica; ``check`` holds between any two events."""

@@ -36,6 +36,7 @@ from broker_impl.replica.events import (
     Event,
     FetchRefused,
     FollowerFetched,
+    FollowerKeptUp,
     IsrRefreshed,
     IsrWriteRefused,
     IsrWritten,
@@ -43,7 +44,7 @@ from broker_impl.replica.events import (
     Role,
     Tick,
 )
-from broker_impl.replica.fetch_targets import FetchTarget
+from broker_impl.replica.fetch_targets import FetchChanges, FetchTarget
 from broker_impl.replica.hosted import HostedReplicas
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.results import FetchResult, ListedOffset, PartitionSnapshot
@@ -268,6 +269,15 @@ class Replicas(HostedReplicas):
             )
         return serving.answer_follower(partition, replica_id, result)
 
+    def leader_epoch(self, tp: TopicPartition) -> Epoch:
+        """Return the leader epoch that this broker knows of the partition, or -1."""
+        partition = self.partitions.get(tp)
+        return fencing.NO_EPOCH if partition is None else partition.leader_epoch
+
+    def follower_kept_up(self, tp: TopicPartition, event: FollowerKeptUp) -> None:
+        """Record until when a follower fetched that left the partition out of its requests."""
+        self._answered(tp, event)
+
     def preferred_read_replica(
         self, tp: TopicPartition, offset: Offset, rack: str, racks: Mapping[BrokerId, str | None]
     ) -> BrokerId | None:
@@ -324,6 +334,14 @@ class Replicas(HostedReplicas):
     def fetch_plan(self) -> dict[BrokerId, list[FetchTarget]]:
         """Return the fetch targets for which a request is due, by leader."""
         return self.targets.by_leader()
+
+    def leaders_followed(self) -> list[BrokerId]:
+        """Return the brokers that lead a partition which this broker follows."""
+        return self.targets.leaders()
+
+    def fetch_changes(self, leader: BrokerId) -> FetchChanges:
+        """Return which requests to this leader changed since the last call; see `FetchTargets`."""
+        return self.targets.changes(leader)
 
     def fetch_targets(self, leader: BrokerId) -> list[FetchTarget]:
         """Return the fetch targets for which a request to this leader is due."""
@@ -419,6 +437,12 @@ class Replicas(HostedReplicas):
         self._answered(tp, IsrRefreshed(leader, leader_epoch, isr, zk_version))
 
     # Time and snapshots.
+
+    def start_moved(self, tp: TopicPartition) -> None:
+        """Note that retention has moved the start of the partition's log."""
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            self.targets.touch(partition)
 
     def tick(self) -> None:
         """Check whether followers lag; called every half of replica.lag.time.max.ms."""

@@ -29,6 +29,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The replica to fetch from instead, if no records were read; -1: none."""
     news: bool = False
     """The answer carries a high watermark that this follower has not received: answer at once."""
+    settled: bool = False
+    """The same fetch gives the same answer until the leader reports a change of the partition."""
 
 
 class ListedOffset(msgspec.Struct, frozen=True, kw_only=True):

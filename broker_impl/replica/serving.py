@@ -6,7 +6,7 @@ import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log import reading
-from broker_impl.replica import follower, selection, watermark
+from broker_impl.replica import follower, isr_changes, selection, watermark
 from broker_impl.replica.events import Role
 from broker_impl.replica.replica_state import ReplicaState
 from broker_impl.replica.results import EARLIEST, LATEST, MAX_TIMESTAMP, FetchResult, ListedOffset
@@ -76,6 +76,7 @@ def read(
         records=found.records,
         cannot_grow=found.cannot_grow,
         diverging=answer if diverges else None,
+        settled=not diverges and offset >= limit and replica.role is Role.LEADER,
     )
 
 
@@ -93,7 +94,8 @@ def answer_follower(replica: ReplicaState, broker: BrokerId, result: FetchResult
         return result
     remote = replica.remotes[broker]
     news = replica.high_watermark > remote.high_watermark_sent
-    if news or result.high_watermark != replica.high_watermark:
+    settled = result.settled and isr_changes.is_settled(replica, broker)
+    if news or result.high_watermark != replica.high_watermark or settled != result.settled:
         remote.high_watermark_sent = replica.high_watermark
         return FetchResult(
             high_watermark=replica.high_watermark,
@@ -102,6 +104,7 @@ def answer_follower(replica: ReplicaState, broker: BrokerId, result: FetchResult
             records=result.records,
             cannot_grow=result.cannot_grow,
             news=news,
+            settled=settled,
         )
     return result
 

@@ -1,19 +1,26 @@
 """When a Fetch is answered, and when it waits."""
 
 import asyncio
+import random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from broker_impl.api.fetch import fetch
+from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import RequestContext
 from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.node.peers import PeerError
 from broker_impl.replica.results import FetchResult
 from broker_impl.wire import batch
-from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from broker_impl.wire.messages.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.node.broker_calls import create, produce
 
@@ -27,10 +34,21 @@ class Leader:
         self.result = FetchResult()
         self.read: list[tuple[int, bool]] = []
         """The partitions that were read, and whether each read was a repeated one."""
-        self.waiting = Waiting()
+        self.sessions = FetchSessions(
+            3,
+            random.Random(1),
+            lambda tp, event: None,
+            lambda number: self.waiting.retry(number),
+        )
+        self.waiting = Waiting(self.sessions.holders)
         config = SimpleNamespace(fetch_max_bytes=1000, replica_selector_class=selector)
-        replicas = SimpleNamespace(fetch=self._fetch)
-        services: Any = SimpleNamespace(config=config, replicas=replicas, waiting=self.waiting)
+        replicas = SimpleNamespace(fetch=self._fetch, clock=lambda: 0.0, leader_epoch=lambda tp: 0)
+        services: Any = SimpleNamespace(
+            config=config,
+            replicas=replicas,
+            waiting=self.waiting,
+            sessions=self.sessions,
+        )
         self.context = RequestContext(services, "", None, "", 0, 12, lambda: 1000)
 
     def _fetch(self, tp: TopicPartition, *, again: bool, **_: Any) -> FetchResult:
@@ -45,6 +63,34 @@ class Leader:
             replica_id=2, max_wait_ms=wait_ms, min_bytes=min_bytes, topics=topics
         )
         return fetch(self.context, request)
+
+    def go_on(self, session: int, epoch: int, *, wait_ms: int = 60_000) -> Any:
+        """Send an incremental Fetch that changes nothing, or a full one for four partitions."""
+        asked = [] if epoch else [FetchPartition(partition=number) for number in range(4)]
+        request = FetchRequest(
+            replica_id=2,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            session_id=session,
+            session_epoch=epoch,
+            topics=[FetchTopic(topic=TP.topic, partitions=asked)],
+        )
+        return fetch(self.context, request)
+
+    def change(self, *numbers: int) -> None:
+        """Report changes of partitions, as effects of replicas do."""
+        changed = [TopicPartition("t", number) for number in numbers]
+        for tp in changed:
+            self.sessions.changed(tp)
+        self.waiting.notify(*changed)
+
+    def settled(self) -> int:
+        """Return the number of a session of four partitions of which all are settled."""
+        self.result = FetchResult(high_watermark=5, settled=True)
+        number: int = self.go_on(0, 0, wait_ms=0).session_id
+        self.go_on(number, 1, wait_ms=0)
+        self.read.clear()
+        return number
 
 
 @pytest.mark.parametrize("selector", ["", RACK_AWARE_SELECTOR])
@@ -124,6 +170,94 @@ async def test_what_can_no_longer_grow_is_answered() -> None:
     leader.waiting.notify(TP)
     [row] = (await parked).responses[0].partitions
     assert row.records == [b"x"]
+
+
+async def test_a_session_reads_what_has_changed() -> None:
+    """KIP-227: a fetch in a session reads only partitions that have changed, and shows only news.
+
+    It is parked although it reads nothing, and a change of a partition wakes it.
+    """
+    leader = Leader()
+    number = leader.settled()
+    parked = leader.go_on(number, 2)
+    assert isinstance(parked, asyncio.Future)
+    assert leader.read == []
+    assert len(leader.waiting) == 1
+    leader.waiting.notify(TopicPartition("u", 0))
+    leader.change(3)
+    assert leader.read == [(3, True)]
+    assert not parked.done(), "it has no news"
+    leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
+    leader.change(1, 2)
+    answer = await parked
+    assert leader.read == [(3, True), (1, True), (2, True)]
+    assert answer.session_id == number
+    assert [row.partition_index for row in answer.responses[0].partitions] == [1, 2]
+    leader.read.clear()
+    leader.result = FetchResult(high_watermark=5, settled=True)
+    assert leader.go_on(number, 3, wait_ms=0).responses == []
+    assert leader.read == [(1, False), (2, False)], "which returned records"
+
+
+async def test_a_session_without_news_answers_in_time() -> None:
+    """At the timeout a fetch in a session answers without partitions, and reads the active ones."""
+    leader = Leader()
+    number = leader.settled()
+    parked = leader.go_on(number, 2, wait_ms=1)
+    leader.result = FetchResult(high_watermark=6)
+    leader.sessions.changed(TP)
+    answer = await parked
+    assert leader.read == [(0, True)]
+    [row] = answer.responses[0].partitions
+    assert (row.partition_index, row.high_watermark) == (0, 6)
+
+
+async def test_a_fetch_that_waits_fails_once_its_session_goes_on() -> None:
+    """KIP-227: a parked fetch shows nothing if a later request of its session has arrived.
+
+    That request may have removed the partition that changes. It is not disturbed.
+    """
+    leader = Leader()
+    number = leader.settled()
+    parked = leader.go_on(number, 2)
+    later = FetchRequest(
+        replica_id=2,
+        max_wait_ms=60_000,
+        min_bytes=1,
+        session_id=number,
+        session_epoch=3,
+        forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[1])],
+    )
+    waiting: Any = fetch(leader.context, later)
+    leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
+    leader.change(1)
+    assert not parked.done()
+    leader.change(0)
+    answer = await parked
+    assert (answer.error_code, answer.responses) == (71, [])
+    assert (await waiting).responses[0].partitions[0].records == [b"x"]
+
+
+async def test_a_fetch_that_waits_fails_at_once_when_its_session_ends() -> None:
+    """A session that loses its place in the cache reports no more changes to its parked fetch."""
+    leader = Leader()
+    number = leader.settled()
+    parked = leader.go_on(number, 2)
+    other = leader.go_on(0, 0, wait_ms=0).session_id
+    assert other not in (0, number)
+    answer = await parked
+    assert (answer.error_code, answer.responses) == (70, [])
+    assert len(leader.waiting) == 0
+
+
+async def test_refused_sessions() -> None:
+    """A session that does not exist, and an epoch that is not the next one, have their errors."""
+    leader = Leader()
+    number = leader.settled()
+    assert leader.go_on(number, 5).error_code == 71
+    assert leader.go_on(number % 7 + 1, 2).error_code == 70
+    assert leader.go_on(number, -1, wait_ms=0).session_id == 0
+    assert leader.go_on(number, 2).error_code == 70
 
 
 async def test_a_reader_of_old_segments_does_not_wait_for_more(cluster: Any) -> None:

@@ -102,3 +102,30 @@ async def test_an_attempt_that_fails_is_the_answer() -> None:
         with pytest.raises(StorageError, match="EIO"):
             await answer
     assert len(waiting) == 0
+
+
+async def test_a_place_for_many_partitions() -> None:
+    """A request can wait at a place that stands for partitions, also for several of them at once.
+
+    It is tried with the partitions that have changed, and not for partitions of other places.
+    """
+    waiting = Waiting(lambda partition: [7] if partition in (A, B) else [])
+    told: list[object] = []
+    waiting.park([7], lambda expired: told.append("attempt"), 10, told.append)
+    waiting.notify(A, TopicPartition("c", 0), B)
+    waiting.notify(TopicPartition("c", 0))
+    assert told == [[A, B], "attempt"]
+    assert A in waiting
+    assert TopicPartition("c", 0) not in waiting
+    assert len(waiting) == 1
+
+
+async def test_the_requests_at_one_place_are_retried() -> None:
+    """A place may change by itself: only the requests that are parked at it are tried."""
+    waiting = Waiting(lambda partition: [7])
+    tried: list[str] = []
+    waiting.park([7], lambda expired: tried.append("place"), 10)
+    waiting.park([A], lambda expired: tried.append("partition"), 10)
+    waiting.retry(7)
+    waiting.retry(8)
+    assert tried == ["place"]

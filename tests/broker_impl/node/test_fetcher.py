@@ -8,7 +8,7 @@ from broker_impl import config as configuration
 from broker_impl.errors import ErrorCode
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.peers import PeerError
-from broker_impl.replica.fetch_targets import FetchTarget
+from broker_impl.replica.fetch_targets import FetchChanges, FetchTarget
 from broker_impl.replica.replica_state import Stage
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import (
@@ -49,19 +49,22 @@ class FakeReplicas:
 
     def __init__(self) -> None:
         self.targets: list[FetchTarget] = []
+        self.former: list[TopicPartition] = []
         self.told: list[Any] = []
         self.retry_at: float | None = None
         self.once = True
 
-    def fetch_plan(self) -> dict[int, list[FetchTarget]]:
-        return {LEADER: self.targets} if self.targets else {}
+    def leaders_followed(self) -> list[int]:
+        return [LEADER]
 
-    def fetch_targets(self, leader: int) -> list[FetchTarget]:
+    def fetch_changes(self, leader: int) -> FetchChanges:
+        """Return the test's targets as new, and those of the last call as gone."""
         assert leader == LEADER
-        found = self.targets
-        if self.once:
-            self.targets = []
-        return found
+        if not self.targets and not self.once:
+            return FetchChanges([], [])
+        former, self.former = self.former, [each.tp for each in self.targets]
+        found, self.targets = self.targets, []
+        return FetchChanges(found, former)
 
     def next_retry(self, leader: int) -> float | None:
         return self.retry_at
@@ -120,9 +123,10 @@ async def world() -> AsyncIterator[World]:
     await world.fetchers.close()
 
 
-def partition(**values: Any) -> FetchResponse:
+def partition(session_id: int = 0, **values: Any) -> FetchResponse:
     rows = [PartitionData(**{"partition_index": 0, "records": None} | values)]
-    return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=rows)])
+    topics = [FetchableTopicResponse(topic="t", partitions=rows)]
+    return FetchResponse(session_id=session_id, responses=topics)
 
 
 async def test_a_fetch_names_epoch_and_offset(world: World) -> None:
@@ -139,7 +143,7 @@ async def test_a_fetch_names_epoch_and_offset(world: World) -> None:
     assert (told["log_start_offset"], told["diverging"]) == (2, None)
     [request] = world.peers.asked
     assert isinstance(request, FetchRequest)
-    assert (request.replica_id, request.max_wait_ms, request.session_epoch) == (1, 77, -1)
+    assert (request.replica_id, request.max_wait_ms, request.session_epoch) == (1, 77, 0)
     row = request.topics[0].partitions[0]
     assert (row.current_leader_epoch, row.fetch_offset, row.last_fetched_epoch) == (4, 7, 3)
     assert row.log_start_offset == 1
@@ -246,6 +250,47 @@ async def test_a_leader_that_fails_is_asked_again_after_a_pause(world: World, re
     world.peers.reply = lambda message: partition()
     await until(lambda: bool(world.replicas.told))
     assert not world.failures
+
+
+@pytest.mark.parametrize("error", [70, 71])
+async def test_a_lost_session_is_begun_again_at_once(world: World, error: int) -> None:
+    """KIP-227: if the leader does not know the session, a full fetch follows without a pause."""
+    answers = iter(
+        [
+            FetchResponse(session_id=5),
+            FetchResponse(error_code=error),
+            partition(session_id=6),
+        ]
+    )
+    stopped = asyncio.Event()
+
+    def reply(message: Any) -> Any:
+        answer = next(answers, None)
+        if answer is None:
+            stopped.set()
+            raise PeerError("enough")
+        return answer
+
+    world.peers.reply = reply
+    world.replicas.once = False
+    world.replicas.targets = [target()]
+    world.fetchers.wake()
+    await stopped.wait()
+    asked = [(each.session_id, each.session_epoch, len(each.topics)) for each in world.peers.asked]
+    assert asked[:4] == [(0, 0, 1), (5, 1, 0), (5, 0, 1), (6, 1, 0)]
+    assert len(world.replicas.told) == 1
+
+
+async def test_a_partition_that_is_left_is_forgotten(world: World) -> None:
+    """A partition that has another leader now is removed from the session."""
+    world.peers.reply = lambda message: partition(session_id=5)
+    await world.tell(target(), target(partition=1))
+    world.replicas.targets = [target()]
+    world.fetchers.wake()
+    await until(lambda: len(world.peers.asked) > 1)
+    assert not world.peers.asked[1].topics
+    [forgotten] = world.peers.asked[1].forgotten_topics_data
+    assert (forgotten.topic, forgotten.partitions) == ("t", [1])
 
 
 async def test_what_waits_after_an_error_is_asked_in_time(world: World) -> None:

@@ -95,17 +95,23 @@ class Broker:
         return [ErrorCode(row.error_code) for row in response.partition_errors]
 
     def stop(
-        self, *, epoch: int, delete: bool, controller_epoch: int = 1, broker_epoch: int = -1
+        self,
+        *,
+        epoch: int,
+        delete: bool,
+        controller_epoch: int = 1,
+        broker_epoch: int = -1,
+        tp: TopicPartition = TP,
     ) -> ErrorCode:
         request = StopReplicaRequest(
             controller_epoch=controller_epoch,
             broker_epoch=broker_epoch,
             topic_states=[
                 StopReplicaTopicState(
-                    topic_name=TP.topic,
+                    topic_name=tp.topic,
                     partition_states=[
                         StopReplicaPartitionState(
-                            partition_index=TP.partition,
+                            partition_index=tp.partition,
                             leader_epoch=epoch,
                             delete_partition=delete,
                         )

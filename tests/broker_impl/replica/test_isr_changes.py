@@ -7,6 +7,7 @@ from broker_impl.replica.events import (
     BecomeLeader,
     DeleteRecords,
     FollowerFetched,
+    FollowerKeptUp,
     HighWatermarkAdvanced,
     IsrChanged,
     IsrRefreshed,
@@ -208,3 +209,37 @@ def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
     assert driver(IsrRefreshed(2, 9, (2,), 9)) == []
     assert driver(IsrWriteRefused()) == []
     assert driver.partition.role is Role.LEADER
+
+
+@pytest.mark.parametrize(
+    ("event", "stays"),
+    [
+        (FollowerKeptUp(2, 0, 1, 100.0 + LAG), True),
+        (FollowerKeptUp(2, 0, 1, 100.0), False),
+        (FollowerKeptUp(2, 0, 0, 100.0 + LAG), False),
+        (FollowerKeptUp(2, 1, 1, 100.0 + LAG), False),
+        (FollowerKeptUp(3, 0, 1, 100.0 + LAG), False),
+    ],
+    ids=["until now", "not for long", "elsewhere", "in another epoch", "another broker"],
+)
+def test_a_follower_that_kept_up_is_not_late(event: FollowerKeptUp, stays: bool) -> None:
+    """Incremental fetches that leave a partition out count until its log grows again."""
+    driver = leader()
+    driver.append()
+    driver.fetched(2, 1)
+    driver.now += LAG
+    driver.append()
+    assert driver(event) == []
+    driver.now += 1
+    assert (driver(Tick()) == []) is stays
+
+
+def test_who_keeps_up_is_late_in_the_end() -> None:
+    """After a change, a follower that does not fetch any more leaves the ISR as any other one."""
+    driver = leader()
+    driver.append()
+    driver.fetched(2, 1)
+    driver.append()
+    driver(FollowerKeptUp(2, 0, 1, driver.now))
+    driver.now += LAG + 1
+    assert driver(Tick()) == [WriteIsr(TP, 1, 0, (1,), 1, 0)]
