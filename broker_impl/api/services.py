@@ -13,6 +13,7 @@ from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
+from broker_impl.security.scram import Credential
 from broker_impl.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
 )
@@ -135,6 +136,18 @@ class Transactions(Protocol):
     def is_loading(self) -> bool: ...
 
 
+class Security(Protocol):
+    """What protects this broker."""
+
+    async def scram_users(self) -> dict[str, dict[str, Credential]]:
+        """Read the SCRAM credentials of all users; ApiError if ZooKeeper cannot be reached."""
+        ...
+
+    async def prepare_user(self, user: str) -> str:
+        """Make a user's settings writable; return their entity for ``alter_settings``."""
+        ...
+
+
 class Services(Protocol):
     """The broker, as its request handlers see it."""
 
@@ -154,6 +167,8 @@ class Services(Protocol):
     def groups(self) -> Groups: ...
     @property
     def transactions(self) -> Transactions: ...
+    @property
+    def security(self) -> Security: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of a topic, read from ZooKeeper; ApiError if it cannot be reached."""

@@ -2,6 +2,7 @@
 
 from broker_impl.api import (
     altering,
+    authentication,
     cluster_control,
     configs,
     deletion,
@@ -15,6 +16,7 @@ from broker_impl.api import (
     offsets,
     produce,
     producers,
+    scram_credentials,
     topics,
     transaction_requests,
     versions,
@@ -24,6 +26,7 @@ from broker_impl.api.registry import APIS
 __all__ = [
     "APIS",
     "altering",
+    "authentication",
     "cluster_control",
     "configs",
     "deletion",
@@ -37,6 +40,7 @@ __all__ = [
     "offsets",
     "produce",
     "producers",
+    "scram_credentials",
     "topics",
     "transaction_requests",
     "versions",

@@ -18,10 +18,10 @@ from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
-from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.errors import ConfigError
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import config_changes, registration, zk_paths
+from broker_impl.node import config_changes, registration, zk_answers, zk_paths
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.controller_client import ControllerClient
@@ -34,6 +34,7 @@ from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
+from broker_impl.node.security import Security
 from broker_impl.node.session import Session, persist
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
@@ -84,15 +85,15 @@ class Broker:
         self._waiting = Waiting()
         self._settings = TopicSettings(config, lambda: self._session.zk)
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
-        client_id = f"broker-{config.broker_id}"
-        self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
-        self._fetcher_peers = Peers(f"{client_id}-fetcher", config.peer_overrides)
-        self._controller_client_peers = Peers(f"{client_id}-errands", config.peer_overrides)
-        self._transaction_peers = Peers(f"{client_id}-transactions", config.peer_overrides)
+        self._security = Security(config, rng, lambda: self._session.zk)
+        self._controller_peers = self._peers("controller")
+        self._fetcher_peers = self._peers("fetcher")
+        self._controller_client_peers = self._peers("errands")
+        self._transaction_peers = self._peers("transactions")
         self._controller_client = ControllerClient(
             config, self._controller_client_peers, self._view, lambda: self._controller
         )
-        self._server = Server(self, config, self.fail)
+        self._server = Server(self, config, self.fail, self._security.credentials)
         self._listening: list[Endpoint] = []
         self._tasks = Tasks(self.fail)
         self._starting: asyncio.Task[None] | None = None
@@ -109,6 +110,10 @@ class Broker:
         self._controller: ControllerRuntime
         self._controller_task: asyncio.Task[None] | None = None
         self._settings_task: asyncio.Task[None] | None = None
+
+    def _peers(self, purpose: str) -> Peers:
+        client_id = f"broker-{self._config.broker_id}-{purpose}"
+        return Peers(client_id, self._config.peer_overrides, self._security.peers)
 
     # Services.
 
@@ -144,6 +149,10 @@ class Broker:
     def transactions(self) -> Transactions:
         return self._transactions
 
+    @property
+    def security(self) -> Security:
+        return self._security
+
     async def topic_settings(self, topic: str) -> dict[str, str]:
         return await self._of_zookeeper(self._settings.read(topic))
 
@@ -156,13 +165,7 @@ class Broker:
         await self._of_zookeeper(self._settings_changed(entity))
 
     async def _of_zookeeper(self, asked: Coroutine[None, None, T]) -> T:
-        try:
-            async with asyncio.timeout(self._config.request_timeout_ms / 1000):
-                return await asked
-        except (ZooKeeperError, TimeoutError, zk_paths.BadZnode) as error:
-            raise ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"cannot read from ZooKeeper: {error!r}"
-            ) from error
+        return await zk_answers.in_time(asked, self._config.request_timeout_ms / 1000)
 
     async def settle_topics(self, topics: Sequence[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}
@@ -429,7 +432,8 @@ class Broker:
         )
 
     async def _read_settings(self) -> None:
-        """Read the settings of all topics, of all brokers and of this one."""
+        """Read the settings of all topics, of all brokers and of this one, and the users."""
+        await self._security.read()
         await self._read_own_settings()
         await self._settings.keep_all()
         self._obey_settings(None)
@@ -442,6 +446,8 @@ class Broker:
         elif kind == "brokers":
             await self._read_own_settings()
             self._obey_settings(None)
+        elif kind == "users":
+            await self._security.user_changed(name)
 
     async def _read_own_settings(self) -> None:
         zk = self._session.zk

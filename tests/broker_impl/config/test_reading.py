@@ -20,7 +20,7 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("log.cleaner.min.cleanable.ratio", "1.5", "must be at most 1"),
         ("listeners", "127.0.0.1:9092", "a listener must be written as NAME://host:port"),
         ("listeners", "A://h:1,A://h:2", "the name of a listener may occur only once"),
-        ("listeners", "SECRET://h:1", "must map it to PLAINTEXT"),
+        ("listeners", "SECRET://h:1", "must map it to one of PLAINTEXT, SSL, SASL_PLAINTEXT"),
         ("advertised.listeners", "OTHER://h:1", "OTHER is not one of the listeners"),
         ("inter.broker.listener.name", "OTHER", "is not one of the listeners"),
         ("zookeeper.connect", "", "must be set"),
