@@ -13,6 +13,7 @@ from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
+from broker_impl.security.acls import Authorizer, Binding, Filter
 from broker_impl.security.scram import Credential
 from broker_impl.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -138,6 +139,17 @@ class Transactions(Protocol):
 
 class Security(Protocol):
     """What protects this broker."""
+
+    @property
+    def authorizer(self) -> Authorizer | None: ...
+
+    async def add_acls(self, bindings: Iterable[Binding]) -> None:
+        """Add entries, which apply on this broker at once; ApiError if ZooKeeper fails."""
+        ...
+
+    async def remove_acls(self, wanted: Filter) -> list[Binding]:
+        """Remove the entries that a filter means, and return them; ApiError if ZooKeeper fails."""
+        ...
 
     async def scram_users(self) -> dict[str, dict[str, Credential]]:
         """Read the SCRAM credentials of all users; ApiError if ZooKeeper cannot be reached."""

@@ -1,6 +1,7 @@
 """All request handlers: importing this module fills the registry's table."""
 
 from broker_impl.api import (
+    acls,
     altering,
     authentication,
     cluster_control,
@@ -25,6 +26,7 @@ from broker_impl.api.registry import APIS
 
 __all__ = [
     "APIS",
+    "acls",
     "altering",
     "authentication",
     "cluster_control",

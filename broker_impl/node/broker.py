@@ -21,7 +21,7 @@ from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.errors import ConfigError
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import config_changes, registration, zk_answers, zk_paths
+from broker_impl.node import change_notices, config_changes, registration, zk_answers, zk_paths
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.controller_client import ControllerClient
@@ -85,7 +85,7 @@ class Broker:
         self._waiting = Waiting()
         self._settings = TopicSettings(config, lambda: self._session.zk)
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
-        self._security = Security(config, rng, lambda: self._session.zk)
+        self._security = Security(config, rng, lambda: self._session.zk, wall_ms)
         self._controller_peers = self._peers("controller")
         self._fetcher_peers = self._peers("fetcher")
         self._controller_client_peers = self._peers("errands")
@@ -93,7 +93,8 @@ class Broker:
         self._controller_client = ControllerClient(
             config, self._controller_client_peers, self._view, lambda: self._controller
         )
-        self._server = Server(self, config, self.fail, self._security.credentials)
+        users, rules = self._security.credentials, self._security.authorizer
+        self._server = Server(self, config, self.fail, users, rules)
         self._listening: list[Endpoint] = []
         self._tasks = Tasks(self.fail)
         self._starting: asyncio.Task[None] | None = None
@@ -427,9 +428,11 @@ class Broker:
     # Settings.
 
     def _follow_settings(self) -> None:
-        self._settings_task = self._tasks.start(
-            config_changes.follow(self._session.zk, self._read_settings, self._settings_changed)
+        zk, path, entity = self._session.zk, zk_paths.CONFIG_CHANGES, config_changes.entity
+        follow = change_notices.follow(
+            zk, path, entity, self._read_settings, self._settings_changed
         )
+        self._settings_task = self._tasks.start(self._security.follow(follow))
 
     async def _read_settings(self) -> None:
         """Read the settings of all topics, of all brokers and of this one, and the users."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from broker_impl.api import access
 from broker_impl.api.authentication import AUTHENTICATION
 from broker_impl.api.registry import Api, CloseConnection, RequestContext
 from broker_impl.api.services import Services
@@ -21,6 +22,7 @@ from broker_impl.api.table import APIS
 from broker_impl.api.versions import API_VERSIONS, advertise
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode, StorageError, WireError
+from broker_impl.security.acls import Authorizer
 from broker_impl.security.sessions import OpenSession, Session
 from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
 from broker_impl.server.memory_limits import Bounds
@@ -69,6 +71,8 @@ class ConnectionOwner(Protocol):
     scratch: bytearray
     """The buffer that receives the bytes of frames that are not known yet."""
     inter_broker_listener: str
+    authorizer: Authorizer | None
+    """The rules about requests; None: every client may do everything."""
     fatal: Callable[[BaseException], None]
     """Called when the broker cannot continue: a storage failure or a broken invariant."""
 
@@ -335,7 +339,10 @@ class Connection(asyncio.BufferedProtocol):
             request.version = 0
             self._session.versions_refused()
             return advertise(context, ErrorCode.UNSUPPORTED_VERSION)
-        return row.handle(context, request_module(row.key).decode(body, request.version))
+        message = request_module(row.key).decode(body, request.version)
+        if self._server.authorizer is None:
+            return row.handle(context, message)
+        return access.handle(self._server.authorizer, row, context, message)
 
     def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
         """Park a request whose answer comes later, and release the memory of its frame."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.security import principals, tls
+from broker_impl.security.acls import Authorizer
 from broker_impl.security.credentials import Credentials
 from broker_impl.security.sessions import Limits, OpenSession, SaslSession, Session
 from broker_impl.server import accepting
@@ -35,8 +36,9 @@ class Server:
         config: BrokerConfig,
         on_fatal: Callable[[BaseException], None],
         credentials: Credentials | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
-        """``credentials``: the users of listeners with SASL."""
+        """``credentials``: the users of listeners with SASL; ``authorizer``: their ACLs."""
         self.services = services
         self.config = config
         self.bounds = Bounds(config.queued_max_request_bytes)
@@ -45,6 +47,8 @@ class Server:
         self.inter_broker_listener = config.inter_broker_listener()
         self.fatal = on_fatal
         """Called when the broker cannot continue: a storage failure or a broken invariant."""
+        self.authorizer = authorizer
+        """The rules about requests; None: every client may do everything."""
         self._credentials = credentials
         self._contexts: dict[str, ssl.SSLContext | None] = {}
         """The TLS contexts of the listeners."""
