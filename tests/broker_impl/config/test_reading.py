@@ -107,3 +107,11 @@ def test_what_would_not_be_obeyed_is_found(name: str, text: str, reason: str) ->
 def test_an_ensemble_has_ports_and_a_chroot_or_not(connect: str) -> None:
     """zookeeper.connect has every form that ZooKeeper's own client accepts."""
     assert config.parse(MINIMAL | {"zookeeper.connect": connect}).zookeeper_connect == connect
+
+
+@pytest.mark.parametrize("name", ["ssl.client.auth", "sasl.enabled.mechanisms", "super.users"])
+def test_a_run_has_no_protected_listeners(name: str) -> None:
+    """What protects a listener is refused for a run's brokers, whose listeners are PLAINTEXT."""
+    with pytest.raises(ConfigError, match=f"^{name}: the listeners of a test's brokers"):
+        config.check_active(name, "none")
+    config.check_active("min.insync.replicas", "2")
