@@ -109,10 +109,8 @@ _DONE: Final = ApiError(ErrorCode.NONE)
 
 
 async def _apply(context: RequestContext, user: str, changes: list[Change]) -> ApiError:
-    services = context.services
     try:
-        entity = await services.security.prepare_user(user)
-        await services.alter_settings(entity, lambda before: altered(before, changes))
+        await context.services.security.alter_user(user, lambda before: altered(before, changes))
     except ApiError as error:
         return error
     return _DONE

@@ -155,8 +155,10 @@ class Security(Protocol):
         """Read the SCRAM credentials of all users; ApiError if ZooKeeper cannot be reached."""
         ...
 
-    async def prepare_user(self, user: str) -> str:
-        """Make a user's settings writable; return their entity for ``alter_settings``."""
+    async def alter_user(
+        self, user: str, change: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
+        """Change a user's settings, which apply on this broker at once; ApiError if it fails."""
         ...
 
 

@@ -22,6 +22,8 @@ from broker_impl.security.acls import (
 )
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.errors import BadVersion, NodeExists, NoNode
+from broker_impl.zookeeper.multi import Create, Delete, MultiFailed, SetData
+from broker_impl.zookeeper.records import Stat
 
 LOG = logging.getLogger(__name__)
 
@@ -152,6 +154,8 @@ async def alter(zk: ZooKeeper, resource: Resource, change: Change, now_ms: int) 
     """Replace a resource's entries by what ``change`` returns, and announce it; return them.
 
     A concurrent change is not lost: the entries are read again, and ``change`` is applied to them.
+    The write and its announcement are one transaction of ZooKeeper: a right that is taken away by a
+    broker that crashes meanwhile is taken away on all brokers, or on none.
     """
     where = path(resource)
     while True:
@@ -163,28 +167,35 @@ async def alter(zk: ZooKeeper, resource: Resource, change: Change, now_ms: int) 
         after = change(before)
         if after == before:
             return after
+        parent, notice = _notice(resource)
         try:
-            if stat is None:
-                await zk.create(where, encode(after))
-            elif after:
-                await zk.set(where, encode(after), stat.version)
-            else:
-                await zk.delete(where, stat.version)
-        except (BadVersion, NodeExists, NoNode):
-            continue
-        await _announce(zk, resource, now_ms)
+            await zk.multi([_write(where, after, stat), notice])
+        except MultiFailed as error:
+            if isinstance(error.error, BadVersion | NodeExists | NoNode) and error.index == 0:
+                continue
+            raise
+        await change_notices.forget_old(zk, parent, now_ms)
         return after
 
 
-async def _announce(zk: ZooKeeper, resource: Resource, now_ms: int) -> None:
+def _write(where: str, after: frozenset[Entry], before: Stat | None) -> Create | SetData | Delete:
+    """Return the operation that replaces a resource's entries, if they are still those before."""
+    if before is None:
+        return Create(where, encode(after))
+    if after:
+        return SetData(where, encode(after), before.version)
+    return Delete(where, before.version)
+
+
+def _notice(resource: Resource) -> tuple[str, Create]:
+    """Return the parent of notifications of such resources, and the operation that announces it."""
     kind = _TYPES[resource.type]
     if resource.pattern is Pattern.LITERAL:
         parent, data = CHANGES, f"{kind}:{resource.name}".encode()
     else:
         change = ExtendedChangeZnode(kind, resource.name, resource.pattern.name)
         parent, data = EXTENDED_CHANGES, zk_paths.encode(change)
-    await zk.create(f"{parent}/acl_changes_", data, sequential=True)
-    await change_notices.forget_old(zk, parent, now_ms)
+    return parent, Create(f"{parent}/acl_changes_", data, sequential=True)
 
 
 def announced(where: str, data: bytes) -> Resource:

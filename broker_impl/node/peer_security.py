@@ -45,17 +45,22 @@ class PeerSecurity:
         assert self.mechanism is not None, "the inter-broker listener has SASL"
         chosen = await ask(SaslHandshakeRequest(mechanism=self.mechanism), _HANDSHAKE_VERSION)
         if chosen.error_code:
-            raise Refused(f"{ErrorCode(chosen.error_code).name}: enabled are {chosen.mechanisms}")
+            raise Refused(f"{_name(chosen.error_code)}: enabled are {chosen.mechanisms}")
         exchange = client_side(self.mechanism, self.login, self.nonce())
         lifetime_ms = 0
         token = exchange.next(b"")
         while token is not None:
             answer = await ask(SaslAuthenticateRequest(auth_bytes=token), _AUTHENTICATE_VERSION)
             if answer.error_code:
-                raise Refused(answer.error_message or ErrorCode(answer.error_code).name)
+                raise Refused(answer.error_message or _name(answer.error_code))
             lifetime_ms = answer.session_lifetime_ms
             token = exchange.next(bytes(answer.auth_bytes))
         return lifetime_ms / 1000
+
+
+def _name(error: int) -> str:
+    """Return the name of an error, or its number if this broker does not know it."""
+    return ErrorCode(error).name if error in ErrorCode.__members__.values() else f"error {error}"
 
 
 UNPROTECTED: Final = PeerSecurity(None, None, Login("", "", {}), lambda: "")

@@ -11,6 +11,7 @@ from broker_impl.config import BrokerConfig
 from broker_impl.node import (
     acl_store,
     change_notices,
+    config_changes,
     peer_security,
     scram_users,
     zk_answers,
@@ -51,6 +52,8 @@ class Security:
             )
         self._acls_lock = asyncio.Lock()
         """Held while ACLs are read or changed: an earlier read must not undo a later change."""
+        self._users_lock = asyncio.Lock()
+        """Held while users are read, for the same reason."""
         self._zk = zk
         self._wall_ms = wall_ms
         self._timeout_s = config.request_timeout_ms / 1000
@@ -66,7 +69,8 @@ class Security:
     async def read(self) -> None:
         """Read all users and ACLs that the settings need; ACLs apply from here on."""
         if self._has_scram:
-            self.credentials.replace_all(await scram_users.read_all(self._zk()))
+            async with self._users_lock:
+                self.credentials.replace_all(await scram_users.read_all(self._zk()))
         if self.authorizer is not None:
             await acl_store.prepare(self._zk())
             await self._read_acls()
@@ -86,9 +90,12 @@ class Security:
 
     async def user_changed(self, name: str) -> None:
         """Read the credentials of one user again; ``name``: that of the znode."""
+        await self._read_user(scram_users.user_of(name))
+
+    async def _read_user(self, user: str) -> None:
         if self._has_scram:
-            user = scram_users.user_of(name)
-            self.credentials.replace(user, await scram_users.read(self._zk(), user))
+            async with self._users_lock:
+                self.credentials.replace(user, await scram_users.read(self._zk(), user))
 
     async def _read_acls(self) -> None:
         assert self.authorizer is not None, "there are ACLs"
@@ -106,11 +113,13 @@ class Security:
         """Read the credentials of all users; ApiError if ZooKeeper cannot be reached."""
         return await zk_answers.in_time(scram_users.read_all(self._zk()), self._timeout_s)
 
-    async def prepare_user(self, user: str) -> str:
-        """Create the parent of all users; return the entity of the user's settings."""
-        path = zk_paths.config(scram_users.USERS)
-        await zk_answers.in_time(self._zk().ensure_path(path), self._timeout_s)
-        return scram_users.entity(user)
+    async def alter_user(self, user: str, change: config_changes.Alter) -> None:
+        """Change a user's settings, which apply on this broker at once; ApiError if it fails."""
+        zk, now_ms = self._zk(), self._wall_ms()
+        parent = zk_paths.config(scram_users.USERS)
+        await zk_answers.in_time(zk.ensure_path(parent), self._timeout_s)
+        await zk_answers.in_time(scram_users.alter(zk, user, change, now_ms), self._timeout_s)
+        await zk_answers.in_time(self._read_user(user), self._timeout_s)
 
     async def add_acls(self, bindings: Iterable[Binding]) -> None:
         """Add entries, which apply on this broker at once; ApiError if ZooKeeper fails."""

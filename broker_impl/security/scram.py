@@ -57,7 +57,7 @@ def parse_credential(text: str) -> Credential:
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     if sorted(parts) != ["iterations", "salt", "server_key", "stored_key"]:
         raise ScramError("a credential has salt, stored_key, server_key and iterations")
-    if not (parts["iterations"].isascii() and parts["iterations"].isdecimal()):
+    if re.fullmatch(r"[0-9]{1,9}", parts["iterations"]) is None:
         raise ScramError("the iterations of a credential are a number")
     return Credential(
         _decode(parts["salt"]),

@@ -119,8 +119,9 @@ class Secured:
 
     def revoke(self, user: str, kind: Any, name: str) -> int:
         """Take away all rights of a user on a resource; return how many entries there were."""
-        wanted = AclBindingFilter(  # type: ignore[arg-type]
-            *(kind, name, ResourcePatternType.ANY, f"User:{user}", None),
+        every_host: Any = None  # the stub of confluent-kafka does not know that this means all
+        wanted = AclBindingFilter(
+            *(kind, name, ResourcePatternType.ANY, f"User:{user}", every_host),
             *(AclOperation.ANY, AclPermissionType.ANY),
         )
         (done,) = self.admin.delete_acls([wanted]).values()

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker_impl.api.access.guard import Call, Check, Guard, then
+from broker_impl.api.access.guard import Call, Check, Guard, divided, then
 from broker_impl.errors import ErrorCode
 from broker_impl.security.acls import Operation
 from broker_impl.wire.messages import (
@@ -154,10 +154,10 @@ def _of_settings(operation: Operation, answered: str, response: Any, result: Any
                 return check.topic(operation, row.resource_name)
             return check.cluster(operation)
 
-        allowed = [row for row in request.resources if may(row)]
-        refused = [denied(row) for row in request.resources if not may(row)]
-        if not refused:
+        allowed, others = divided(request.resources, may)
+        if not others:
             return call(request)
+        refused = [denied(row) for row in others]
         rest = msgspec.structs.replace(request, resources=allowed)
         answer = call(rest) if allowed else response()
         return then(answer, lambda done: _extended(done, answered, refused))

@@ -12,6 +12,7 @@ from broker_impl.api.access.guard import (
     Guard,
     Parts,
     all_denied,
+    divided,
     filtered,
     in_parts,
     then,
@@ -124,8 +125,7 @@ def _offset_fetch_of_groups(check: Check, request: Any, call: Call) -> Any:
         if group.topics is None or not check.group(Operation.DESCRIBE, group.group_id):
             groups.append(group)
             continue
-        unseen[group.group_id] = [topic for topic in group.topics if not may(topic.name)]
-        seen = [topic for topic in group.topics if may(topic.name)]
+        seen, unseen[group.group_id] = divided(group.topics, lambda topic: may(topic.name))
         groups.append(msgspec.structs.replace(group, topics=seen))
 
     def completed(answer: Any) -> Any:

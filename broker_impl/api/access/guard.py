@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -74,13 +74,26 @@ class Parts(NamedTuple):
         return str(getattr(part, self.name)) if self.name else str(part)
 
 
+def divided(parts: Iterable[Any], may: Callable[[Any], bool]) -> tuple[list[Any], list[Any]]:
+    """Return the parts that the client may use, and the others, both in the order of the request.
+
+    Each part is judged once, so that none can be in both lists or in neither.
+    """
+    allowed: list[Any] = []
+    others: list[Any] = []
+    for part in parts:
+        (allowed if may(part) else others).append(part)
+    return allowed, others
+
+
 def in_parts(request: Any, parts: Parts, may: Callable[[str], bool], call: Call) -> Any:
     """Let the handler process the parts that the client may use, and add errors for the others."""
-    everything = getattr(request, parts.requested)
-    allowed = [part for part in everything if may(parts.name_of(part))]
-    if len(allowed) == len(everything):
+    allowed, others = divided(
+        getattr(request, parts.requested), lambda part: may(parts.name_of(part))
+    )
+    if not others:
         return call(request)
-    denied = [parts.denied(part) for part in everything if not may(parts.name_of(part))]
+    denied = [parts.denied(part) for part in others]
     if not allowed:
         return _with(parts.response(), parts.answered, denied)
     rest = msgspec.structs.replace(request, **{parts.requested: allowed})

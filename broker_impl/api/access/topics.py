@@ -10,12 +10,14 @@ from broker_impl.api.access.guard import (
     Check,
     Parts,
     all_denied,
+    divided,
     filtered,
     in_parts,
     then,
 )
 from broker_impl.api.registry import CloseConnection
 from broker_impl.errors import ErrorCode
+from broker_impl.replica import watermark
 from broker_impl.security.acls import Operation
 from broker_impl.wire.messages import (
     create_partitions_response,
@@ -102,9 +104,13 @@ def _fetched(topic: Any) -> fetch_response.FetchableTopicResponse:
 
 
 def fetch(check: Check, request: Any, call: Call) -> Any:
-    """READ on each topic for consumers; CLUSTER_ACTION for followers."""
+    """READ on each topic for consumers; CLUSTER_ACTION for followers and tools.
+
+    Unlike in Kafka, a tool (replica -2) needs CLUSTER_ACTION too, because it reads to the end of
+    the log.
+    """
     parts = Parts("topics", "topic", "responses", fetch_response.FetchResponse, _fetched)
-    if request.replica_id < 0:
+    if request.replica_id == watermark.CONSUMER:
         return in_parts(request, parts, partial(check.topic, Operation.READ), call)
     if check.cluster(Operation.CLUSTER_ACTION):
         return call(request)
@@ -149,11 +155,10 @@ def metadata(check: Check, request: Any, call: Call) -> Any:
             return False
         return not creates or name in services.view.topics or _may_create(check, name)
 
-    allowed = [topic for topic in request.topics if topic.name is None or may(topic.name)]
+    allowed, others = divided(request.topics, lambda topic: topic.name is None or may(topic.name))
     refused = [
-        metadata_response.MetadataResponseTopic(error_code=_DENIED, name=topic.name)
-        for topic in request.topics
-        if topic not in allowed
+        metadata_response.MetadataResponseTopic(error_code=_DENIED, name=name)
+        for name in dict.fromkeys(topic.name for topic in others)
     ]
     if not allowed and refused and check.context.version == 0:
         # In v0, an empty list means all topics.

@@ -124,6 +124,43 @@ async def test_entries_apply_after_a_restart(cluster: Any) -> None:
     }
 
 
+async def test_a_change_that_cannot_be_announced_is_not_made(cluster: Any) -> None:
+    """An entry and its announcement are written together, or neither is."""
+    cluster.inactive = SECURED
+    running = await cluster.add(1)
+    await cluster.ready()
+    zk = running.broker._session.zk
+    assert await create(cluster, creation("kept")) == [0]
+    for number in await zk.children("/kafka-acl-changes"):
+        await zk.delete(f"/kafka-acl-changes/{number}")
+    await zk.delete("/kafka-acl-changes")
+    assert await create(cluster, creation("new")) == [ErrorCode.REQUEST_TIMED_OUT]
+    everything = DeleteAclsFilter(TOPIC, None, 1, None, None, 1, 1)
+    answer = await cluster.ask(1, DeleteAclsRequest(filters=[everything]), 2)
+    assert answer.filter_results[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert await zk.children("/kafka-acl/Topic") == ["kept"]
+    await zk.create("/kafka-acl-changes")
+    assert await create(cluster, creation("new")) == [0]
+    assert await zk.children("/kafka-acl/Topic") == ["kept", "new"]
+
+
+async def test_concurrent_changes_of_one_resource_are_all_made(cluster: Any) -> None:
+    """Two brokers that add entries to one resource at the same time lose none of them."""
+    cluster.inactive = SECURED
+    await asyncio.gather(cluster.add(1), cluster.add(2))
+    await cluster.ready()
+    requests = [
+        cluster.ask(1 + number % 2, CreateAclsRequest([creation(principal=f"User:{number}")]), 2)
+        for number in range(10)
+    ]
+    answers = await asyncio.gather(*requests)
+    assert [answer.results[0].error_code for answer in answers] == [0] * 10
+    for number in (1, 2):
+        async with asyncio.timeout(10):
+            while await describe(cluster, number) != [("orders", LITERAL, 10)]:
+                pass
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -137,6 +174,8 @@ async def test_entries_apply_after_a_restart(cluster: Any) -> None:
         {"principal": "alice"},
         {"name": ""},
         {"name": "a/b"},
+        {"name": ".."},
+        {"name": "a\x01"},
     ],
 )
 async def test_invalid_entries_are_refused(cluster: Any, changed: dict[str, Any]) -> None:

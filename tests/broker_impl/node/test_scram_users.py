@@ -95,6 +95,33 @@ async def test_invalid_changes_are_refused(cluster: Any) -> None:
     assert await describe(cluster, "good", "good") == [("good", ErrorCode.DUPLICATE_RESOURCE, [])]
 
 
+async def test_a_change_that_cannot_be_announced_is_not_made(cluster: Any) -> None:
+    """A credential and the announcement of its change are written together, or neither is."""
+    running = await cluster.add(1)
+    await cluster.ready()
+    zk = running.broker._session.zk
+    assert await alter(cluster, upsertion("alice")) == {"alice": 0}
+    for name in await zk.children("/config/changes"):
+        await zk.delete(f"/config/changes/{name}")
+    await zk.delete("/config/changes")
+    change = ScramCredentialDeletion("alice", SHA_256)
+    assert await alter(cluster, change) == {"alice": ErrorCode.REQUEST_TIMED_OUT}
+    assert await describe(cluster) == [("alice", 0, [(SHA_256, 4096)])]
+    await zk.create("/config/changes")
+    assert await alter(cluster, change) == {"alice": 0}
+    assert await describe(cluster) == []
+
+
+async def test_a_user_without_a_znode_is_refused(cluster: Any) -> None:
+    """A name that no znode can have is an error, and the broker goes on."""
+    await cluster.add(1)
+    await cluster.ready()
+    assert await alter(cluster, upsertion(".."), upsertion("alice")) == {
+        "..": ErrorCode.INVALID_REQUEST,
+        "alice": 0,
+    }
+
+
 @pytest.mark.parametrize(
     ("user", "entity"),
     [("alice", "users/alice"), ("a b+c*~", "users/a%20b%2Bc%2A%7E"), ("ä/", "users/%C3%A4%2F")],
