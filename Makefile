@@ -14,7 +14,7 @@ DRAWN := lost-update:list-append write-skew:list-append long-fork:list-append st
 	fifo-violation:fifo-queue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper bench-partitions adversarial pictures historic verdicts twins oracles hostile lives ensembles same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper bench-partitions adversarial pictures historic verdicts twins oracles hostile fuzz-frames lives ensembles same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -88,6 +88,9 @@ oracles: ## 50,000 small random histories of each data type, judged as by trying
 
 hostile: ## 300 hostile inputs: histories, folders, plans, suites, options (COUNT=n, 0 for all)
 	$(WITH) python -m bench.hostile --count $(or $(COUNT),300)
+
+fuzz-frames: ## 100,000 mutated frames, before and after the authentication (COUNT=n; ARGS="--seed 7")
+	$(WITH) python -m bench.frames --frames $(or $(COUNT),100000) $(ARGS)
 
 ensembles: ## simulated ZooKeeper ensembles under faults, invariants between any two events (COUNT=n; ARGS="--voters 5 --observers 2")
 	$(WITH) python -m bench.ensembles --count $(or $(COUNT),200) --workers $(WORKERS) $(ARGS)

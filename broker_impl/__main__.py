@@ -43,7 +43,7 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
     broker = Broker(
         config,
         disk=OsDisk(Path(config.log_dirs)),
-        rng=random.Random(),
+        rng=random.SystemRandom(),  # nonces must not be predictable
         wall_ms=wall_ms,
         reuse_port=reuse_port,
         host_name=socket.getfqdn,

@@ -102,7 +102,6 @@ def _at_least(low: int, kind: Kind = Kind.INT) -> Inactive:
 INACTIVE: Final[Mapping[str, Inactive]] = {
     # Threads, sockets and buffers: one event loop serves all connections.
     "background.threads": _at_least(1),
-    "connection.failed.authentication.delay.ms": _at_least(0),
     "control.plane.listener.name": _TEXT,
     "max.connection.creation.rate": _at_least(0),
     "max.connections.per.ip.overrides": _TEXT,
@@ -156,8 +155,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "zookeeper.ssl.truststore.type": _TEXT,
     "zookeeper.sync.time.ms": _NUMBER,
     # Security: every listener is PLAINTEXT, every client may do everything.
-    "authorizer.class.name": _TEXT,
-    "connections.max.reauth.ms": _LONG,
     "delegation.token.expiry.check.interval.ms": _at_least(1, Kind.LONG),
     "delegation.token.expiry.time.ms": _at_least(1, Kind.LONG),
     "delegation.token.master.key": _PASSWORD,
@@ -171,7 +168,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "password.encoder.secret": _PASSWORD,
     "principal.builder.class": _CLASS,
     "sasl.client.callback.handler.class": _CLASS,
-    "sasl.enabled.mechanisms": _NAMES,
     "sasl.jaas.config": _PASSWORD,
     "sasl.kerberos.kinit.cmd": _TEXT,
     "sasl.kerberos.min.time.before.relogin": _LONG,
@@ -185,32 +181,20 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "sasl.login.refresh.min.period.seconds": _SHORT,
     "sasl.login.refresh.window.factor": _DECIMAL,
     "sasl.login.refresh.window.jitter": _DECIMAL,
-    "sasl.mechanism.inter.broker.protocol": _TEXT,
     "sasl.server.callback.handler.class": _CLASS,
-    "sasl.server.max.receive.size": _NUMBER,
-    "security.inter.broker.protocol": _TEXT,
     "security.providers": _TEXT,
     "ssl.cipher.suites": _NAMES,
-    "ssl.client.auth": Inactive(Kind.STRING, one_of=("required", "requested", "none")),
-    "ssl.enabled.protocols": _NAMES,
-    "ssl.endpoint.identification.algorithm": _TEXT,
     "ssl.engine.factory.class": _CLASS,
-    "ssl.key.password": _PASSWORD,
     "ssl.keymanager.algorithm": _TEXT,
     "ssl.keystore.certificate.chain": _PASSWORD,
     "ssl.keystore.key": _PASSWORD,
-    "ssl.keystore.location": _TEXT,
     "ssl.keystore.password": _PASSWORD,
-    "ssl.keystore.type": _TEXT,
     "ssl.principal.mapping.rules": _TEXT,
     "ssl.protocol": _TEXT,
     "ssl.provider": _TEXT,
     "ssl.secure.random.implementation": _TEXT,
     "ssl.trustmanager.algorithm": _TEXT,
-    "ssl.truststore.certificates": _PASSWORD,
-    "ssl.truststore.location": _TEXT,
     "ssl.truststore.password": _PASSWORD,
-    "ssl.truststore.type": _TEXT,
     # Quotas.
     "alter.log.dirs.replication.quota.window.num": _at_least(1),
     "alter.log.dirs.replication.quota.window.size.seconds": _at_least(1),
@@ -269,16 +253,16 @@ CHANGEABLE: Final[Mapping[str, Inactive]] = {
 
 The last ones exist only as settings that are changed at run time.
 """
-_LISTENER_PREFIX: Final = "listener.name."
+LISTENER_PREFIX: Final = "listener.name."
 
 
 def inactive(name: str) -> Inactive | None:
     """Return the setting of this name if this broker does not act on it, else None.
 
     ``listener.name.<listener>.<setting>`` sets one listener's security or limits (KIP-103, KIP-402,
-    KIP-612); this broker acts on none of them.
+    KIP-612); `broker_impl.config` reads those of security first.
     """
-    if name.startswith(_LISTENER_PREFIX):
-        inner = name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
+    if name.startswith(LISTENER_PREFIX):
+        inner = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
         return INACTIVE.get(inner, _PASSWORD) if inner else None
     return INACTIVE.get(name)

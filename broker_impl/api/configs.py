@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import SETTINGS, BrokerConfig, Setting, Source, Sourced
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.kafka_settings import CHANGEABLE, Inactive, Kind, inactive
+from broker_impl.kafka_settings import CHANGEABLE, LISTENER_PREFIX, Inactive, Kind, inactive
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -60,6 +60,7 @@ async def _resource(
         rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
         rows += _inactive_rows(config.static or config)
         rows += _changed_rows(config)
+        rows += _listener_rows(config.static or config)
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = (
@@ -93,6 +94,15 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
         config_type=setting.kind,
         documentation=setting.doc,
     )
+
+
+def _listener_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
+    """The settings of single listeners that this broker was given, with their given text."""
+    for listener, own in sorted(config.of_listeners.items()):
+        for name, text in sorted(own.items()):
+            full = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
+            values = [Sourced(full, SETTINGS[name].parse(text), Source.FILE)]
+            yield _row(full, SETTINGS[name], values)
 
 
 def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:

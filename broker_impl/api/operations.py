@@ -5,23 +5,9 @@ means "not requested". Without an authorizer, every client may perform every ope
 resource supports.
 """
 
-from enum import IntEnum
 from typing import Final
 
-
-class Operation(IntEnum):
-    """Operations on resources, with Kafka's numbers."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
+from broker_impl.security.acls import Operation
 
 
 def bit_field(*operations: Operation) -> int:

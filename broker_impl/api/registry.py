@@ -1,10 +1,11 @@
 """The table of served requests, from which both dispatch and ApiVersions read."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_impl.api.services import Services
+from broker_impl.security.sessions import OpenSession, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class RequestContext:
     version: int
     answer_room: Callable[[], int]
     """The maximum size of a response in bytes; small while slow readers hold much memory."""
+    session: Session = field(default_factory=OpenSession)
+    """The authentication of the connection."""
 
 
 Answer = Any

@@ -16,6 +16,8 @@ from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
+from broker_impl.security.acls import Authorizer, Binding, Filter
+from broker_impl.security.scram import Credential
 from broker_impl.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
 )
@@ -157,6 +159,31 @@ class Quotas(Protocol):
         ...
 
 
+class Security(Protocol):
+    """What protects this broker."""
+
+    @property
+    def authorizer(self) -> Authorizer | None: ...
+
+    async def add_acls(self, bindings: Iterable[Binding]) -> None:
+        """Add entries, which apply on this broker at once; ApiError if ZooKeeper fails."""
+        ...
+
+    async def remove_acls(self, wanted: Filter) -> list[Binding]:
+        """Remove the entries that a filter means, and return them; ApiError if ZooKeeper fails."""
+        ...
+
+    async def scram_users(self) -> dict[str, dict[str, Credential]]:
+        """Read the SCRAM credentials of all users; ApiError if ZooKeeper cannot be reached."""
+        ...
+
+    async def alter_user(
+        self, user: str, change: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
+        """Change a user's settings, which apply on this broker at once; ApiError if it fails."""
+        ...
+
+
 class Services(Protocol):
     """The broker, as its request handlers see it."""
 
@@ -180,6 +207,8 @@ class Services(Protocol):
     def transactions(self) -> Transactions: ...
     @property
     def quotas(self) -> Quotas: ...
+    @property
+    def security(self) -> Security: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of a topic, read from ZooKeeper; ApiError if it cannot be reached."""

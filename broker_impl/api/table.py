@@ -1,7 +1,9 @@
 """All request handlers: importing this module fills the registry's table."""
 
 from broker_impl.api import (
+    acls,
     altering,
+    authentication,
     client_quotas,
     cluster_control,
     configs,
@@ -16,6 +18,7 @@ from broker_impl.api import (
     offsets,
     produce,
     producers,
+    scram_credentials,
     topics,
     transaction_requests,
     versions,
@@ -24,7 +27,9 @@ from broker_impl.api.registry import APIS
 
 __all__ = [
     "APIS",
+    "acls",
     "altering",
+    "authentication",
     "client_quotas",
     "cluster_control",
     "configs",
@@ -39,6 +44,7 @@ __all__ = [
     "offsets",
     "produce",
     "producers",
+    "scram_credentials",
     "topics",
     "transaction_requests",
     "versions",

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from broker_impl.config.addresses import Endpoint, parse_endpoint
 from broker_impl.config.idle import IDLE_TOPIC_SETTINGS
+from broker_impl.config.logins import NO_LOGIN, Login
 from broker_impl.config.names import hint, unusable_setting
+from broker_impl.config.security import SASL_PLAINTEXT, SASL_SSL, SSL
 from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS, AllSettings
 from broker_impl.errors import ConfigError
@@ -50,6 +52,11 @@ class BrokerConfig(AllSettings):
     inactive: Mapping[str, str] = field(default_factory=dict)
     """Kafka settings that were given and on which this broker does not act, as text."""
 
+    of_listeners: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """Settings of single listeners (``listener.name.X.…``), by listener and name, as text."""
+    logins: Mapping[tuple[str, str], Login] = field(default_factory=dict, repr=False)
+    """The users and passwords of a listener and a mechanism."""
+
     static: "BrokerConfig | None" = field(default=None)
     """The configuration given at the start, if it has changed since."""
     dynamic: Mapping[str, str] = field(default_factory=dict)
@@ -67,12 +74,35 @@ class BrokerConfig(AllSettings):
 
     def inter_broker_listener(self) -> str:
         """The name of the listener that brokers use among themselves."""
-        return self.inter_broker_listener_name.upper() or self.endpoints()[0].name
+        if self.inter_broker_listener_name:
+            return self.inter_broker_listener_name.upper()
+        if "security.inter.broker.protocol" in self.given:
+            return self.security_inter_broker_protocol
+        return self.endpoints()[0].name
 
     def security_protocols(self) -> dict[str, str]:
         """Listener name to security protocol."""
         pairs = (item.partition(":") for item in self.listener_security_protocol_map)
         return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+    def has_tls(self, listener: str) -> bool:
+        """Whether connections to this listener are encrypted."""
+        return self.security_protocols()[listener] in (SSL, SASL_SSL)
+
+    def has_sasl(self, listener: str) -> bool:
+        """Whether clients authenticate by SASL on this listener."""
+        return self.security_protocols()[listener] in (SASL_PLAINTEXT, SASL_SSL)
+
+    def for_listener(self, listener: str) -> "BrokerConfig":
+        """Return this configuration with the settings of one listener."""
+        own = self.of_listeners.get(listener, {})
+        return dataclasses.replace(
+            self, **{SETTINGS[name].field: SETTINGS[name].parse(own[name]) for name in own}
+        )
+
+    def login(self, listener: str, mechanism: str) -> Login:
+        """The users and passwords of a listener and a mechanism."""
+        return self.logins.get((listener, mechanism), NO_LOGIN)
 
     def for_topic(self, overrides: Mapping[str, str]) -> "BrokerConfig":
         """Return this configuration with a topic's overrides.

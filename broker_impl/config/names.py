@@ -1,17 +1,53 @@
 """Names of settings: which ones this broker knows, and what an unknown name probably means."""
 
+import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
+from broker_impl.config.security import MECHANISMS, SaslSettings, TlsSettings
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS
 from broker_impl.errors import ConfigError
-from broker_impl.kafka_settings import INACTIVE, inactive
+from broker_impl.kafka_settings import INACTIVE, LISTENER_PREFIX, inactive
 from broker_impl.properties import OTHER_NAMES
 
 PEER_PREFIX = "faultline.peer."
 OWN_PREFIX = "faultline."
 _SIMILAR = 0.7
 """The similarity (0 to 1) from which a known name is suggested for an unknown one."""
+_JAAS: Final = ".sasl.jaas.config"
+OF_A_LISTENER: Final = frozenset(
+    each.metadata["name"]
+    for kind in (TlsSettings, SaslSettings)
+    for each in dataclasses.fields(kind)
+) - {
+    "security.inter.broker.protocol",
+    "sasl.mechanism.inter.broker.protocol",
+    "connection.failed.authentication.delay.ms",
+}
+"""Settings that one listener can override."""
+
+
+class ListenerSetting(NamedTuple):
+    """A setting ``listener.name.LISTENER.NAME`` on which this broker acts."""
+
+    listener: str
+    name: str
+    mechanism: str | None
+    """The mechanism whose users ``sasl.jaas.config`` names; None for every other setting."""
+
+
+def listener_setting(name: str) -> ListenerSetting | None:
+    """Return the parts of a listener's setting, or None if this broker does not act on it."""
+    if not name.startswith(LISTENER_PREFIX):
+        return None
+    listener, _, inner = name.removeprefix(LISTENER_PREFIX).partition(".")
+    mechanism = inner.removesuffix(_JAAS).upper()
+    if inner.endswith(_JAAS) and mechanism in MECHANISMS:
+        return ListenerSetting(listener.upper(), _JAAS[1:], mechanism)
+    if inner in OF_A_LISTENER:
+        return ListenerSetting(listener.upper(), inner, None)
+    return None
 
 
 def unusable_setting(name: str) -> ConfigError:
@@ -28,7 +64,9 @@ def notes(settings: Mapping[str, str]) -> list[str]:
     broker does not act.
     """
     unknown = [name for name in settings if not _is_known(name)]
-    idle = sorted(name for name in settings if inactive(name) is not None)
+    idle = sorted(
+        name for name in settings if inactive(name) is not None and listener_setting(name) is None
+    )
     lines = [f"unknown setting {name} is ignored{hint(name, _known_names())}" for name in unknown]
     if idle:
         lines.append(
@@ -53,6 +91,7 @@ def _is_known(name: str) -> bool:
         or name in OTHER_NAMES
         or name.startswith(OWN_PREFIX)
         or inactive(name) is not None
+        or listener_setting(name) is not None
     )
 
 

@@ -23,7 +23,9 @@ class IdentitySettings:
         "The addresses that clients and brokers connect to; default: listeners.",
     )
     listener_security_protocol_map: tuple[str, ...] = key(
-        "listener.security.protocol.map", ("PLAINTEXT:PLAINTEXT",), "NAME:PROTOCOL, …"
+        "listener.security.protocol.map",
+        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "NAME:PROTOCOL, …",
     )
     inter_broker_listener_name: str = key(
         "inter.broker.listener.name", "", "The listener that brokers use; default: the first one."

@@ -5,7 +5,10 @@ from typing import Any
 
 from broker_impl.config.addresses import check_ensemble, parse_address
 from broker_impl.config.broker_config import BrokerConfig
-from broker_impl.config.names import OWN_PREFIX, PEER_PREFIX, unusable_setting
+from broker_impl.config.listener_checks import check_listeners
+from broker_impl.config.logins import Login, parse_login
+from broker_impl.config.names import OWN_PREFIX, PEER_PREFIX, listener_setting, unusable_setting
+from broker_impl.config.security import SecuritySettings
 from broker_impl.config.table import SETTINGS
 from broker_impl.errors import ConfigError
 from broker_impl.kafka_settings import inactive
@@ -21,18 +24,33 @@ def parse(settings: Mapping[str, str]) -> BrokerConfig:
     values: dict[str, Any] = {}
     peers: dict[int, tuple[str, int]] = {}
     others: dict[str, str] = {}
+    of_listeners: dict[str, dict[str, str]] = {}
+    logins: dict[tuple[str, str], Login] = {}
     for name, text in settings.items():
         if name.startswith(PEER_PREFIX):
             peers[_peer_id(name)] = parse_address(text, name)
         elif (setting := SETTINGS.get(name)) is not None:
             values[setting.field] = setting.parse(text)
+        elif (own := listener_setting(name)) is not None:
+            if own.mechanism is not None:
+                logins[own.listener, own.mechanism] = parse_login(name, own.mechanism, text)
+            else:
+                SETTINGS[own.name].parse(text, name)
+                of_listeners.setdefault(own.listener, {})[own.name] = text
         elif (other := inactive(name)) is not None:
             other.check(name, text)
             others[name] = text
         elif name.startswith(OWN_PREFIX):
             raise unusable_setting(name)
     given = frozenset(settings) & SETTINGS.keys()
-    config = BrokerConfig(**values, peer_overrides=peers, given=given, inactive=others)
+    config = BrokerConfig(
+        **values,
+        peer_overrides=peers,
+        given=given,
+        inactive=others,
+        of_listeners=of_listeners,
+        logins=logins,
+    )
     _check(config)
     return config
 
@@ -43,6 +61,8 @@ def check_active(name: str, text: str) -> None:
         setting = SETTINGS.get(one_name)
         if setting is None:
             raise unusable_setting(one_name)
+        if setting.field in SecuritySettings.__dataclass_fields__:
+            raise ConfigError(f"{one_name}: the listeners of a test's brokers are not protected")
         setting.parse(value)
 
 
@@ -55,7 +75,7 @@ def _peer_id(name: str) -> int:
 
 def _check(config: BrokerConfig) -> None:
     """Check the constraints that involve several settings."""
-    _check_listeners(config)
+    check_listeners(config)
     if config.inactive.get("process.roles"):
         raise ConfigError("process.roles: this broker has no KRaft mode; set zookeeper.connect")
     if not config.zookeeper_connect:
@@ -67,25 +87,3 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError("log.dirs: must be set")
     if "," in config.log_dirs:
         raise ConfigError("log.dirs: only one directory is supported")
-
-
-def _check_listeners(config: BrokerConfig) -> None:
-    names = [endpoint.name for endpoint in config.endpoints()]
-    if not names:
-        raise ConfigError("listeners: at least one listener is needed")
-    if len(set(names)) < len(names):
-        raise ConfigError("listeners: the name of a listener may occur only once")
-    protocols = config.security_protocols()
-    for name in names:
-        if protocols.get(name) != "PLAINTEXT":
-            raise ConfigError(
-                f"listener {name}: listener.security.protocol.map must map it to PLAINTEXT"
-            )
-    for endpoint in config.advertised():
-        if endpoint.name not in names:
-            raise ConfigError(f"advertised.listeners: {endpoint.name} is not one of the listeners")
-    if config.inter_broker_listener() not in names:
-        raise ConfigError(
-            f"inter.broker.listener.name={config.inter_broker_listener_name}: this is not "
-            "one of the listeners"
-        )

@@ -10,6 +10,7 @@ from broker_impl.config.log import LogSettings
 from broker_impl.config.network import ConnectionSettings, IdentitySettings
 from broker_impl.config.quotas import QuotaSettings
 from broker_impl.config.replication import ControllerSettings, ReplicationSettings
+from broker_impl.config.security import SecuritySettings
 from broker_impl.config.setting import Setting
 from broker_impl.config.topics import TopicSettings
 from broker_impl.kafka_settings import Kind
@@ -25,6 +26,7 @@ class AllSettings(
     GroupSettings,
     LogSettings,
     TopicSettings,
+    SecuritySettings,
     ConnectionSettings,
     IdentitySettings,
 ):

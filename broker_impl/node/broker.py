@@ -34,6 +34,7 @@ from broker_impl.node.isr_writer import IsrWriter
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
 from broker_impl.node.quotas import QuotasRuntime
+from broker_impl.node.security import Security
 from broker_impl.node.session import Session, persist
 from broker_impl.node.settings_reader import SettingsReader
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
@@ -91,20 +92,26 @@ class Broker:
         )
         self._waiting = Waiting(self._sessions.holders)
         self._settings = TopicSettings(config, lambda: self._session.zk)
+        self._security = Security(config, rng, lambda: self._session.zk, wall_ms)
         self._quotas = QuotasRuntime(config, lambda: self._session.zk, wall_ms)
         self._reader = SettingsReader(
-            config, self._settings, self._quotas, lambda: self._session.zk, self._obey_settings
+            config,
+            self._settings,
+            self._quotas,
+            self._security,
+            lambda: self._session.zk,
+            self._obey_settings,
         )
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
-        client_id = f"broker-{config.broker_id}"
-        self._controller_peers = Peers(f"{client_id}-controller", config.peer_overrides)
-        self._fetcher_peers = Peers(f"{client_id}-fetcher", config.peer_overrides)
-        self._controller_client_peers = Peers(f"{client_id}-errands", config.peer_overrides)
-        self._transaction_peers = Peers(f"{client_id}-transactions", config.peer_overrides)
+        self._controller_peers = self._peers("controller")
+        self._fetcher_peers = self._peers("fetcher")
+        self._controller_client_peers = self._peers("errands")
+        self._transaction_peers = self._peers("transactions")
         self._controller_client = ControllerClient(
             config, self._controller_client_peers, self._view, lambda: self._controller
         )
-        self._server = Server(self, config, self.fail)
+        users, rules = self._security.credentials, self._security.authorizer
+        self._server = Server(self, config, self.fail, users, rules)
         self._listening: list[Endpoint] = []
         self._tasks = Tasks(self.fail)
         self._starting: asyncio.Task[None] | None = None
@@ -121,6 +128,10 @@ class Broker:
         self._controller: ControllerRuntime
         self._controller_task: asyncio.Task[None] | None = None
         self._settings_task: asyncio.Task[None] | None = None
+
+    def _peers(self, purpose: str) -> Peers:
+        client_id = f"broker-{self._config.broker_id}-{purpose}"
+        return Peers(client_id, self._config.peer_overrides, self._security.peers)
 
     # Services.
 
@@ -163,6 +174,10 @@ class Broker:
     @property
     def quotas(self) -> QuotasRuntime:
         return self._quotas
+
+    @property
+    def security(self) -> Security:
+        return self._security
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         return await self._of_zookeeper(self._settings.read(topic))
@@ -439,9 +454,7 @@ class Broker:
     # Settings.
 
     def _follow_settings(self) -> None:
-        self._settings_task = self._tasks.start(
-            config_changes.follow(self._session.zk, self._reader.read_all, self._reader.changed)
-        )
+        self._settings_task = self._tasks.start(self._security.follow(self._reader.follow()))
 
     def _obey_settings(self, topic: str | None) -> None:
         """Apply the settings of one topic, or of all."""

@@ -9,10 +9,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from broker_impl.errors import BrokerError, WireError
+from broker_impl.node.peer_security import UNPROTECTED, PeerSecurity
+from broker_impl.security.exchanges import Refused
 from broker_impl.wire.framing import FrameReader, RequestHeader, decode_response, encode_request
 from broker_impl.wire.messages import response_module
 from broker_impl.wire.types import BrokerId
@@ -21,6 +24,8 @@ LOG = logging.getLogger(__name__)
 
 _FRAME_BYTES_MAX = 2**31 - 1
 _SCRATCH_BYTES = 64 * 1024
+_EARLY = 0.8
+"""The part of an authentication's lifetime after which the broker authenticates again."""
 
 
 class PeerError(BrokerError):
@@ -32,6 +37,8 @@ class _Link(asyncio.BufferedProtocol):
 
     def __init__(self, scratch: bytearray) -> None:
         self.transport: asyncio.Transport | None = None
+        self.authenticate_at: float | None = None
+        """When this broker must authenticate again (KIP-368); None: never."""
         self._reader = FrameReader(_FRAME_BYTES_MAX, scratch)
         self._waiting: dict[int, asyncio.Future[memoryview]] = {}
         self._next = 0
@@ -84,8 +91,14 @@ class _Link(asyncio.BufferedProtocol):
 class Peers:
     """The other brokers, as one component of this broker (controller, fetchers) reaches them."""
 
-    def __init__(self, client_id: str, overrides: Mapping[BrokerId, tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        overrides: Mapping[BrokerId, tuple[str, int]],
+        security: PeerSecurity = UNPROTECTED,
+    ) -> None:
         self._client_id = client_id
+        self._security = security
         self._overrides = overrides
         self._addresses: dict[BrokerId, tuple[str, int]] = {}
         self._links: dict[BrokerId, _Link] = {}
@@ -119,7 +132,7 @@ class Peers:
         try:
             async with asyncio.timeout(timeout_s):
                 link = await self._link(broker_id)
-                frame = await link.send(self._client_id, message, version)
+                return await self._ask(link, message, version)
         except TimeoutError:
             self._drop(broker_id, link)
             raise PeerError(f"broker {broker_id} did not answer in {timeout_s:g} s") from None
@@ -128,30 +141,51 @@ class Peers:
             raise
         except OSError as error:
             raise PeerError(f"broker {broker_id}: {error}") from error
-        api_key = import_module(type(message).__module__).API_KEY
-        try:
-            _, body = decode_response(frame, api_key, version)
-            return response_module(api_key).decode(body, version)
         except WireError as error:
             self._drop(broker_id, link)
             raise PeerError(f"broker {broker_id}: {error}") from error
+
+    async def _ask(self, link: _Link, message: Any, version: int) -> Any:
+        frame = await link.send(self._client_id, message, version)
+        api_key = import_module(type(message).__module__).API_KEY
+        _, body = decode_response(frame, api_key, version)
+        return response_module(api_key).decode(body, version)
 
     async def _link(self, broker_id: BrokerId) -> _Link:
         lock = self._connecting.setdefault(broker_id, asyncio.Lock())
         async with lock:
             link = self._links.get(broker_id)
+            loop = asyncio.get_running_loop()
             if link is not None and link.is_open:
+                if link.authenticate_at is not None and loop.time() >= link.authenticate_at:
+                    await self._authenticate(broker_id, link)
                 return link
             address = self._addresses.get(broker_id)
             if address is None:
                 raise PeerError(f"broker {broker_id} is not known to be alive")
-            loop = asyncio.get_running_loop()
-            _, link = await loop.create_connection(lambda: _Link(self._scratch), *address)
+            _, link = await loop.create_connection(
+                lambda: _Link(self._scratch), *address, **self._security.arguments(address[0])
+            )
+            await self._authenticate(broker_id, link)
             if self._addresses.get(broker_id) != address:
                 link.close()  # another server may use that address now
                 raise PeerError(f"broker {broker_id} has a new address")
             self._links[broker_id] = link
             return link
+
+    async def _authenticate(self, broker_id: BrokerId, link: _Link) -> None:
+        """Authenticate this broker, if the inter-broker listener has SASL; PeerError if refused."""
+        if self._security.mechanism is None:
+            return
+        try:
+            lifetime_s = await self._security.authenticate(partial(self._ask, link))
+        except BaseException as error:
+            self._drop(broker_id, link)
+            if isinstance(error, Refused):
+                raise PeerError(f"broker {broker_id}: {error}") from error
+            raise
+        now = asyncio.get_running_loop().time()
+        link.authenticate_at = now + lifetime_s * _EARLY if lifetime_s else None
 
     def _drop(self, broker_id: BrokerId, link: _Link | None) -> None:
         if link is None:

@@ -8,8 +8,11 @@ request.
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
+
+from broker_impl.security import tls
 
 ACCEPTED_PER_TURN: Final = 16
 QUEUED_MAX: Final = 4096
@@ -20,9 +23,21 @@ The kernel drops connections beyond it, and their clients try again a second lat
 
 
 async def listen(
-    factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, *, reuse_port: bool
+    factory: Callable[[], asyncio.BaseProtocol],
+    host: str,
+    port: int,
+    *,
+    reuse_port: bool,
+    context: ssl.SSLContext | None = None,
 ) -> asyncio.Server:
-    """Listen on an address; an empty host means every interface."""
+    """Listen on an address, with TLS if there is a context; an empty host means every interface."""
+    encryption: dict[str, Any] = {}
+    if context is not None:
+        encryption = {
+            "ssl": context,
+            "ssl_handshake_timeout": tls.HANDSHAKE_S,
+            "ssl_shutdown_timeout": tls.SHUTDOWN_S,
+        }
     loop = asyncio.get_running_loop()
     accepts_in_bulk = isinstance(loop, asyncio.SelectorEventLoop)  # a simulated loop does not
     server = await loop.create_server(
@@ -31,6 +46,7 @@ async def listen(
         port,
         reuse_port=reuse_port or None,
         backlog=ACCEPTED_PER_TURN if accepts_in_bulk else QUEUED_MAX,
+        **encryption,
     )
     if accepts_in_bulk:
         for listening in server.sockets:

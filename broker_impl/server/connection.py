@@ -14,12 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from broker_impl.api import access
+from broker_impl.api.authentication import AUTHENTICATION
 from broker_impl.api.registry import Api, CloseConnection, RequestContext
 from broker_impl.api.services import Services
 from broker_impl.api.table import APIS
 from broker_impl.api.versions import API_VERSIONS, advertise
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode, StorageError, WireError
+from broker_impl.security import principals
+from broker_impl.security.acls import Authorizer
+from broker_impl.security.sessions import OpenSession, Session
 from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
 from broker_impl.server.memory_limits import Bounds
 from broker_impl.server.throttling import Charge, Throttle
@@ -79,6 +84,8 @@ class ConnectionOwner(Protocol):
     inter_broker_listener: str
     witness: Witness | None
     """Sees every request and its answer, if a check of the broker's answers has set it."""
+    authorizer: Authorizer | None
+    """The rules about requests; None: every client may do everything."""
     fatal: Callable[[BaseException], None]
     """Called when the broker cannot continue: a storage failure or a broken invariant."""
 
@@ -87,6 +94,9 @@ class ConnectionOwner(Protocol):
 
     def dismiss(self, connection: "Connection") -> None:
         """Remove a registered connection that is closed."""
+
+    def session(self, listener: str, transport: asyncio.Transport) -> Session:
+        """Return the authentication of a new connection."""
 
     def serves(self, listener: str, api_key: int) -> bool:
         """Whether a request of this kind is served on this listener yet."""
@@ -112,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         """Later connections have higher numbers."""
         self.idle_since: float | None = None
         """When the last request was answered; None while a request is in progress."""
+        self._session: Session = OpenSession()
         self._server = server
         self._bounds = server.bounds
         self._loop = asyncio.get_running_loop()
@@ -150,8 +161,16 @@ class Connection(asyncio.BufferedProtocol):
             transport.abort()
             return
         self._admitted = True
+        self._session = self._server.session(self.listener, transport)
+        self._limit_frames()
         self.idle_since = self._loop.time()
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+
+    def _limit_frames(self) -> None:
+        """Limit the size of requests to what the state of the authentication allows."""
+        most = self._server.config.socket_request_max_bytes
+        own = self._session.bytes_max
+        self._reader.limit(most if own is None else min(own, most))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._reader.get_buffer()
@@ -294,10 +313,12 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         try:
             header, body = decode_request_header(frame)
+            self._session.check(header.api_key, self._loop.time())
             row = self._row(header)
             request = _Request(header, header.api_version, len(frame))
             self._line.append(request)
             self.idle_since = None
+            self._throttle.user = principals.name_of(self._session.principal)
             request.charge = self._throttle.charge(
                 row, header.api_version, header.client_id, len(frame)
             )
@@ -334,15 +355,19 @@ class Connection(asyncio.BufferedProtocol):
             self.number,
             request.version,
             self._bounds.answer_room,
+            self._session,
         )
         if request.version not in row.served:  # ApiVersions only: KIP-511
             request.version = 0
+            self._session.versions_refused()
             return advertise(context, ErrorCode.UNSUPPORTED_VERSION)
         message = request_module(row.key).decode(body, request.version)
         if self._server.witness is not None:
             request.on_answer = self._server.witness(row.key, message)
         request.charge = self._throttle.of_client(request.charge, message)
-        return row.handle(context, message)
+        if self._server.authorizer is None:
+            return row.handle(context, message)
+        return access.handle(self._server.authorizer, row, context, message)
 
     def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
         """Park a request whose answer comes later, and release the memory of its frame."""
@@ -393,6 +418,10 @@ class Connection(asyncio.BufferedProtocol):
             self._write(self._line.popleft())
         if not self._line:
             self.idle_since = self._loop.time()
+        if request.header.api_key in AUTHENTICATION:
+            self._limit_frames()
+            if self._session.is_failed:
+                self.close()
 
     def _write(self, request: _Request) -> None:
         if self._transport is None or self._transport.is_closing() or request.is_silent:

@@ -2,11 +2,16 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 
 from broker_impl.api.services import Services
 from broker_impl.config import BrokerConfig, Endpoint
+from broker_impl.security import principals, tls
+from broker_impl.security.acls import Authorizer
+from broker_impl.security.credentials import Credentials
+from broker_impl.security.sessions import Limits, OpenSession, SaslSession, Session
 from broker_impl.server import accepting
 from broker_impl.server.connection import Connection, Witness
 from broker_impl.server.frame_room import FROM_BROKERS, ORDINARY_BYTES, ORDINARY_ROOM, FrameRoom
@@ -26,8 +31,14 @@ class Server:
     """
 
     def __init__(
-        self, services: Services, config: BrokerConfig, on_fatal: Callable[[BaseException], None]
+        self,
+        services: Services,
+        config: BrokerConfig,
+        on_fatal: Callable[[BaseException], None],
+        credentials: Credentials | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
+        """``credentials``: the users of listeners with SASL; ``authorizer``: their ACLs."""
         self.services = services
         self.config = config
         self.bounds = Bounds(config.queued_max_request_bytes)
@@ -38,6 +49,13 @@ class Server:
         """Called when the broker cannot continue: a storage failure or a broken invariant."""
         self.witness: Witness | None = None
         """Sees every request and its answer, if a check of the broker's answers has set it."""
+        self.authorizer = authorizer
+        """The rules about requests; None: every client may do everything."""
+        self._credentials = credentials
+        self._contexts: dict[str, ssl.SSLContext | None] = {}
+        """The TLS contexts of the listeners."""
+        self._limits: dict[str, Limits] = {}
+        """The settings of the listeners with SASL."""
         self._has_private_listener = len(config.endpoints()) > 1
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}
@@ -50,6 +68,9 @@ class Server:
 
     async def listen(self, endpoint: Endpoint, *, reuse_port: bool = False) -> Endpoint:
         """Listen on an endpoint; return it with the actual port if port 0 was requested."""
+        self._contexts[endpoint.name] = tls.listener_context(self.config, endpoint.name)
+        if self.config.has_sasl(endpoint.name):
+            self._limits[endpoint.name] = Limits.of(self.config.for_listener(endpoint.name))
         if endpoint.host or endpoint.port:
             endpoint = await self._listen(endpoint, endpoint.host, reuse_port)
         else:  # use the same free port on every interface
@@ -62,7 +83,11 @@ class Server:
 
     async def _listen(self, endpoint: Endpoint, host: str, reuse_port: bool) -> Endpoint:
         server = await accepting.listen(
-            lambda: Connection(self, endpoint.name), host, endpoint.port, reuse_port=reuse_port
+            lambda: Connection(self, endpoint.name),
+            host,
+            endpoint.port,
+            reuse_port=reuse_port,
+            context=self._contexts[endpoint.name],
         )
         self._servers.append(server)
         return endpoint._replace(port=server.sockets[0].getsockname()[1])
@@ -141,6 +166,14 @@ class Server:
         self._per_address[connection.address] = here + 1
         self._connections[connection] = None
         return None
+
+    def session(self, listener: str, transport: asyncio.Transport) -> Session:
+        """Return the authentication of a new connection."""
+        limits = self._limits.get(listener)
+        if limits is not None:
+            assert self._credentials is not None, "a listener with SASL has users"
+            return SaslSession(listener, limits, self._credentials)
+        return OpenSession(principals.of_certificate(transport.get_extra_info("peercert")))
 
     def dismiss(self, connection: Connection) -> None:
         """Remove a registered connection that is closed."""

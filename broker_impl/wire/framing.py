@@ -55,6 +55,10 @@ class FrameReader:
         self._whole: list[memoryview] = []
         self._refused: FrameTooLarge | None = None
 
+    def limit(self, bytes_max: int) -> None:
+        """Set the maximum size of the frames that have not begun yet."""
+        self._bytes_max = bytes_max
+
     @property
     def bytes_held(self) -> int:
         """The memory allocated for the arriving frame."""

@@ -58,7 +58,7 @@ def test_a_bad_value_is_refused(kind: Kind, text: str) -> None:
 
 def test_a_listener_has_settings_of_its_own() -> None:
     """A setting with a listener's prefix is Kafka's or a plug-in's, which may be a secret."""
-    assert inactive("listener.name.client.ssl.client.auth") == INACTIVE["ssl.client.auth"]
+    assert inactive("listener.name.client.ssl.provider") == INACTIVE["ssl.provider"]
     plug_in = inactive("listener.name.client.plain.sasl.jaas.config")
     assert plug_in is not None
     assert plug_in.kind is Kind.PASSWORD

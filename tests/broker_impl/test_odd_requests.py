@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bench.frames import values
 from broker_impl.log.manager import CLEAN_SHUTDOWN
 from broker_impl.node.peers import Peers
 from broker_impl.wire import batch
@@ -33,7 +34,6 @@ from broker_impl.wire.messages.update_metadata_request import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.broker_impl import odd_requests
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 2, -1)
 
@@ -51,7 +51,7 @@ class OddClient:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
         header = struct.pack(">hhih", key, version, 1, -1)
-        if odd_requests.is_flexible(key, version):
+        if values.is_flexible(key, version):
             header += b"\0"
         for frame in (header + body, API_VERSIONS):
             writer.write(struct.pack(">i", len(frame)) + frame)
@@ -102,7 +102,7 @@ async def test_odd_values_harm_nobody(
         client.close()
 
     await asyncio.gather(
-        *(chat(client, [odd_requests.request(rng) for _ in range(300)]) for client in clients)
+        *(chat(client, [values.request(rng) for _ in range(300)]) for client in clients)
     )
     brokers = [running.broker for running in three.brokers.values()]
     followers = len(brokers) - 1

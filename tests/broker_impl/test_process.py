@@ -86,9 +86,9 @@ class Site:
     def is_up(self, name: str = "broker") -> bool:
         return self.ports_file(name).exists()
 
-    def address(self, name: str = "broker") -> str:
+    def address(self, name: str = "broker", listener: str = "PLAINTEXT") -> str:
         wait_for(lambda: self.is_up(name))
-        return f"127.0.0.1:{json.loads(self.ports_file(name).read_text())['PLAINTEXT']}"
+        return f"127.0.0.1:{json.loads(self.ports_file(name).read_text())[listener]}"
 
     def lines(self, name: str = "broker") -> list[str]:
         """The logged records that are not at level INFO, one per line."""

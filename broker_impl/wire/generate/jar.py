@@ -12,8 +12,8 @@ FOLDER: Final = "common/message/"
 API_KEYS: Final = frozenset(
     [
         *range(29),  # data, metadata, brokers among themselves, groups, transactions
-        *range(32, 38),  # configs, log directories, SASL, partitions
-        *range(42, 50),  # groups, elections, configs, reassignment, offsets, quotas
+        *range(29, 38),  # ACLs, configs, log directories, SASL, partitions
+        *range(42, 52),  # groups, elections, configs, reassignment, offsets, quotas, SCRAM
         55,  # DescribeQuorum
         60,  # DescribeCluster
         61,  # DescribeProducers

@@ -20,7 +20,7 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("log.cleaner.min.cleanable.ratio", "1.5", "must be at most 1"),
         ("listeners", "127.0.0.1:9092", "a listener must be written as NAME://host:port"),
         ("listeners", "A://h:1,A://h:2", "the name of a listener may occur only once"),
-        ("listeners", "SECRET://h:1", "must map it to PLAINTEXT"),
+        ("listeners", "SECRET://h:1", "must map it to one of PLAINTEXT, SSL, SASL_PLAINTEXT"),
         ("advertised.listeners", "OTHER://h:1", "OTHER is not one of the listeners"),
         ("inter.broker.listener.name", "OTHER", "is not one of the listeners"),
         ("zookeeper.connect", "", "must be set"),
@@ -107,3 +107,11 @@ def test_what_would_not_be_obeyed_is_found(name: str, text: str, reason: str) ->
 def test_an_ensemble_has_ports_and_a_chroot_or_not(connect: str) -> None:
     """zookeeper.connect has every form that ZooKeeper's own client accepts."""
     assert config.parse(MINIMAL | {"zookeeper.connect": connect}).zookeeper_connect == connect
+
+
+@pytest.mark.parametrize("name", ["ssl.client.auth", "sasl.enabled.mechanisms", "super.users"])
+def test_a_run_has_no_protected_listeners(name: str) -> None:
+    """What protects a listener is refused for a run's brokers, whose listeners are PLAINTEXT."""
+    with pytest.raises(ConfigError, match=f"^{name}: the listeners of a test's brokers"):
+        config.check_active(name, "none")
+    config.check_active("min.insync.replicas", "2")

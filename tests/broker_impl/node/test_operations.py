@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker_impl.api.operations import Operation, bit_field
+from broker_impl.api.operations import bit_field
+from broker_impl.security.acls import Operation
 from broker_impl.wire.messages.describe_cluster_request import DescribeClusterRequest
 from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.broker_impl.node.broker_calls import create

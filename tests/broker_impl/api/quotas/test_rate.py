@@ -1,8 +1,6 @@
 """The rates by which clients are throttled."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from broker_impl.api.quotas.rate import Rate, throttle_ms
 
@@ -52,25 +50,3 @@ def test_one_window() -> None:
 def test_throttle_times(rate: float, bound: float, elapsed: float, delay: int) -> None:
     """A rate above its bound by a tenth is down to it after a tenth of the measured time."""
     assert throttle_ms(rate, bound, elapsed) == delay
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 400), st.floats(0, 10_000)), min_size=1, max_size=40),
-    st.floats(10, 2000),
-)
-def test_a_client_that_waits_stays_within_its_quota(
-    requests: list[tuple[float, float]], bound: float
-) -> None:
-    """A client that waits for each throttle time never exceeds what its windows permit.
-
-    What it has sent by the end of each wait is at most its quota over all windows and the time that
-    has passed, except for the request that has just been sent.
-    """
-    rate, now, total = Rate(11, 100), 0.0, 0.0
-    for pause, value in requests:
-        now += pause
-        before = total
-        rate.record(value, now)
-        total += value
-        assert before <= bound * (now + 11 * 100) / 1000 + 10_000
-        now += throttle_ms(*(rate.measure(now)[0], bound, rate.measure(now)[1]))

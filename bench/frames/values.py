@@ -1,8 +1,10 @@
 """Well-formed requests with unusual values, drawn from a seed."""
 
 import random
+import struct
 import types
 import typing
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +15,35 @@ from broker_impl.errors import WireError
 from broker_impl.wire import batch
 from broker_impl.wire.messages import request_module
 
-TOPICS = ("t", "t", "t", "u", "nope", "", "no/such", "x" * 300)
+TOPICS = ("t", "t", "t", "u", "hidden", "nope", "", "no/such", "..", "a\x01\u2028", "x" * 300)
+"""Names of topics, groups, transactional ids and users."""
 NUMBERS = (0, 0, 1, 1, -1, -2, -3, 2, 3, 7, 127, -128, 32767, -32768, 2**31 - 1, -(2**31))
 LARGE = (2**63 - 1, -(2**63))
 SMALL_FIELDS = frozenset({"num_partitions", "replication_factor", "timeout_ms", "max_wait_ms"})
-CREATE_TOPICS, DELETE_TOPICS, PRODUCE = 19, 20, 0
+CREATE_TOPICS, DELETE_TOPICS = 19, 20
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "")
+PRINCIPALS = ("User:bob", "User:bob", "bob", ":", "")
+"""None of them names a user of a test, because an entry could give that user more rights."""
+TOKENS = (
+    b"\0alice\0guessed",
+    b"\0alice\0",
+    b"\0\0\0",
+    b"n,,n=alice,r=nonce",
+    b"n,,n=a=3Dlice,r=nonce,x=y",
+    b"c=biws,r=noncenonce,p=AAAA",
+    b"",
+)
+"""What a client that knows no password may send."""
+OF_NAMES: dict[str, tuple[Any, ...]] = {
+    "auth_bytes": TOKENS,
+    "mechanism": (*MECHANISMS, *MECHANISMS[:3]),
+    "principal": PRINCIPALS,
+    "principal_filter": PRINCIPALS,
+}
+
+
+CLIENT_KEYS = tuple(sorted(key for key, row in APIS.items() if not row.between_brokers))
+"""The APIs that clients may use."""
 
 
 def records(rng: random.Random) -> bytes | None:
@@ -47,6 +73,8 @@ def value(kind: Any, name: str, rng: random.Random, depth: int) -> Any:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if name == "records":
         return records(rng)
+    if name in OF_NAMES and kind is not int:
+        return rng.choice(OF_NAMES[name])
     if origin in (typing.Union, types.UnionType):
         choices = [choice for choice in args if choice is not type(None)]
         is_left_out = len(choices) < len(args) and rng.random() < 0.2
@@ -78,9 +106,8 @@ def message(kind: type[msgspec.Struct], rng: random.Random, depth: int = 0) -> m
     return kind(**{name: value(hint, name, rng, depth) for name, hint in hints.items()})
 
 
-def request(rng: random.Random) -> tuple[int, int, bytes]:
-    """The API key, version and body of one random request of a client."""
-    keys = sorted(key for key, row in APIS.items() if not row.between_brokers)
+def request(rng: random.Random, keys: Sequence[int] = CLIENT_KEYS) -> tuple[int, int, bytes]:
+    """The API key, version and body of one random request, of these APIs."""
     while True:
         row = APIS[rng.choice(keys)]
         if row.key in (CREATE_TOPICS, DELETE_TOPICS) and rng.random() < 0.8:
@@ -93,6 +120,13 @@ def request(rng: random.Random) -> tuple[int, int, bytes]:
         except WireError:  # this version cannot encode the value
             continue
         return row.key, version, b"".join(parts)
+
+
+def frame(rng: random.Random, keys: Sequence[int] = CLIENT_KEYS, number: int = 1) -> bytes:
+    """A random request as a frame, without its length; ``number``: its correlation id."""
+    key, version, body = request(rng, keys)
+    header = struct.pack(">hhih", key, version, number, -1)
+    return header + (b"\0" if is_flexible(key, version) else b"") + body
 
 
 def is_flexible(key: int, version: int) -> bool:

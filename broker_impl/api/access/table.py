@@ -1,0 +1,62 @@
+"""The guard of each API, by key."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker_impl.api.access import cluster, groups, topics, transactions
+from broker_impl.api.access.guard import Guard
+
+GUARDS: Final[Mapping[int, Guard]] = {
+    0: topics.produce,
+    1: topics.fetch,
+    2: topics.list_offsets,
+    3: topics.metadata,
+    4: cluster.leader_and_isr,
+    5: cluster.stop_replica,
+    6: cluster.update_metadata,
+    7: cluster.controlled_shutdown,
+    8: groups.offset_commit,
+    9: groups.offset_fetch,
+    10: groups.find_coordinator,
+    11: groups.join_group,
+    12: groups.heartbeat,
+    13: groups.leave_group,
+    14: groups.sync_group,
+    15: groups.describe_groups,
+    16: groups.list_groups,
+    17: cluster.open_to_all,
+    18: cluster.open_to_all,
+    19: topics.create_topics,
+    20: topics.delete_topics,
+    21: topics.delete_records,
+    22: transactions.init_producer_id,
+    23: topics.offset_for_leader_epoch,
+    24: transactions.add_partitions_to_txn,
+    25: transactions.add_offsets_to_txn,
+    26: transactions.end_txn,
+    27: transactions.write_txn_markers,
+    28: transactions.txn_offset_commit,
+    29: cluster.describe_acls,
+    30: cluster.create_acls,
+    31: cluster.delete_acls,
+    32: cluster.describe_configs,
+    33: cluster.alter_configs,
+    35: cluster.describe_log_dirs,
+    36: cluster.open_to_all,
+    37: topics.create_partitions,
+    42: groups.delete_groups,
+    43: cluster.elect_leaders,
+    44: cluster.incremental_alter_configs,
+    45: cluster.alter_reassignments,
+    46: cluster.list_reassignments,
+    47: groups.offset_delete,
+    48: cluster.describe_quotas,
+    49: cluster.alter_quotas,
+    50: cluster.describe_scram,
+    51: cluster.alter_scram,
+    60: cluster.describe_cluster,
+    61: topics.describe_producers,
+    65: transactions.describe_transactions,
+    66: transactions.list_transactions,
+}
+"""Every API has a guard, so that a new one cannot be forgotten."""

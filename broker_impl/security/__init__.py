@@ -1,0 +1,1 @@
+"""Security: TLS, authentication by SASL, and authorization by ACLs, as rules without sockets."""

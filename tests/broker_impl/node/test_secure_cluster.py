@@ -1,0 +1,183 @@
+"""Brokers that talk over protected listeners, in one event loop; clients that may not come in."""
+
+import asyncio
+import random
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_impl.config import Login
+from broker_impl.node import config_changes, scram_users
+from broker_impl.node.peer_security import PeerSecurity
+from broker_impl.node.peers import PeerError, Peers
+from broker_impl.security import scram
+from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from broker_impl.wire.messages.metadata_request import MetadataRequest
+from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.client import ZooKeeper
+from tests.broker_impl.conftest import ClusterInLoop
+from tests.broker_impl.security.certificates import Authority
+
+NO_LOGIN = Login("", "", {})
+SALT = b"salt of a test"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def tls(authority: Authority) -> dict[str, str]:
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue("broker")),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.trust),
+    }
+
+
+def protected(client: str, replication: str) -> dict[str, str]:
+    return {
+        "listener.security.protocol.map": f"CLIENT:{client},REPLICATION:{replication}",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+
+
+async def write_user(address: str, user: str, password: str) -> None:
+    """Write a SCRAM credential into ZooKeeper, as Kafka's tool does before the brokers start."""
+    zk = ZooKeeper(address, session_timeout_ms=2000, rng=random.Random(1), on_state=lambda _: None)
+    await zk.start()
+    await zk.ensure_path("/config/users")
+    await zk.ensure_path("/config/changes")
+    mechanism = "SCRAM-SHA-256"
+    key = scram.salted(mechanism, password, SALT, 4096)
+    text = scram.credential(mechanism, key, SALT, 4096).format()
+    await config_changes.alter(zk, scram_users.entity(user), lambda _: {mechanism: text}, 0)
+    await zk.close()
+
+
+def connected(
+    cluster: ClusterInLoop,
+    context: ssl.SSLContext | None,
+    mechanism: str | None = None,
+    login: Login = NO_LOGIN,
+) -> Peers:
+    """A client of broker 1's first listener."""
+    security = PeerSecurity(context, mechanism, login, lambda: "nonce-of-a-test")
+    peers = Peers("test", {}, security)
+    peers.update({1: ("127.0.0.1", cluster.brokers[1].port)})
+    return peers
+
+
+async def replicated(cluster: ClusterInLoop, peers: Peers) -> None:
+    """Create a topic with a replica on every broker, which all join the ISR."""
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=len(cluster.brokers))
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    while (await peers.request(1, request, 5, timeout_s=10)).topics[0].error_code == 41:
+        peers.update({1: ("127.0.0.1", cluster.brokers[2].port)})  # broker 2 is the controller
+    tp = TopicPartition("t", 0)
+
+    def is_replicated() -> bool:
+        broker = cluster.brokers[1].broker
+        assert broker is not None, "it was started"
+        partition = broker.view.partition(tp)
+        return partition is not None and len(partition.isr) == len(cluster.brokers)
+
+    await cluster.until(is_replicated)
+
+
+@pytest.mark.parametrize("kind", ["SSL", "SASL_SSL", "SASL_PLAINTEXT"])
+async def test_brokers_replicate_over_protected_listeners(
+    cluster: ClusterInLoop, authority: Authority, kind: str
+) -> None:
+    """Brokers with certificates, with PLAIN and with SCRAM form a cluster and replicate."""
+    cluster.inactive = protected("PLAINTEXT", kind)
+    if kind != "SASL_PLAINTEXT":
+        cluster.inactive |= tls(authority)
+    if kind == "SSL":
+        cluster.inactive["listener.name.replication.ssl.client.auth"] = "required"
+    elif kind == "SASL_SSL":
+        cluster.inactive |= {
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "connections.max.reauth.ms": "2000",
+            "listener.name.replication.plain.sasl.jaas.config": f"{PLAIN} username=broker "
+            "password=b-secret user_broker=b-secret;",
+        }
+    else:
+        await write_user(cluster.zookeeper.address, "broker", "b-secret")
+        cluster.inactive |= {
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+            "listener.name.replication.scram-sha-256.sasl.jaas.config": f"{SCRAM} "
+            "username=broker password=b-secret;",
+        }
+    await asyncio.gather(cluster.add(1), cluster.add(2))
+    await cluster.ready()
+    peers = connected(cluster, None)
+    await replicated(cluster, peers)
+    peers.close()
+
+
+async def test_a_client_needs_tls_and_a_certificate(
+    cluster: ClusterInLoop, authority: Authority, tmp_path: Path
+) -> None:
+    """Only a client whose certificate is valid and signed by the authority is served."""
+    cluster.inactive = protected("SSL", "PLAINTEXT") | tls(authority)
+    cluster.inactive["ssl.client.auth"] = "required"
+    await cluster.add(1)
+    await cluster.ready()
+    stranger = Authority(tmp_path, "stranger")
+
+    async def outcome(context: ssl.SSLContext | None) -> Any:
+        peers = connected(cluster, context)
+        try:
+            return await peers.request(1, MetadataRequest(topics=[]), 9, timeout_s=2)
+        except PeerError as error:
+            return error
+        finally:
+            peers.close()
+
+    answer = await outcome(authority.client_context(authority.issue("alice")))
+    assert [row.node_id for row in answer.brokers] == [1]
+    expired = authority.issue("late", is_expired=True)
+    foreign = authority.client_context(stranger.issue("eve"))
+    for context in (None, authority.client_context(), authority.client_context(expired), foreign):
+        assert isinstance(await outcome(context), PeerError)
+    trusting_another = stranger.client_context(authority.issue("bob"))
+    assert "CERTIFICATE_VERIFY_FAILED" in str(await outcome(trusting_another))
+
+
+async def test_only_the_right_password_opens(cluster: ClusterInLoop) -> None:
+    """Of users and mechanisms, only an enabled mechanism with the right password is served."""
+    await write_user(cluster.zookeeper.address, "alice", "a-secret")
+    cluster.inactive = protected("SASL_PLAINTEXT", "PLAINTEXT") | {
+        "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+    }
+    await cluster.add(1)
+    await cluster.ready()
+
+    async def outcome(mechanism: str | None, user: str, password: str) -> str:
+        peers = connected(cluster, None, mechanism, Login(user, password, {}))
+        try:
+            await peers.request(1, MetadataRequest(topics=[]), 9, timeout_s=5)
+        except PeerError as error:
+            return str(error)
+        finally:
+            peers.close()
+        return "served"
+
+    assert await outcome("SCRAM-SHA-256", "alice", "a-secret") == "served"
+    assert "invalid credentials" in await outcome("SCRAM-SHA-256", "alice", "b-secret")
+    assert "invalid credentials" in await outcome("SCRAM-SHA-256", "bob", "a-secret")
+    assert "invalid credentials" in await outcome("SCRAM-SHA-512", "alice", "a-secret")
+    assert "UNSUPPORTED_SASL_MECHANISM" in await outcome("PLAIN", "alice", "a-secret")
+    assert "connection was lost" in await outcome(None, "", "")
+    await write_user(cluster.zookeeper.address, "alice", "new-secret")
+    while await outcome("SCRAM-SHA-256", "alice", "new-secret") != "served":
+        pass
+    assert "invalid credentials" in await outcome("SCRAM-SHA-256", "alice", "a-secret")

@@ -1,0 +1,33 @@
+from typing import Any
+
+import pytest
+
+from broker_impl.security import principals
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [
+        (((("commonName", "alice"),),), "CN=alice"),
+        (
+            (
+                (("countryName", "CH"),),
+                (("organizationName", "Tests, Inc"),),
+                (("commonName", "alice"),),
+            ),
+            "CN=alice,O=Tests\\, Inc,C=CH",
+        ),
+        (((("commonName", "a"), ("userId", "b")),), "CN=a+UID=b"),
+        (((("commonName", " #a "),),), "CN=\\ #a\\ "),
+        (((("commonName", "#a"),),), "CN=\\#a"),
+    ],
+)
+def test_the_subject_is_written_as_in_rfc_2253(subject: Any, name: str) -> None:
+    """The most specific name is first, and special characters are escaped."""
+    assert principals.of_certificate({"subject": subject}) == f"User:{name}"
+
+
+@pytest.mark.parametrize("certificate", [None, {}])
+def test_a_client_without_a_certificate_is_anonymous(certificate: Any) -> None:
+    """A client that shows no certificate, or none that is verified, is anonymous."""
+    assert principals.of_certificate(certificate) == "User:ANONYMOUS"
