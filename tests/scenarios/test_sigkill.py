@@ -52,7 +52,7 @@ fault = "kill"
 targets = "leader:topic0-0"
 """
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prove, pytest.mark.cluster, pytest.mark.timeout(300)]
 
 
 REAL = "apache-kafka:3.9.1"
@@ -60,8 +60,8 @@ REAL = "apache-kafka:3.9.1"
 
 
 def targets() -> list[Any]:
-    """Every target that starts its nodes: containers need an engine, and processes take long."""
-    marks = {"containers": [pytest.mark.docker], "processes": [pytest.mark.prove]}
+    """Every target that starts its nodes; containers need an engine."""
+    marks = {"containers": [pytest.mark.docker]}
     return [
         pytest.param(name, marks=marks.get(name, ()))
         for name in catalogue.TARGETS
@@ -276,7 +276,6 @@ def test_one_killed_after_the_other(target: str, start: Start, environment: dict
     is_clean(killed, start(target, "--inline"), environment)
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize("number", range(20))
 @pytest.mark.parametrize("target", targets())
 def test_killed_at_any_moment(
@@ -290,7 +289,6 @@ def test_killed_at_any_moment(
     is_clean([run], start(target), environment)
 
 
-@pytest.mark.prove
 @pytest.mark.real_kafka
 @pytest.mark.parametrize("number", range(10))
 def test_no_jvm_outlives_the_next_start(

@@ -381,7 +381,7 @@ def run(examples: int, *, shrink: bool) -> None:
 @pytest.mark.slow
 def test_nothing_committed_is_ever_lost() -> None:
     """The guarantees hold at each step under any order of events, and the cluster recovers."""
-    run(300, shrink=True)
+    run(200, shrink=True)
 
 
 @pytest.mark.slow
