@@ -388,17 +388,20 @@ class Store:
 
     def _zxids(self, name: Callable[[int], str]) -> list[int]:
         """The zxids in the names of the files of one kind, in order; other files are ignored."""
-        prefix = name(0)[:-1]
-        found = []
-        for file in self._disk.list(FOLDER):
-            digits = file.removeprefix(prefix)
-            try:
-                zxid = int(digits, 16)
-            except ValueError:
-                continue
-            if file == name(zxid):
-                found.append(zxid)
-        return sorted(found)
+        found = (zxid_of(file, name) for file in self._disk.list(FOLDER))
+        return sorted(zxid for zxid in found if zxid is not None)
 
     def _path(self, name: str) -> str:
         return f"{FOLDER}/{name}"
+
+
+def zxid_of(file: str, name: Callable[[int], str]) -> int | None:
+    """Return the zxid in the name of a file; None if it is of another kind, or not complete.
+
+    ``name`` returns the name of a file of this kind.
+    """
+    try:
+        zxid = int(file.removeprefix(name(0)[:-1]), 16)
+    except ValueError:
+        return None
+    return zxid if file == name(zxid) else None

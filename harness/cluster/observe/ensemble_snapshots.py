@@ -16,7 +16,7 @@ from broker_impl.zookeeper.quorum.following import Following
 from broker_impl.zookeeper.quorum.leader import Phase
 from broker_impl.zookeeper.quorum.learner import Phase as LearnerPhase
 from broker_impl.zookeeper.quorum.notifications import State
-from broker_impl.zookeeper.store import FOLDER
+from broker_impl.zookeeper.store import FOLDER, zxid_of
 from broker_impl.zookeeper.tree import Database
 from harness.simulation.disk import SimDisk
 from harness.simulation.disk_inode import Inode
@@ -313,11 +313,10 @@ class _DiskLog:
 
 def _numbered(folder: Directory, name: Callable[[int], str]) -> Iterator[tuple[int, Inode]]:
     """Yield the files of one kind, each with the zxid in its name."""
-    prefix = name(0)[:-1]
     for file, node in folder.names.items():
-        digits = file.removeprefix(prefix)
-        if file != digits and isinstance(node, Inode) and not digits.endswith(".tmp"):
-            yield int(digits, 16), node
+        zxid = zxid_of(file, name)
+        if zxid is not None and isinstance(node, Inode):
+            yield zxid, node
 
 
 def _base(folder: Directory, entries: Sequence[Entry]) -> int:

@@ -25,7 +25,7 @@ from broker_impl.zookeeper.records import (
     PathVersion,
     SetDataRequest,
 )
-from broker_impl.zookeeper.store import FOLDER, SECRET_BYTES, SNAPSHOTS_KEPT, Store
+from broker_impl.zookeeper.store import FOLDER, SECRET_BYTES, SNAPSHOTS_KEPT, Store, zxid_of
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import CreateSessionTxn, ErrorTxn, Header, Proposal
 
@@ -388,3 +388,20 @@ def test_a_new_log_whose_first_page_was_not_written_is_torn() -> None:
     disk.remove(f"{FOLDER}/{old[0]}")
     with pytest.raises(StorageError, match="not a transaction log"):
         Server(disk)
+
+
+@pytest.mark.parametrize(
+    ("file", "zxid"),
+    [
+        ("snapshot.0", 0),
+        ("snapshot.30000002d", 0x30000002D),
+        ("snapshot.30000002d.partial", None),
+        ("snapshot.030", None),
+        ("snapshot.", None),
+        ("log.10", None),
+        ("currentEpoch", None),
+    ],
+)
+def test_a_file_is_of_a_kind_by_its_whole_name(file: str, zxid: int | None) -> None:
+    """A file of another kind, or one that is being written, has no zxid."""
+    assert zxid_of(file, snapshot.name) == zxid
