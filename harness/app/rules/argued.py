@@ -1,0 +1,38 @@
+"""Branches of the rules that no run of a search can reach, each with the reason.
+
+They do not count as missing. A branch that is reached all the same counts as reached.
+"""
+
+from collections.abc import Mapping
+
+_CONSTANT = "the rule that is called is constant; only a planted bug replaces it"
+_EXPIRY = "a commit names its own expiry only before version 5 of OffsetCommit, and no client does"
+_RESUMED = "aiokafka asks for a producer id without naming the one it has (KIP-360)"
+_MALFORMED = "no broker writes such a control record, and damage does not pass the checksum"
+
+ARGUED: Mapping[str, Mapping[str, str]] = {
+    "broker_impl.coordinator.groups.rules:is_subscribed": {
+        "subscribed is None: true": "all members have subscriptions that the coordinator knows",
+    },
+    "broker_impl.coordinator.records:encode_offset": {"has_expiry: true": _EXPIRY},
+    "broker_impl.coordinator.transactions.rules:bumped": {
+        "expected == NO_EPOCH: false": _RESUMED,
+        "current in (NO_EPOCH, expected): true": _RESUMED,
+        "current in (NO_EPOCH, expected): false": _RESUMED,
+        "expected == metadata.last_producer_epoch: true": _RESUMED,
+        "expected == metadata.last_producer_epoch: false": _RESUMED,
+    },
+    "broker_impl.log.aborted_index:decode_marker": {
+        "records[0].key: false": _MALFORMED,
+        "records[0].value: false": _MALFORMED,
+        "len(key) < _KEY.size: true": _MALFORMED,
+        "kind not in (ABORT, COMMIT): true": _MALFORMED,
+        "len(value) < _VALUE.size: true": _MALFORMED,
+    },
+    "broker_impl.log.loading:replay": {"producers.folds_replicated_batches(): false": _CONSTANT},
+    "broker_impl.log.producers:copied": {"folds_replicated_batches(): false": _CONSTANT},
+    "broker_impl.log.validation:has_keys": {
+        "except WireError: entered": "no client sends malformed records with the right checksum",
+    },
+}
+"""The reason, by rule (``module:function``) and branch (``condition: outcome``)."""
