@@ -65,6 +65,9 @@ LEAST: Mapping[str, float] = {
 SHARES = ("delete_p", "keyless_p", "txn_p", "dirty_ratio")
 """Options that are probabilities, or parts of a whole, in addition to those of transactions."""
 
+DELETE_RETENTION_MS = 86_400_000
+"""Kafka's default: no tombstone and no marker is removed during a run."""
+
 WATCHES_HZ = 1.0
 """How often per second watermarks are requested."""
 
@@ -296,7 +299,10 @@ def op_timeout_s(plan: Plan) -> float:
 
 
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Draw how much is replaced, deleted and aborted, the size of segments, and poll rates."""
+    """Draw how much is replaced, deleted and aborted, the size of segments, and poll rates.
+
+    Tombstones and markers are kept for a day or for two seconds; the checkers know for how long.
+    """
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
@@ -317,6 +323,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     broker = {"log.cleaner.backoff.ms": rng.choice(("100", "300", "2000"))}
     if gap_s := rng.choice((0.0, 0.0, 3.0, 10.0)):
         drawn |= {"keyless_p": 0.0, "policies_s": [gap_s * number for number in (1, 2, 3, 4)]}
+    drawn["delete_retention_ms"] = rng.choice((DELETE_RETENTION_MS, DELETE_RETENTION_MS, 2000))
     return {"producer": settings, "options": drawn, "consumer": consumer, "broker": broker}
 
 
@@ -347,7 +354,7 @@ WORKLOAD = Workload(
         "segment_ms": 5000,
         "dirty_ratio": 0.01,
         # A day, as in Kafka: no tombstone is removed within a run, whatever clock faults there are.
-        "delete_retention_ms": 86_400_000,
+        "delete_retention_ms": DELETE_RETENTION_MS,
         "process_life_s": 10.0,
         "final_time_limit_s": 60.0,
     },

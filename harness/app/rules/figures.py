@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from harness.app import files
+from harness.app.rules.argued import ARGUED
 from harness.app.rules.probes import Outcome
 from harness.app.rules.recorder import Rule
 
@@ -27,6 +28,8 @@ class BranchFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The number of runs that reached it."""
     first_seed: int | None
     """The first seed that reached it."""
+    argued: str = ""
+    """Why no run can reach it; empty for most."""
 
 
 class FunctionFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +46,8 @@ class FunctionFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[BranchFigures, ...]:
-        """The branches that no run reached."""
-        return tuple(branch for branch in self.branches if not branch.runs)
+        """The branches that no run reached although one could."""
+        return tuple(each for each in self.branches if not each.runs and not each.argued)
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,11 +57,14 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     functions_reached: int
     branches: int
     branches_reached: int
+    branches_argued: int
+    """The branches that no run reached, and that no run can reach."""
 
     @property
     def share(self) -> float:
-        """The share of branches that were reached."""
-        return self.branches_reached / self.branches if self.branches else 1.0
+        """The share of branches that were reached, of those that runs can reach."""
+        possible = self.branches - self.branches_argued
+        return self.branches_reached / possible if possible else 1.0
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +109,7 @@ class Counts:
 
     def _of(self, rule: Rule, mutants: tuple[str, ...]) -> FunctionFigures:
         number = rule.function.number
+        argued = ARGUED.get(rule.name, {})
         branches = [
             BranchFigures(
                 line=branch.line,
@@ -110,6 +117,7 @@ class Counts:
                 outcome=branch.outcome,
                 runs=self._counts[place],
                 first_seed=self._first[place],
+                argued=argued.get(f"{branch.text}: {branch.outcome}", ""),
             )
             for place, branch in enumerate(rule.function.branches, number + 1)
         ]
@@ -152,7 +160,8 @@ def describe(figures: Figures) -> str:
 
 def _row(each: FunctionFigures) -> str:
     name = each.name.removeprefix(PREFIX) + ("*" if each.mutants else "")
-    share = f"{len(each.branches) - len(each.missing)}/{len(each.branches)}"
+    reached = sum(branch.runs > 0 for branch in each.branches)
+    share = f"{reached}/{reached + len(each.missing)}"
     if each.runs:
         shown = "; ".join(f"{one.line} {one.condition}: {one.outcome}" for one in each.missing[:3])
     else:
@@ -162,10 +171,10 @@ def _row(each: FunctionFigures) -> str:
 
 
 def _of_all(totals: Totals) -> str:
+    possible, percent = totals.branches - totals.branches_argued, 100 * totals.share
     return (
         f"{totals.functions_reached:,} of {totals.functions:,} functions and"
-        f" {totals.branches_reached:,} of {totals.branches:,} branches reached"
-        f" ({100 * totals.share:.1f} %)"
+        f" {totals.branches_reached:,} of {possible:,} branches reached ({percent:.1f} %)"
     )
 
 
@@ -177,4 +186,5 @@ def _totals(functions: Iterable[FunctionFigures]) -> Totals:
         functions_reached=sum(each.runs > 0 for each in functions),
         branches=len(branches),
         branches_reached=sum(branch.runs > 0 for branch in branches),
+        branches_argued=sum(bool(branch.argued) and not branch.runs for branch in branches),
     )

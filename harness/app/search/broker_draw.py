@@ -76,7 +76,7 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "transaction.state.log.min.isr": (2, 2, 1),
     "transaction.state.log.segment.bytes": (100 * MIB, 2048, 16_384),
     "transaction.state.log.load.buffer.size": (5 * MIB, 1, 512),
-    "transactional.id.expiration.ms": (WEEK_MS, WEEK_MS, 15_000),
+    "transactional.id.expiration.ms": (WEEK_MS, WEEK_MS, 15_000, 2000),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": (500, 500, 100, 3000),
 }
 """Each is drawn from a random generator of its own, so that another row changes no other draw."""

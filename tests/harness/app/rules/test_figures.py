@@ -70,6 +70,19 @@ def test_a_branch_that_no_run_reaches_is_reported() -> None:
     assert "(100.0 %)" in fully
 
 
+def test_a_branch_that_cannot_be_reached_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a reason it does not count; reached all the same, it counts. Others stay missing."""
+    reason = {JOIN.name: {"end >= start: false": "never so"}}
+    monkeypatch.setattr(figures, "ARGUED", reason)
+    found = _counts((1, [0, 1, 3])).figures(BUGS)
+    assert (found.rules.branches_argued, found.rules.share, found.modules.share) == (1, 1.0, 0.5)
+    assert "may_join" not in figures.describe(found)
+    assert "21 for x in y: entered" in figures.describe(found)
+    found = _counts((1, [0, 2, 3])).figures(BUGS)
+    assert (found.rules.branches_argued, found.rules.share) == (0, 0.5)
+    assert "10 end >= start: true" in figures.describe(found)
+
+
 def test_a_long_table_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table says how many functions it leaves out."""
     monkeypatch.setattr(figures, "ROWS_MAX", 1)

@@ -1,0 +1,50 @@
+"""Branches of the rules that no run of a search can reach, each with the reason.
+
+They do not count as missing. A branch that is reached all the same counts as reached.
+"""
+
+from collections.abc import Mapping
+
+_CONSTANT = "the rule that is called is constant; only a planted bug replaces it"
+_EXPIRY = "a commit names its own expiry only before version 5 of OffsetCommit, and no client does"
+_RESUMED = "aiokafka asks for a producer id without naming the one it has (KIP-360)"
+_IN_ORDER = "aiokafka sends the next batch of a partition only after the one before it is settled"
+_NO_EPOCHS = "no request of Kafka 2.8 says with which epoch a broker fetches or is alive (KIP-903)"
+_MALFORMED = "no broker writes such a control record, and damage does not pass the checksum"
+
+ARGUED: Mapping[str, Mapping[str, str]] = {
+    "broker_impl.coordinator.groups.rules:is_subscribed": {
+        "subscribed is None: true": "all members have subscriptions that the coordinator knows",
+    },
+    "broker_impl.coordinator.records:encode_offset": {"has_expiry: true": _EXPIRY},
+    "broker_impl.coordinator.transactions.rules:bumped": {
+        "expected == NO_EPOCH: false": _RESUMED,
+        "current in (NO_EPOCH, expected): true": _RESUMED,
+        "current in (NO_EPOCH, expected): false": _RESUMED,
+        "expected == metadata.last_producer_epoch: true": _RESUMED,
+        "expected == metadata.last_producer_epoch: false": _RESUMED,
+    },
+    "broker_impl.log.aborted_index:decode_marker": {
+        "records[0].key: false": _MALFORMED,
+        "records[0].value: false": _MALFORMED,
+        "len(key) < _KEY.size: true": _MALFORMED,
+        "kind not in (ABORT, COMMIT): true": _MALFORMED,
+        "len(value) < _VALUE.size: true": _MALFORMED,
+    },
+    "broker_impl.log.loading:replay": {"producers.folds_replicated_batches(): false": _CONSTANT},
+    "broker_impl.log.producers:copied": {"folds_replicated_batches(): false": _CONSTANT},
+    "broker_impl.log.producers:check_sequence": {
+        "batch.first_sequence == first: false": "a batch is repeated with the same bounds",
+        "follows(known, first): false": _IN_ORDER,
+    },
+    "broker_impl.log.producers:follows": {"first == sequence_after(last, 1): false": _IN_ORDER},
+    "broker_impl.replica.isr:eligible": {
+        "live_epoch == fetch_epoch: false": _NO_EPOCHS,
+        "-1 in (live_epoch, fetch_epoch): true": _NO_EPOCHS,
+        "-1 in (live_epoch, fetch_epoch): false": _NO_EPOCHS,
+    },
+    "broker_impl.log.validation:has_keys": {
+        "except WireError: entered": "no client sends malformed records with the right checksum",
+    },
+}
+"""The reason, by rule (``module:function``) and branch (``condition: outcome``)."""
