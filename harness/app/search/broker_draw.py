@@ -52,6 +52,8 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     # Logs.
     "log.message.timestamp.type": ("CreateTime", "CreateTime", "CreateTime", "LogAppendTime"),
     "log.roll.ms": (WEEK_MS, WEEK_MS, 500, 5000),
+    "log.roll.jitter.ms": (0, 0, 0, 400),
+    "compression.type": ("producer", "producer", "producer", "uncompressed", "gzip", "lz4"),
     "log.index.size.max.bytes": (10 * MIB, 10 * MIB, 240, 1200),
     "log.retention.check.interval.ms": (5000, 5000, 300),
     "log.segment.delete.delay.ms": (60_000, 60_000, 0, 1000),
@@ -132,7 +134,15 @@ NOT_DRAWN: Mapping[str, str] = {
     "auto.create.topics.enable": "a topic that a request for metadata creates has other settings"
     " than the plan, and comes back after it was deleted",
     "delete.topic.enable": "it refuses DeleteTopics, which a workload needs, and nothing else",
-    "compression.type": "it has one value",
+    "log.message.format.version": "all of its values mean the same format",
+    "log.message.downconversion.enable": "no request that the broker serves needs it",
+    **dict.fromkeys(
+        ("quota.consumer.default", "quota.producer.default"),
+        "a client that is throttled does less in the same time, and a run then tests less",
+    ),
+    **dict.fromkeys(
+        ("quota.window.num", "quota.window.size.seconds"), "without quotas nothing is measured"
+    ),
     "unclean.leader.election.enable": "it changes the contract: records may be lost",
     "log.retention.bytes": "it changes the contract: records are deleted",
     "log.retention.ms": "it changes the contract: records are deleted",
