@@ -11,7 +11,8 @@ Fetch at a time, so that a client cannot make the broker prepare the same record
 
 From v7 on, a fetch may be incremental (KIP-227, ``fetch_sessions``): it names only the partitions
 that it fetches differently than before, and reads only those of its session that may have changed
-since they were last read.
+since they were last read. While it waits, it fails if its session ends or another request continues
+the session.
 
 A read_committed consumer reads up to the last stable offset, and receives the aborted transactions
 among the returned records by first offset, also if it was parked (KAFKA-5376). Followers also serve

@@ -67,11 +67,14 @@ class FetchSessions:
 
         An incremental request that removes the last partition of its session ends the session.
         """
-        if rules.is_full(request.session_epoch):
-            self._remove(request.session_id)
-            return None
         session = self._sessions.get(request.session_id)
-        if session is None or session.profile.replica_id != request.replica_id:
+        if session is not None and session.profile.replica_id != request.replica_id:
+            session = None  # it belongs to another reader, which needs it
+        if rules.is_full(request.session_epoch):
+            if session is not None:
+                self._remove(session.id)
+            return None
+        if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         error = rules.epoch_error(request.session_epoch, session.epoch)
         if error is not ErrorCode.NONE:

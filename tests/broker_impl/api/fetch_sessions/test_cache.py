@@ -100,12 +100,15 @@ def test_a_session_goes_on_by_its_epochs() -> None:
 
 
 def test_a_session_belongs_to_one_reader() -> None:
-    """A request of another replica does not continue a session, and does not harm it."""
+    """A request of another replica neither continues a session nor ends it."""
     cache = Cache()
     number = cache.create(replica_id=2)
     other = cache.go_on(asking(session=(number, 1), replica_id=3))
     assert other is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.go_on(asking(session=(number, -1))) is None
     assert cache.session(asking(session=(number, 1), replica_id=2)).id == number
+    assert cache.go_on(asking(session=(number, -1), replica_id=2)) is None
+    assert cache.ended == [number]
 
 
 @pytest.mark.parametrize("epoch", [0, -1])
