@@ -43,6 +43,7 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "queued.max.request.bytes": (-1, -1, 1024, 16_384),
     "queued.max.requests": (500, 500, 1, 2),
     "fetch.max.bytes": (55 * MIB, 55 * MIB, 1024, 8192),
+    "max.incremental.fetch.session.cache.slots": (1000, 1000, 1000, 1, 0),
     # Replication and the controller.
     "replica.fetch.min.bytes": (1, 1, 1, 2000),
     "replica.fetch.response.max.bytes": (10 * MIB, 10 * MIB, 1024, 16_384),
@@ -125,6 +126,30 @@ NOT_DRAWN: Mapping[str, str] = {
     **dict.fromkeys(
         ("group.max.session.timeout.ms", "group.min.session.timeout.ms"),
         "a member outside of these bounds is refused for good",
+    ),
+    **dict.fromkeys(
+        (
+            "allow.everyone.if.no.acl.found",
+            "authorizer.class.name",
+            "connection.failed.authentication.delay.ms",
+            "connections.max.reauth.ms",
+            "sasl.enabled.mechanisms",
+            "sasl.mechanism.inter.broker.protocol",
+            "sasl.server.max.receive.size",
+            "security.inter.broker.protocol",
+            "ssl.client.auth",
+            "ssl.enabled.protocols",
+            "ssl.endpoint.identification.algorithm",
+            "ssl.key.password",
+            "ssl.keystore.location",
+            "ssl.keystore.type",
+            "ssl.truststore.certificates",
+            "ssl.truststore.location",
+            "ssl.truststore.type",
+            "super.users",
+        ),
+        "the listeners of a run are PLAINTEXT, because its clients are no users and have no"
+        " certificates",
     ),
     "transaction.max.timeout.ms": "a producer that asks for more is refused for good",
     "message.max.bytes": "a batch beyond it is refused for good, also one of a coordinator, whose"
