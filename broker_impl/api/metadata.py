@@ -97,7 +97,7 @@ def _topic(
         return MetadataResponseTopic(error_code=error, name=name)
     topic = MetadataResponseTopic(
         name=name,
-        topic_id=context.services.view.topic_ids[name],
+        topic_id=context.services.view.topic_ids.get(name, NO_UUID),
         is_internal=name in topic_rules.INTERNAL,
         partitions=[
             _partition(context, number, partitions[number]) for number in sorted(partitions)
