@@ -263,6 +263,10 @@ async def test_the_view_of_an_operator(client: Client) -> None:
     assert (member.group_instance_id, member.client_id, member.client_host) == (
         *("i", "test", "/127.0.0.1"),
     )
+    assert described.groups[0].authorized_operations == -(2**31), "not requested (KIP-430)"
+    request = DescribeGroupsRequest([GROUP], include_authorized_operations=True)
+    described = await client.cluster.ask(coordinator, request, 5)
+    assert described.groups[0].authorized_operations == 1 << 3 | 1 << 6 | 1 << 8
     leave = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity("", "i")])
     left = await client.ask(leave, 4)
     assert [row.error_code for row in left.members] == [E.NONE]
