@@ -43,8 +43,5 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
         "-1 in (live_epoch, fetch_epoch): true": _NO_EPOCHS,
         "-1 in (live_epoch, fetch_epoch): false": _NO_EPOCHS,
     },
-    "broker_impl.log.validation:has_keys": {
-        "except WireError: entered": "no client sends malformed records with the right checksum",
-    },
 }
 """The reason, by rule (``module:function``) and branch (``condition: outcome``)."""
