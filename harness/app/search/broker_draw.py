@@ -13,7 +13,7 @@ import msgspec
 from harness.app.search.layouts import Layout
 from model.plan import Plan
 
-NEVER_MS = 2**63 - 1
+NEVER_MS = UNLIMITED = 2**63 - 1
 NO_LIMIT = 2**31 - 1
 MIB = 1 << 20
 WEEK_MS = 7 * 86_400_000
@@ -43,7 +43,11 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "queued.max.request.bytes": (-1, -1, 1024, 16_384),
     "queued.max.requests": (500, 500, 1, 2),
     "fetch.max.bytes": (55 * MIB, 55 * MIB, 1024, 8192),
-    "max.incremental.fetch.session.cache.slots": (1000, 1000, 1000, 1, 0),
+    "max.incremental.fetch.session.cache.slots": (1000, 1000, 0, 1),
+    "quota.producer.default": (UNLIMITED, UNLIMITED, UNLIMITED, 20_000),
+    "quota.consumer.default": (UNLIMITED, UNLIMITED, UNLIMITED, 50_000),
+    "quota.window.num": (11, 11, 2),
+    "quota.window.size.seconds": (1, 1, 2),
     # Replication and the controller.
     "replica.fetch.min.bytes": (1, 1, 1, 2000),
     "replica.fetch.response.max.bytes": (10 * MIB, 10 * MIB, 1024, 16_384),
@@ -52,9 +56,12 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "controlled.shutdown.retry.backoff.ms": (200, 200, 20, 1000),
     # Logs.
     "log.message.timestamp.type": ("CreateTime", "CreateTime", "CreateTime", "LogAppendTime"),
+    "compression.type": (
+        *["producer"] * 5,
+        *("uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    "log.roll.jitter.ms": (0, 0, 300),
     "log.roll.ms": (WEEK_MS, WEEK_MS, 500, 5000),
-    "log.roll.jitter.ms": (0, 0, 0, 400),
-    "compression.type": ("producer", "producer", "producer", "uncompressed", "gzip", "lz4"),
     "log.index.size.max.bytes": (10 * MIB, 10 * MIB, 240, 1200),
     "log.retention.check.interval.ms": (5000, 5000, 300),
     "log.segment.delete.delay.ms": (60_000, 60_000, 0, 1000),
@@ -115,19 +122,6 @@ NOT_DRAWN: Mapping[str, str] = {
         "the run itself decides identities, addresses and folders",
     ),
     **dict.fromkeys(
-        ("broker.rack", "replica.selector.class"),
-        "all brokers of a run have the same settings, and in a cluster of one rack the leader"
-        " serves every reader",
-    ),
-    **dict.fromkeys(
-        ("max.connections", "max.connections.per.ip"),
-        "a bound low enough to matter also excludes the harness, and such a run is UNKNOWN",
-    ),
-    **dict.fromkeys(
-        ("group.max.session.timeout.ms", "group.min.session.timeout.ms"),
-        "a member outside of these bounds is refused for good",
-    ),
-    **dict.fromkeys(
         (
             "allow.everyone.if.no.acl.found",
             "authorizer.class.name",
@@ -148,8 +142,20 @@ NOT_DRAWN: Mapping[str, str] = {
             "ssl.truststore.type",
             "super.users",
         ),
-        "the listeners of a run are PLAINTEXT, because its clients are no users and have no"
-        " certificates",
+        "the listeners of a simulation are PLAINTEXT, so all clients are the same principal",
+    ),
+    **dict.fromkeys(
+        ("broker.rack", "replica.selector.class"),
+        "all brokers of a run have the same settings, and in a cluster of one rack the leader"
+        " serves every reader",
+    ),
+    **dict.fromkeys(
+        ("max.connections", "max.connections.per.ip"),
+        "a bound low enough to matter also excludes the harness, and such a run is UNKNOWN",
+    ),
+    **dict.fromkeys(
+        ("group.max.session.timeout.ms", "group.min.session.timeout.ms"),
+        "a member outside of these bounds is refused for good",
     ),
     "transaction.max.timeout.ms": "a producer that asks for more is refused for good",
     "message.max.bytes": "a batch beyond it is refused for good, also one of a coordinator, whose"
@@ -159,14 +165,9 @@ NOT_DRAWN: Mapping[str, str] = {
     "auto.create.topics.enable": "a topic that a request for metadata creates has other settings"
     " than the plan, and comes back after it was deleted",
     "delete.topic.enable": "it refuses DeleteTopics, which a workload needs, and nothing else",
-    "log.message.format.version": "all of its values mean the same format",
-    "log.message.downconversion.enable": "no request that the broker serves needs it",
     **dict.fromkeys(
-        ("quota.consumer.default", "quota.producer.default"),
-        "a client that is throttled does less in the same time, and a run then tests less",
-    ),
-    **dict.fromkeys(
-        ("quota.window.num", "quota.window.size.seconds"), "without quotas nothing is measured"
+        ("log.message.downconversion.enable", "log.message.format.version"),
+        "all of its values store and return the same batches",
     ),
     "unclean.leader.election.enable": "it changes the contract: records may be lost",
     "log.retention.bytes": "it changes the contract: records are deleted",
