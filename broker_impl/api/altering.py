@@ -9,6 +9,7 @@ Refuses: unknown topics, brokers other than this one, invalid values.
 Left out: loggers (BROKER_LOGGER).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ async def alter_configs(
 ) -> AlterConfigsResponse:
     """Replace all settings of each resource by those that the request names."""
     answers = []
-    names = [(each.resource_type, each.resource_name) for each in request.resources]
+    names = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
         rows = [(row.name, row.value) for row in resource.configs]
 
@@ -70,7 +71,7 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Set or unset each named setting, or add items to or remove them from a list."""
     answers = []
-    names = [(each.resource_type, each.resource_name) for each in request.resources]
+    names = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
         settings: Mapping[str, Setting] = SETTINGS
         if resource.resource_type == TOPIC:
@@ -110,10 +111,13 @@ async def _alter(
     context: RequestContext,
     resource: Any,
     alter: Alter,
-    names: Sequence[tuple[int, str]],
+    names: Mapping[tuple[int, str], int],
     validate_only: bool,
 ) -> ApiError:
-    """Alter one resource and return its error; code NONE on success."""
+    """Alter one resource and return its error; code NONE on success.
+
+    names: how often the request names each resource.
+    """
     services = context.services
 
     def obeyable(current: Mapping[str, str]) -> dict[str, str]:
@@ -128,7 +132,7 @@ async def _alter(
         return after
 
     try:
-        if names.count((resource.resource_type, resource.resource_name)) > 1:
+        if names[resource.resource_type, resource.resource_name] > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, "the request names a resource twice")
         entity = _entity(context, resource.resource_type, resource.resource_name)
         if validate_only:
