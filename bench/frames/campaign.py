@@ -95,7 +95,7 @@ async def _play(
     for _ in range(CASES_PER_BROKER):
         if summary.frames >= frames_max or each.broker._failure is not None:
             return
-        case, frames = cases.draw(rng, summary.kept)
+        case, frames = cases.draw(rng, summary.kept, each.known)
         with _tracing(lines):
             result = await checks.play(each, case, errors)
         summary.add(case, frames, result)

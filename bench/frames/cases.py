@@ -15,6 +15,9 @@ MODES: Final = (OPEN, OPEN, BEFORE, BEFORE, BEFORE, AFTER, AFTER, AFTER, BROKERS
 HANDSHAKE, VERSIONS, AUTHENTICATE = 17, 18, 36
 UNAUTHENTICATED: Final = (HANDSHAKE, VERSIONS, AUTHENTICATE)
 """The only requests that are answered before the authentication."""
+_DEEP: Final = (0, 1, 1, 8, 9, 10, 11, 11, 12, 14, 22, 24, 26)
+"""The APIs with the most states behind them: records, groups and transactions."""
+WEIGHED_KEYS: Final = (*values.CLIENT_KEYS, *_DEEP, *_DEEP, *_DEEP)
 LARGE: Final = (60_000, 70_000, 500_000)
 """The bytes appended to a frame before the authentication: fewer, and more, than are allowed."""
 _LENGTH: Final = struct.Struct(">i")
@@ -38,17 +41,22 @@ class Case:
     """The most bytes that arrive at once."""
 
 
-def draw(rng: random.Random, kept: Sequence[bytes]) -> tuple[Case, list[bytes]]:
-    """Draw a case; return it with its frames. ``kept``: frames that reached new lines before."""
+def draw(
+    rng: random.Random, kept: Sequence[bytes], known: values.Known
+) -> tuple[Case, list[bytes]]:
+    """Draw a case; return it with its frames.
+
+    kept: frames that reached new lines before; known: values of fields in responses.
+    """
     mode = rng.choice(MODES)
     frames: list[bytes] = []
     if mode == BEFORE:
         frames += rng.choice(_BEGINNINGS)
     for _ in range(rng.choice((1, 1, 2, 3, 5))):
-        if kept and rng.random() < 0.5:
+        if kept and rng.random() < 0.4:
             frame = rng.choice(kept)
         else:
-            frame = values.frame(rng, _keys(rng, mode))
+            frame = values.frame(rng, _keys(rng, mode), known)
         frames.append(_changed(rng, mode, frame, kept or [frame]))
     frames = [_numbered(frame, number) for number, frame in enumerate(frames, 1)]
     data = b"".join(mutations.prefixed(rng, frame) for frame in frames)
@@ -59,11 +67,11 @@ def _changed(rng: random.Random, mode: str, frame: bytes, others: Sequence[bytes
     """Mutate a frame, or leave it valid; most mutations keep it readable, because an unreadable
     frame closes the connection, and the frames after it are not handled."""
     chance = rng.random()
-    if chance < 0.15:
+    if chance < 0.35:
         return frame
-    if chance < 0.65:
+    if chance < 0.7:
         return mutations.field(rng, frame, others)
-    if mode == BEFORE and chance < 0.67:
+    if mode == BEFORE and chance < 0.72:
         return frame + bytes(rng.choice(LARGE))
     return mutations.mutated(rng, frame, others)
 
@@ -73,7 +81,7 @@ def _keys(rng: random.Random, mode: str) -> Sequence[int]:
         return tuple(APIS)
     if mode == BEFORE and rng.random() < 0.7:
         return UNAUTHENTICATED
-    return values.CLIENT_KEYS
+    return WEIGHED_KEYS
 
 
 def _numbered(frame: bytes, number: int) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from bench.frames.client import Client, until
 from broker_impl import config as configuration
+from broker_impl.errors import ErrorCode
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.node.broker import Broker
 from broker_impl.server import Server
@@ -56,6 +57,8 @@ SETTINGS: Final = {
     "request.timeout.ms": "1000",
     "controlled.shutdown.enable": "false",
 }
+LEARNED: Final = ("member_id", "generation_id", "producer_id", "producer_epoch")
+KNOWN_MAX: Final = 3
 _TOPIC, _GROUP, _TRANSACTIONAL_ID = 2, 3, 5
 _READ, _WRITE = 3, 4
 _RIGHTS: Final = (
@@ -73,12 +76,23 @@ class Rig:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.server: Server = broker._server
+        self.known: dict[str, list[Any]] = {}
+        """The latest values of some fields in responses, with which later requests may succeed."""
         self._ports = 1000
 
     def client(self, listener: str) -> Client:
         """Connect to a listener."""
         self._ports += 1
         return Client(self.server, listener, self._ports)
+
+    def learn(self, answer: Any) -> None:
+        """Keep what a response says about members of groups and about producers."""
+        if getattr(answer, "error_code", 0) not in (0, ErrorCode.MEMBER_ID_REQUIRED):
+            return
+        for name in LEARNED:
+            found = getattr(answer, name, None)
+            if found not in (None, "", -1):
+                self.known[name] = [*self.known.get(name, ()), found][-KNOWN_MAX:]
 
     async def authenticated(self) -> Client:
         """Connect as alice, who has few rights."""
