@@ -57,7 +57,7 @@ def reading(topic: str) -> tuple[int, int, Any]:
     return FETCH, 11, request
 
 
-MANY = 20_000
+MANY, NAME = 30_000, "a-topic-whose-name-is-not-short"
 LISTING = (LIST_GROUPS, 2, ListGroupsRequest())
 
 
@@ -211,9 +211,9 @@ def test_an_unreadable_response_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("key", "version", "message"),
     [
-        (19, 5, CreateTopicsRequest(topics=[CreatableTopic(name="x")] * MANY)),
-        (37, 3, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="x")] * MANY)),
-        (44, 1, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(2, "x")] * MANY)),
+        (19, 5, CreateTopicsRequest(topics=[CreatableTopic(name=NAME)] * MANY)),
+        (37, 3, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=NAME)] * MANY)),
+        (44, 1, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(2, NAME)] * MANY)),
     ],
 )
 def test_a_request_with_many_parts_is_not_slow(key: int, version: int, message: Any) -> None:
