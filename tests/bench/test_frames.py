@@ -17,8 +17,17 @@ from broker_impl.server.connection import Connection
 from broker_impl.server.memory_limits import Bounds
 from broker_impl.wire.framing import RequestHeader, encode_request
 from broker_impl.wire.messages import request_module, response_module
+from broker_impl.wire.messages.create_partitions_request import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from broker_impl.wire.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from broker_impl.wire.messages.list_groups_request import ListGroupsRequest
 from broker_impl.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from broker_impl.wire.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -48,6 +57,7 @@ def reading(topic: str) -> tuple[int, int, Any]:
     return FETCH, 11, request
 
 
+MANY, NAME = 30_000, "a-topic-whose-name-is-not-short"
 LISTING = (LIST_GROUPS, 2, ListGroupsRequest())
 
 
@@ -196,6 +206,19 @@ def test_an_unreadable_response_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
         lambda: monkeypatch.setattr(module, "encode", lambda message, version: [b"\0\0\0\0"]),
     )
     assert any("cannot be read" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "message"),
+    [
+        (19, 5, CreateTopicsRequest(topics=[CreatableTopic(name=NAME)] * MANY)),
+        (37, 3, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=NAME)] * MANY)),
+        (44, 1, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(2, NAME)] * MANY)),
+    ],
+)
+def test_a_request_with_many_parts_is_not_slow(key: int, version: int, message: Any) -> None:
+    """The time of a request does not grow with the square of its parts, which may be repeated."""
+    assert problems(OPEN, sent((key, version, message))) == []
 
 
 def test_frames_are_split_at_their_lengths() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -70,7 +71,8 @@ class Topics:
         """Read topics that are new to the context; drop those that were removed by hand."""
         context = self._context
         names = await self._znodes.topics(self._watch(TopicsChanged()))
-        for name in [topic for topic in context.topics if topic not in names]:
+        present = frozenset(names)
+        for name in [topic for topic in context.topics if topic not in present]:
             LOG.warning("topic %s was removed from ZooKeeper", name)
             gone = context.partitions_of(name)
             context.forget_topic(name)
@@ -110,12 +112,12 @@ class Topics:
     async def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """Write the valid topics; the caller elects their leaders."""
         await self.read()
-        names = [topic.name for topic in request.topics]
+        named = Counter(topic.name for topic in request.topics)
         rows: dict[str, CreatableTopicResult] = {}
         for topic in request.topics:
             rows[topic.name] = await self._create_one(
                 topic,
-                is_repeated=names.count(topic.name) > 1,
+                is_repeated=named[topic.name] > 1,
                 validate_only=request.validate_only,
             )
         return CreateTopicsResponse(topics=list(rows.values()))
@@ -163,12 +165,12 @@ class Topics:
     async def extend(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
         """Write the new partitions; the caller elects their leaders."""
         await self.read()
-        names = [topic.name for topic in request.topics]
+        named = Counter(topic.name for topic in request.topics)
         rows: dict[str, CreatePartitionsTopicResult] = {}
         for topic in request.topics:
             error = await self._extend_one(
                 topic,
-                is_repeated=names.count(topic.name) > 1,
+                is_repeated=named[topic.name] > 1,
                 validate_only=request.validate_only,
             )
             rows[topic.name] = CreatePartitionsTopicResult(
