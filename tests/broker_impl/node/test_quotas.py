@@ -9,7 +9,7 @@ import pytest
 from broker_impl.api.quotas.entities import Entity
 from broker_impl.errors import ErrorCode
 from broker_impl.node import zk_paths
-from broker_impl.node.peers import Peers
+from broker_impl.node.peers import PeerError, Peers
 from broker_impl.wire import batch
 from broker_impl.wire.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -31,6 +31,7 @@ from broker_impl.wire.messages.produce_request import (
 from tests.broker_impl.node.broker_calls import create
 
 EXACT, DEFAULT, ANY = range(3)
+LONG = {"quota_window_num": "2", "quota_window_size_seconds": "1000"}
 Name = dict[str, str | None]
 
 
@@ -217,60 +218,77 @@ def fetched() -> FetchRequest:
 
 @pytest.fixture
 async def one(cluster: Any) -> AsyncIterator[Any]:
-    """A broker that measures rates over one second, and one connection to it."""
-    await cluster.add(1, quota_window_num="2")
+    """A broker that measures rates over 1,000 s, which no slow machine changes, and a link."""
+    await cluster.add(1, **LONG)
     await cluster.ready()
     await create(cluster, replicas=1)
-    cluster.link = Peers("test", {})
-    cluster.link.update({1: ("127.0.0.1", cluster.brokers[1].port)})
+    cluster.link = link(cluster, "test")
     yield cluster
     cluster.link.close()
 
 
-async def asked(cluster: Any, request: Any, version: int) -> tuple[int, float]:
-    """The throttle time of a request's response, and the seconds until the response came."""
-    begin = time.monotonic()
-    answer = await cluster.link.request(1, request, version, timeout_s=5)
-    return answer.throttle_time_ms, time.monotonic() - begin
+def link(cluster: Any, client_id: str) -> Peers:
+    """One connection of a client."""
+    peers = Peers(client_id, {})
+    peers.update({1: ("127.0.0.1", cluster.brokers[1].port)})
+    return peers
+
+
+async def throttled_ms(cluster: Any, request: Any, version: int) -> int:
+    """The throttle time of a request's response."""
+    answer = await cluster.link.request(1, request, version, timeout_s=30)
+    return int(answer.throttle_time_ms)
+
+
+async def is_muted(cluster: Any) -> bool:
+    """Whether the next request on the connection waits."""
+    try:
+        await cluster.link.request(1, MetadataRequest(topics=[]), 9, timeout_s=0.3)
+    except PeerError:
+        return True
+    return False
 
 
 async def test_a_producer_is_throttled(one: Any) -> None:
     """A response has the throttle time, and the connection's next request waits for it."""
-    assert await alter(one, {"client-id": "test"}, {"producer_byte_rate": 10_000.0}) == (0, None)
-    first, _ = await asked(one, produced(6000), 9)
-    second, took = await asked(one, produced(6000), 9)
-    assert first == 0
-    assert 100 < second < 300
-    assert took < 0.1
-    _, took = await asked(one, MetadataRequest(topics=[]), 9)
-    assert took > second / 1000 - 0.1
+    assert await alter(one, {"client-id": "test"}, {"producer_byte_rate": 10.0}) == (0, None)
+    assert await throttled_ms(one, produced(6000), 9) == 0
+    delay = await throttled_ms(one, produced(6000), 9)
+    assert 150_000 < delay < 250_000, "12,000 bytes are a fifth more than those of 1,000 s"
+    assert await is_muted(one)
+
+
+async def test_a_connection_is_muted_for_the_throttle_time(one: Any) -> None:
+    """The connection goes on once the throttle time is over; without a quota it is never muted."""
+    await alter(one, {"client-id": "test"}, {"producer_byte_rate": 1000.0})
+    begin = time.monotonic()
+    delay = await throttled_ms(one, produced(1_000_200), 9)
+    assert 100 <= delay < 1000
+    await one.link.request(1, MetadataRequest(topics=[]), 9, timeout_s=30)
+    assert time.monotonic() - begin >= delay / 1000
     await alter(one, {"client-id": "test"}, {"producer_byte_rate": None})
-    assert (await asked(one, produced(20_000), 9))[0] == 0
+    assert await throttled_ms(one, produced(20_000), 9) == 0
 
 
 async def test_a_consumer_is_throttled(one: Any) -> None:
-    """A fetch returns records within the quota, and the connection is then muted."""
+    """A fetch returns no more records than the quota permits at once, and counts with its size."""
     for _ in range(3):
-        await asked(one, produced(6000), 9)
-    await alter(one, {"user": None}, {"consumer_byte_rate": 10_000.0})
-    first = await one.link.request(1, fetched(), 11, timeout_s=5)
+        await throttled_ms(one, produced(6000), 9)
+    await alter(one, {"user": None}, {"consumer_byte_rate": 10.0})
+    first = await one.link.request(1, fetched(), 11, timeout_s=30)
     assert first.throttle_time_ms == 0
-    assert len(first.responses[0].partitions[0].records) < 10_000
-    second, _ = await asked(one, fetched(), 11)
-    assert 100 < second < 400
-    _, took = await asked(one, MetadataRequest(topics=[]), 9)
-    assert took > second / 1000 - 0.1
+    assert 6000 < len(first.responses[0].partitions[0].records) < 10_000
+    assert await throttled_ms(one, fetched(), 11) > 100_000
+    assert await is_muted(one)
 
 
 async def test_only_the_client_with_a_quota_waits(one: Any) -> None:
     """Another client's requests are answered while one is muted."""
-    await alter(one, {"client-id": "test"}, {"producer_byte_rate": 1000.0})
-    delay, _ = await asked(one, produced(1500), 9)
-    assert delay > 100
-    other = Peers("other", {})
-    other.update({1: ("127.0.0.1", one.brokers[1].port)})
+    await alter(one, {"client-id": "test"}, {"producer_byte_rate": 1.0})
+    assert await throttled_ms(one, produced(1500), 9) > 100_000
+    other = link(one, "other")
     try:
-        answer = await other.request(1, produced(5000), 9, timeout_s=0.4)
+        answer = await other.request(1, produced(5000), 9, timeout_s=30)
     finally:
         other.close()
     assert answer.throttle_time_ms == 0
@@ -278,11 +296,11 @@ async def test_only_the_client_with_a_quota_waits(one: Any) -> None:
 
 async def test_a_default_of_the_broker_applies(cluster: Any) -> None:
     """``quota.producer.default`` applies to clients that have no other quota."""
-    await cluster.add(1, quota_window_num="2", quota_producer_default="1000")
+    await cluster.add(1, quota_producer_default="1", **LONG)
     await cluster.ready()
     await create(cluster, replicas=1)
     answer = await cluster.ask(1, produced(1500), 9)
-    assert answer.throttle_time_ms > 100
+    assert answer.throttle_time_ms > 100_000
     await alter(cluster, {"client-id": "test"}, {"producer_byte_rate": 1e9})
     answer = await cluster.ask(1, produced(1500), 9)
     assert answer.throttle_time_ms == 0
