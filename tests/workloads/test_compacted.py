@@ -1,5 +1,6 @@
 """The operations of the workload: its generator with simulated clients."""
 
+import random
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from model.connection import Connection
 from model.op import Op
 from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
-from workloads.compacted import WORKLOAD, client, op_timeout_s, refuse
+from workloads.compacted import WORKLOAD, client, op_timeout_s, refuse, vary
 
 PLAN = Plan(
     workload="compacted",
@@ -169,6 +170,14 @@ def test_the_defaults_are_taken(name: str) -> None:
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], why: str) -> None:
     """A plan that cannot be run is rejected with the name of its setting."""
     assert why in (refuse(msgspec.structs.replace(PLAN, **changes)) or "")
+
+
+def test_markers_stay_where_there_are_transactions() -> None:
+    """Tombstones are kept for a short time in some runs, but only without transactions."""
+    drawn = [vary(random.Random(seed))["options"] for seed in range(80)]
+    kept = {each["delete_retention_ms"] for each in drawn if each["txn_p"]}
+    assert kept == {86_400_000}
+    assert {each["delete_retention_ms"] for each in drawn} == {86_400_000, 2000}
 
 
 def test_an_operation_ends_before_it_is_given_up() -> None:
