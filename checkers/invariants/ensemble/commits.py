@@ -22,6 +22,7 @@ class CommittedOrder:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._places: dict[int, int] = {}
+        self._after_gaps: set[int] = set()
 
     @property
     def last(self) -> int:
@@ -32,8 +33,15 @@ class CommittedOrder:
         """Return the place of a transaction in the order; None if it is not committed."""
         return self._places.get(zxid)
 
-    def append(self, entry: Entry) -> None:
-        """Add the next one."""
+    def is_in_a_gap(self, zxid: int, place: int | None) -> bool:
+        """Return whether a transaction after this place may be one that no look has seen."""
+        later = None if place is None else place + 1
+        return later in self._after_gaps and zxid < self.entries[later].zxid
+
+    def append(self, entry: Entry, *, after_a_gap: bool = False) -> None:
+        """Add the next one; others may be missing before it."""
+        if after_a_gap:
+            self._after_gaps.add(len(self.entries))
         self._places[entry.zxid] = len(self.entries)
         self.entries.append(entry)
 
@@ -65,16 +73,30 @@ class Deliveries:
 
     def step(self, step: MemberStep) -> Iterator[Violation]:
         """Process the next snapshot."""
-        for change in sorted(step.changed, key=lambda change: -change.now.applied):
+        for change in step.changed:
             now, server = change.now, change.server
             cursor = self._cursors.get(server)
             if not now.is_established:
                 self._cursors.pop(server, None)
+            elif cursor is None or cursor.log is not now.log.all:
+                self._cursors[server] = _Cursor(now.log.all)
+        for change in sorted(step.changed, key=self._turn):
+            now, server = change.now, change.server
+            if not now.is_established:
                 continue
-            if cursor is None or cursor.log is not now.log.all:
-                cursor = self._cursors[server] = _Cursor(now.log.all)
+            cursor = self._cursors[server]
+            if not cursor.count:
                 cursor.place = self._order.place(now.base)
             yield from self._deliver(step, server, now, cursor)
+
+    def _turn(self, change: MemberChange) -> tuple[bool, int]:
+        """Servers whose last transaction is known come first, and of them the most advanced.
+
+        A server that has got its leader's state knows only what came after it; what came before is
+        in the logs of the others, perhaps only since the last look.
+        """
+        cursor = self._cursors.get(change.server)
+        return cursor is None or not cursor.count, -change.now.applied
 
     def _deliver(
         self, step: MemberStep, server: int, now: MemberState, cursor: _Cursor
@@ -84,9 +106,12 @@ class Deliveries:
             entry = log.all[cursor.count]
             cursor.count += 1
             found = self._order.place(entry.zxid)
+            if found is None and self._order.is_in_a_gap(entry.zxid, cursor.place):
+                continue
             if found is None:
                 why = self._new(entry, cursor.place)
-                self._order.append(entry)
+                is_after_a_gap = cursor.place is None and bool(self._order.entries)
+                self._order.append(entry, after_a_gap=is_after_a_gap)
                 found = len(self._order.entries) - 1
                 yield from self._quorum(step, server, entry.zxid)
             else:

@@ -1,4 +1,4 @@
-from model.ensemble_snapshot import MemberState
+from model.ensemble_snapshot import Entries, MemberState
 from tests.checkers.invariants.ensemble.members import (
     entries,
     leading,
@@ -44,6 +44,32 @@ def test_servers_apply_one_order() -> None:
     other = entries((1, 1), (1, 2), (2, 1))
     later = serving(other, epoch=2)
     assert "agreement" in violated(quorum, {2: later, 3: later})
+
+
+def until(log: Entries, count: int) -> Entries:
+    """The first entries of a log, which grows from one look to the next."""
+    return Entries(log.all, count, count)
+
+
+def test_a_server_that_got_the_state_is_compared_after_the_others() -> None:
+    """What it has not in its log may be in the logs of the others only since the last look."""
+    log = entries((1, 1), (1, 2), (1, 3), (1, 4))
+    before = {1: leading(until(log, 1)), 2: serving(until(log, 1))}
+    joined = serving(entries((1, 4)), base=zxid(1, 3))
+    assert violated(before, before | {1: leading(log), 2: serving(log), 3: joined}) == []
+    other = serving(entries((1, 4), crc=5), base=zxid(1, 3))
+    assert "agreement" in violated(before, before | {1: leading(log), 2: serving(log), 3: other})
+
+
+def test_what_no_look_has_seen_may_be_seen_later() -> None:
+    """A leader can end before it is seen with what a server has got from it."""
+    log = entries((1, 1), (1, 2), (1, 3), (1, 4))
+    before = {1: leading(until(log, 1)), 2: serving(until(log, 1))}
+    joined = serving(entries((1, 4)), base=zxid(1, 3))
+    behind = {2: serving(log, applied=zxid(1, 1)), 3: joined}
+    assert violated(before, behind, behind | {2: serving(log)}) == []
+    other = entries((1, 1), (1, 2), (1, 3), (1, 4), crc=5)
+    assert "agreement" in violated(before, behind, behind | {2: serving(other)})
 
 
 def test_only_servers_that_serve_have_committed() -> None:
