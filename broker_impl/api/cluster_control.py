@@ -10,14 +10,20 @@ from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
-from broker_impl.wire.messages.leader_and_isr_response import LeaderAndIsrResponse
+from broker_impl.wire.messages.leader_and_isr_response import (
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
 from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
 from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
 from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
 from broker_impl.wire.messages.update_metadata_response import UpdateMetadataResponse
 
+_BY_TOPIC_ID = 5
+"""From this version on, LeaderAndIsr has topic ids (KIP-516)."""
 
-@api(4, range(4, 5), between_brokers=True)
+
+@api(4, range(4, 6), between_brokers=True)
 async def leader_and_isr(
     context: RequestContext, request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
@@ -25,7 +31,21 @@ async def leader_and_isr(
     await context.services.settle_topics([topic.topic_name for topic in request.topic_states])
     replicas = context.services.replicas
     late = replicas.late_error(request.controller_epoch, context.connection)
-    return replicas.leader_and_isr(request, late=late)
+    response = replicas.leader_and_isr(request, late=late)
+    return response if context.version < _BY_TOPIC_ID else by_topic_id(request, response)
+
+
+def by_topic_id(
+    request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
+) -> LeaderAndIsrResponse:
+    """Return a response whose errors are listed by topic id, as from version 5 on."""
+    topics = {
+        topic.topic_name: LeaderAndIsrTopicError(topic_id=topic.topic_id)
+        for topic in request.topic_states
+    }
+    for row in response.partition_errors:
+        topics[row.topic_name].partition_errors.append(row)
+    return LeaderAndIsrResponse(error_code=response.error_code, topics=list(topics.values()))
 
 
 @api(5, range(3, 4), between_brokers=True)

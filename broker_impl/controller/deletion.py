@@ -1,7 +1,9 @@
 """The deletion of a topic, replica by replica; the topic is removed once all replicas are deleted.
 
-A replica on a broker that is down delays the deletion of the whole topic: brokers
-do not compare topic ids, so a new topic of the same name would find the old log there.
+A replica on a broker that is down delays the deletion of the whole topic, as in Kafka with
+ZooKeeper. A broker recognizes the log of a deleted topic by its topic id as well
+(`broker_impl.replica.topic_identity`): a replica that was removed from the topic while its broker
+was down is not in the assignment, so the deletion does not wait for it.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -101,6 +103,6 @@ class TopicDeletion:
 def is_gone(state: DeletionState) -> bool:
     """Return whether the deletion of the topic no longer waits for this replica.
 
-    A new topic of the same name would find a log that was not deleted.
+    A log that is not deleted takes space until a topic of the same name is created on its broker.
     """
     return state is DeletionState.SUCCESSFUL

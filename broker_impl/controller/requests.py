@@ -115,7 +115,12 @@ class _Writer:
             if state is None:
                 continue  # deleted meanwhile
             leaders[state.leader] = None
-            topic = topics.setdefault(tp.topic, LeaderAndIsrTopicState(topic_name=tp.topic))
+            topic = topics.setdefault(
+                tp.topic,
+                LeaderAndIsrTopicState(
+                    topic_name=tp.topic, topic_id=context.topic_ids.get(tp.topic, NO_UUID)
+                ),
+            )
             topic.partition_states.append(
                 LeaderAndIsrPartitionState(
                     partition_index=tp.partition,

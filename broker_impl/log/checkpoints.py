@@ -1,8 +1,10 @@
-"""Read and write the small text files next to the logs, in Kafka's formats."""
+"""Read and write the small text files next to and within the logs, in Kafka's formats."""
 
 from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from broker_impl.log.epochs import EpochStart
+from broker_impl.wire import topic_ids
 from broker_impl.wire.types import Offset, TopicPartition
 
 _VERSION = 0
@@ -83,3 +85,24 @@ def parse_properties(text: bytes) -> dict[str, str]:
 def format_properties(properties: Mapping[str, str]) -> bytes:
     """Format `meta.properties`."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
+
+
+def parse_topic_id(text: bytes) -> UUID:
+    """Parse `partition.metadata`: a line with the format's version and one with the topic id."""
+    try:
+        version, topic_id = text.decode().splitlines()
+        if version != f"version: {_VERSION}":
+            raise MalformedCheckpoint(f"the file begins with {version!r}")
+        key, _, value = topic_id.partition(": ")
+        if key != "topic_id":
+            raise MalformedCheckpoint(f"invalid entry {topic_id!r}")
+        return topic_ids.from_text(value)
+    except MalformedCheckpoint:
+        raise
+    except ValueError:  # not text, another number of lines, or not an id
+        raise MalformedCheckpoint("the file does not hold a topic id") from None
+
+
+def format_topic_id(topic_id: UUID) -> bytes:
+    """Format `partition.metadata`; as in Kafka, the last line has no end."""
+    return f"version: {_VERSION}\ntopic_id: {topic_ids.to_text(topic_id)}".encode()

@@ -3,9 +3,10 @@
 import contextlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 from broker_impl.errors import StorageError
-from broker_impl.log import compaction, loading
+from broker_impl.log import compaction, loading, topic_identity
 from broker_impl.log.aborted_index import AbortedTransaction
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
@@ -13,7 +14,7 @@ from broker_impl.log.epochs import LeaderEpochs
 from broker_impl.log.producers import ProducerStates
 from broker_impl.log.segment import Segment
 from broker_impl.log.snapshots import Snapshots
-from broker_impl.wire.types import Offset, TopicPartition
+from broker_impl.wire.types import NO_UUID, Offset, TopicPartition
 
 
 class LogState:
@@ -48,6 +49,8 @@ class LogState:
         self.cuts: list[Offset] = [loaded.start_offset] if loaded.was_emptied else []
         """The offset of each truncation: what was read from there on before is no longer in the
         log."""
+        self.topic_id: UUID = NO_UUID
+        """The id of the log's topic; NO_UUID: the log is of an earlier release, or just created."""
         self.directory = directory
         self.disk = disk
         self.segments = loaded.segments
@@ -90,6 +93,13 @@ class LogState:
             self.offline = error
             raise
         self.check()
+
+    def identify(self, topic_id: UUID) -> None:
+        """Set and store the topic id of a log that has none; durable on return."""
+        assert self.topic_id == NO_UUID, f"{self.topic_partition} has a topic id already"
+        with self.changing():
+            topic_identity.write(self.disk, self.directory, topic_id)
+        self.topic_id = topic_id
 
     def segment_number(self, offset: Offset) -> int:
         """The number of the segment whose range holds this offset."""

@@ -3,13 +3,14 @@
 import logging
 import re
 from collections.abc import Callable, Mapping
+from uuid import UUID
 
 from broker_impl.errors import ConfigError, StorageError
-from broker_impl.log import checkpoints
+from broker_impl.log import checkpoints, topic_identity
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.partition_log import PartitionLog
-from broker_impl.wire.types import Offset, TopicPartition
+from broker_impl.wire.types import NO_UUID, Offset, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -103,11 +104,16 @@ class LogManager:
             if topic in (None, tp.topic):
                 log.config = self._config(tp.topic)
 
-    def create(self, tp: TopicPartition) -> PartitionLog:
-        """Create an empty log for a partition that has none here. Durable on return."""
+    def create(self, tp: TopicPartition, topic_id: UUID = NO_UUID) -> PartitionLog:
+        """Create an empty log for a partition that has none here. Durable on return.
+
+        topic_id: the id of its topic; NO_UUID if it is not known.
+        """
         assert tp not in self.logs, f"{tp} already has a log"
         self._disk.make_dir(str(tp))
         self._disk.fsync_dir("")
+        if topic_id != NO_UUID:
+            topic_identity.write(self._disk, str(tp), topic_id)
         self.logs[tp] = self._open_log(tp, clean=True, recovery_point=0, start_offset=0)
         return self.logs[tp]
 

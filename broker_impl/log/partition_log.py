@@ -12,6 +12,7 @@ from broker_impl.log import (
     retention,
     rewriting,
     timestamps,
+    topic_identity,
     truncation,
 )
 from broker_impl.log.aborted_index import AbortedTransaction, Marker
@@ -63,7 +64,10 @@ class PartitionLog(LogState):
             start_offset=start_offset,
             now_ms=now_ms,
         )
-        return cls(disk, directory, tp, config, loaded, write_recovery_point, first_dirty)
+        log = cls(disk, directory, tp, config, loaded, write_recovery_point, first_dirty)
+        is_empty = log.start_offset == log.end_offset
+        log.topic_id = topic_identity.read(disk, directory, is_empty=is_empty)
+        return log
 
     def append_as_leader(
         self,

@@ -275,14 +275,15 @@ def returned(
     source="C14, KIP-516",
     kind="historic",
     symptom="phantom",
-    schedule="A topic is deleted and created again while a broker is down; later that broker is "
-    "elected leader.",
+    schedule="A topic is deleted and created again while a broker is down that does not compare "
+    "topic ids (stale-log-of-deleted-topic); later that broker is elected leader.",
 )
 def is_gone(state: DeletionState) -> bool:
     """A topic counts as deleted once every reachable broker has deleted its replicas.
 
-    A broker that is down keeps its replica, and only the name identifies a topic, so the next topic
-    of that name is taken for the old one. If that broker becomes the leader, it serves the old
-    records, and all followers copy them.
+    A broker that is down keeps its replica. Since brokers compare topic ids, this alone has no
+    effect for clients. If only the name identifies a topic, the next topic of that name is taken
+    for the old one: if that broker becomes the leader, it serves the old records, and all
+    followers copy them.
     """
     return state is not DeletionState.STARTED

@@ -1,5 +1,7 @@
 """Bugs in how a replica handles a change of its role, of its disk, or of the live brokers."""
 
+from uuid import UUID
+
 from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.mutants import mutant
 from broker_impl.wire.types import BrokerId, Epoch, Offset
@@ -184,3 +186,24 @@ def deletable_end(high_watermark: Offset, log_end: Offset) -> Offset:
     never had the record, and gives its offset to another one.
     """
     return log_end
+
+
+@mutant(
+    "stale-log-of-deleted-topic",
+    of="broker_impl.replica.topic_identity:is_of_deleted_topic",
+    source="finding 28, KIP-516; KAFKA-14616 is related",
+    kind="historic",
+    symptom="phantom",
+    tier=2,
+    schedule="A replica is reassigned to another broker while its own broker is down; the topic is "
+    "deleted and created again, and the broker that was down leads it.",
+)
+def is_of_deleted_topic(known: UUID, ordered: UUID, is_new: bool) -> bool:
+    """A broker uses any log that has the name of its partition.
+
+    A broker that was down when its replica was removed keeps the log, and the deletion of the topic
+    does not concern this broker any more. If it then has a replica of a new topic of the same name,
+    that replica begins with the records of the deleted topic. If it leads, consumers read them, and
+    the followers copy them.
+    """
+    return False

@@ -78,6 +78,7 @@ def _appended(replica: ReplicaState, appended: Appended, now: float, effects: li
         log_start_offset=log.start_offset,
         required_offset=appended.last_offset + 1,
         leader_epoch=replica.leader_epoch,
+        topic_id=log.topic_id,
     )
     effects.append(AppendDone(result))
     if not appended.duplicate:
@@ -87,7 +88,7 @@ def _appended(replica: ReplicaState, appended: Appended, now: float, effects: li
 
 def acknowledged(replica: ReplicaState, result: AppendResult) -> ErrorCode | None:
     """Return the response to an append with acks=all; None while it waits for replication."""
-    leads = replica.role is Role.LEADER
+    leads = replica.role is Role.LEADER and result.topic_id == replica.log.topic_id
     if acks.is_abandoned(leads, result.leader_epoch, replica.leading_since):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return acks.outcome(

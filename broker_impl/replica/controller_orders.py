@@ -1,9 +1,13 @@
 """LeaderAndIsr and StopReplica: the controller's orders, fenced by epochs and connections."""
 
+import logging
+from uuid import UUID
+
 from broker_impl.errors import ErrorCode
-from broker_impl.replica import fencing
+from broker_impl.replica import fencing, topic_identity
 from broker_impl.replica.events import BecomeFollower, BecomeLeader, PartitionState, Stop
 from broker_impl.replica.hosted import HostedReplicas
+from broker_impl.replica.partition import Partition
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -20,7 +24,9 @@ from broker_impl.wire.messages.stop_replica_response import (
     StopReplicaPartitionError,
     StopReplicaResponse,
 )
-from broker_impl.wire.types import Epoch, TopicPartition
+from broker_impl.wire.types import NO_UUID, Epoch, TopicPartition
+
+LOG = logging.getLogger(__name__)
 
 
 def order_error(hosted: HostedReplicas, broker_epoch: Epoch, controller_epoch: Epoch) -> ErrorCode:
@@ -56,8 +62,9 @@ def leader_and_isr(
 ) -> LeaderAndIsrResponse:
     """Make this broker's replicas leaders or followers, as a LeaderAndIsr request specifies.
 
-    A partition rejects a state whose leader epoch is not newer than its own. ``late`` is the
-    result of ``late_error`` for this request.
+    A partition rejects a state whose leader epoch is not newer than its own. But a replica and a
+    log of another topic id belong to a deleted topic, whose leader epochs have no meaning for this
+    one: they are deleted first. ``late`` is the result of ``late_error`` for this request.
     """
     error = order_error(hosted, request.broker_epoch, request.controller_epoch)
     if error is ErrorCode.NONE:
@@ -70,7 +77,10 @@ def leader_and_isr(
                 topic_name=topic.topic_name,
                 partition_index=row.partition_index,
                 error_code=_lead_or_follow(
-                    hosted, TopicPartition(topic.topic_name, row.partition_index), row
+                    hosted,
+                    TopicPartition(topic.topic_name, row.partition_index),
+                    topic.topic_id,
+                    row,
                 ),
             )
             for topic in request.topic_states
@@ -80,17 +90,23 @@ def leader_and_isr(
 
 
 def _lead_or_follow(
-    hosted: HostedReplicas, tp: TopicPartition, row: LeaderAndIsrPartitionState
+    hosted: HostedReplicas, tp: TopicPartition, topic_id: UUID, row: LeaderAndIsrPartitionState
 ) -> ErrorCode:
     if hosted.broker_id not in row.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    log = hosted.logs.logs.get(tp)
+    if log is not None and topic_identity.is_of_deleted_topic(log.topic_id, topic_id, row.is_new):
+        LOG.warning("%s: the log belongs to a deleted topic of this name; it is deleted", tp)
+        _delete(hosted, tp)
     partition = hosted.partitions.get(tp)
     if partition is not None:
         error = fencing.leader_and_isr(row.leader_epoch, partition.leader_epoch)
         if error is not ErrorCode.NONE:
             return error
     else:
-        partition = hosted.partitions[tp] = hosted.host(tp)
+        partition = hosted.partitions[tp] = hosted.host(tp, topic_id)
+    if topic_id != NO_UUID and partition.log.topic_id == NO_UUID:
+        partition.log.identify(topic_id)  # a log of an earlier release
     state = _state(row)
     hosted.targets.unfollow(partition)
     if row.leader == hosted.broker_id:
@@ -139,11 +155,24 @@ def _stop(hosted: HostedReplicas, tp: TopicPartition, row: StopReplicaPartitionS
         error = fencing.stop(row.leader_epoch, partition.leader_epoch, row.delete_partition)
         if error is not ErrorCode.NONE:
             return error
-        hosted.targets.unfollow(partition)
-        hosted.handle_event(partition, Stop())
     if row.delete_partition:
-        hosted.partitions.pop(tp, None)
-        # A broker that was down while its topic was deleted holds a log without a replica.
-        if tp in hosted.logs.logs:
-            hosted.logs.delete(tp)
+        _delete(hosted, tp)
+    elif partition is not None:
+        _end(hosted, partition)
     return ErrorCode.NONE
+
+
+def _delete(hosted: HostedReplicas, tp: TopicPartition) -> None:
+    """Stop and remove the replica of a partition, and delete its log."""
+    partition = hosted.partitions.get(tp)
+    if partition is not None:
+        _end(hosted, partition)
+        del hosted.partitions[tp]
+    # A broker that was down while its topic was deleted holds a log without a replica.
+    if tp in hosted.logs.logs:
+        hosted.logs.delete(tp)
+
+
+def _end(hosted: HostedReplicas, partition: Partition) -> None:
+    hosted.targets.unfollow(partition)
+    hosted.handle_event(partition, Stop())

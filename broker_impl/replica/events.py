@@ -1,12 +1,13 @@
 """The events that a replica handles and the effects that it asks its broker to carry out."""
 
 from enum import Enum
+from uuid import UUID
 
 import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.aborted_index import Marker
-from broker_impl.wire.types import BrokerId, Buffer, Epoch, Offset, TopicPartition
+from broker_impl.wire.types import NO_UUID, BrokerId, Buffer, Epoch, Offset, TopicPartition
 
 
 class Role(Enum):
@@ -222,6 +223,8 @@ class AppendResult(msgspec.Struct, frozen=True, kw_only=True):
     required_offset: Offset = -1
     """With acks=all, the append waits until the high watermark reaches this offset."""
     leader_epoch: Epoch = -1
+    topic_id: UUID = NO_UUID
+    """The id of the topic to whose log the records were appended."""
 
 
 class AppendDone(msgspec.Struct, frozen=True):

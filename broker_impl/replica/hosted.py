@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.manager import LogManager
@@ -9,7 +10,7 @@ from broker_impl.replica import fencing
 from broker_impl.replica.events import Effect, Event, Role
 from broker_impl.replica.fetch_targets import FetchTargets
 from broker_impl.replica.partition import Partition
-from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
+from broker_impl.wire.types import NO_UUID, BrokerId, Epoch, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,11 @@ class HostedReplicas:
         for effect in effects:
             self.on_effect(effect)
 
-    def host(self, tp: TopicPartition) -> Partition:
-        """Create a replica on the partition's log, or on a new one."""
+    def host(self, tp: TopicPartition, topic_id: UUID = NO_UUID) -> Partition:
+        """Create a replica on the partition's log, or on a new one of the topic with this id."""
         log = self.logs.logs.get(tp)
         if log is None:
-            log = self.logs.create(tp)
+            log = self.logs.create(tp, topic_id)
         return Partition(
             self.broker_id,
             tp,

@@ -21,11 +21,11 @@ from broker_impl.wire.types import BrokerId
 LOG = logging.getLogger(__name__)
 
 VERSIONS: dict[type, int] = {
-    LeaderAndIsrRequest: 4,
+    LeaderAndIsrRequest: 5,
     UpdateMetadataRequest: 7,
     StopReplicaRequest: 3,
 }
-"""The request versions of Kafka 2.8; LeaderAndIsr is the one without topic ids."""
+"""The request versions of Kafka 2.8."""
 
 _RETRY_S = 0.1
 

@@ -8,6 +8,7 @@ from broker_impl.config import Endpoint
 from broker_impl.controller.context import BrokerInfo, Context, Leadership
 from broker_impl.controller.deletion import TopicDeletion
 from broker_impl.controller.requests import Order, Outbox
+from broker_impl.node.controller.orders import VERSIONS
 from broker_impl.wire.messages import leader_and_isr_request, stop_replica_request
 from broker_impl.wire.messages import update_metadata_request as update_metadata
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
@@ -43,7 +44,7 @@ def encodable(orders: dict[int, list[Order]]) -> None:
     for order in (order for due in orders.values() for order in due):
         match order:
             case LeaderAndIsrRequest():
-                leader_and_isr_request.encode(order, 4)
+                leader_and_isr_request.encode(order, VERSIONS[LeaderAndIsrRequest])
             case UpdateMetadataRequest():
                 update_metadata.encode(order, 7)
             case StopReplicaRequest():
@@ -94,7 +95,7 @@ def test_roles(context: Context) -> None:
     assert isinstance(order, LeaderAndIsrRequest)
     [topic] = order.topic_states
     row, other = topic.partition_states
-    assert topic.topic_name == "t"
+    assert (topic.topic_name, topic.topic_id) == ("t", UUID(int=ord("t")))
     assert (row.leader, row.leader_epoch, row.isr, row.partition_epoch) == (1, 5, [1, 2], 3)
     assert (row.controller_epoch, row.replicas, row.is_new) == (7, [1, 2], True)
     assert (other.controller_epoch, other.is_new) == (6, False)

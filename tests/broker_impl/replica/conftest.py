@@ -1,6 +1,7 @@
 """A broker with replicas, its disk and its clock."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
@@ -23,7 +24,7 @@ from broker_impl.wire.messages.stop_replica_request import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import NO_UUID, TopicPartition
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
@@ -65,6 +66,8 @@ class Broker:
         controller_epoch: int = 1,
         broker_epoch: int = -1,
         late: ErrorCode = NONE,
+        topic_id: UUID = NO_UUID,
+        is_new: bool = False,
     ) -> list[ErrorCode]:
         """Handle a LeaderAndIsr request, and return its error, or one error per partition."""
         request = LeaderAndIsrRequest(
@@ -73,6 +76,7 @@ class Broker:
             topic_states=[
                 LeaderAndIsrTopicState(
                     topic_name=tp.topic,
+                    topic_id=topic_id,
                     partition_states=[
                         LeaderAndIsrPartitionState(
                             partition_index=tp.partition,
@@ -81,6 +85,7 @@ class Broker:
                             leader_epoch=epoch,
                             isr=list(isr),
                             replicas=list(replicas),
+                            is_new=is_new,
                         )
                     ],
                 )

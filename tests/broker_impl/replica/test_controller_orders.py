@@ -1,7 +1,16 @@
+from uuid import UUID
+
+import pytest
+
 from broker_impl.errors import ErrorCode
+from broker_impl.log.topic_identity import PARTITION_METADATA
 from broker_impl.replica.events import LeadershipLost, StopFetching
 from broker_impl.wire import batch
+from broker_impl.wire.types import NO_UUID
 from tests.broker_impl.replica.conftest import NONE, OTHER, TP, Broker
+
+OLD, NEW = UUID(int=7), UUID(int=8)
+FILE = f"{TP}/{PARTITION_METADATA}"
 
 
 def test_a_controller_that_was_replaced_is_not_obeyed(broker: Broker) -> None:
@@ -119,3 +128,96 @@ def test_a_late_order_makes_no_replica_anew(broker: Broker) -> None:
     assert TP not in broker.replicas.partitions
     assert broker.order(epoch=5) == [NONE], "this one is in time"
     assert broker.replicas.led(TP, 5) is not None
+
+
+def restarted(topic_id: UUID) -> Broker:
+    """A broker that was killed with one record, high watermark 1, in a log of this topic id."""
+    before = Broker()
+    before.order(isr=(1,), topic_id=topic_id)
+    before.append()
+    before.logs.logs[TP].flush()
+    before.logs.checkpoint(before.replicas.high_watermarks())
+    before.disk.crash()
+    return Broker(before.disk)
+
+
+def test_the_log_of_a_deleted_topic_is_deleted() -> None:
+    """KIP-516: a log of another topic id is renamed, and the replica begins with an empty log."""
+    broker = restarted(OLD)
+    assert (broker.end(), broker.logs.high_watermarks[TP]) == (1, 1)
+    assert broker.order(topic_id=NEW) == [NONE]
+    assert (broker.end(), broker.high_watermark()) == (0, 0)
+    assert broker.logs.logs[TP].topic_id == NEW
+    [renamed] = [name for name in broker.disk.list("") if name.endswith("-delete")]
+    assert renamed.startswith(str(TP))
+    broker.disk.crash()
+    again = Broker(broker.disk)
+    assert (again.end(), again.logs.logs[TP].topic_id) == (0, NEW)
+
+
+def test_the_log_of_the_same_topic_is_kept() -> None:
+    """A log of the topic id in the order is kept, also if the order says that it is new.
+
+    The controller sends such an order again if the response to it is lost.
+    """
+    broker = restarted(OLD)
+    assert broker.order(epoch=1, topic_id=OLD, is_new=True) == [NONE]
+    assert broker.end() == 1
+
+
+@pytest.mark.parametrize(("is_new", "end"), [(False, 1), (True, 0)])
+def test_a_log_of_an_earlier_release_takes_the_id(is_new: bool, end: int) -> None:
+    """A log without an id takes the one in the order, unless the partition has just been created.
+
+    The id is on disk before the replica is used.
+    """
+    broker = restarted(NO_UUID)
+    assert not broker.disk.exists(FILE)
+    assert broker.order(topic_id=NEW, is_new=is_new) == [NONE]
+    assert broker.end() == end
+    broker.disk.crash()
+    assert Broker(broker.disk).logs.logs[TP].topic_id == NEW
+
+
+def test_an_order_without_a_topic_id_changes_none() -> None:
+    """LeaderAndIsr v4 has no topic ids, so it finds the log that has the name."""
+    broker = restarted(OLD)
+    assert broker.order(is_new=True) == [NONE]
+    assert (broker.end(), broker.logs.logs[TP].topic_id) == (1, OLD)
+
+
+def test_a_replica_of_a_deleted_topic_is_replaced(broker: Broker) -> None:
+    """A live broker may still lead a partition of the deleted topic, in a later leader epoch.
+
+    The new topic counts its leader epochs from 0. Records of the deleted topic that wait for
+    replication are not acknowledged by the new one.
+    """
+    broker.order(epoch=3, isr=(1, 2), topic_id=OLD)
+    result = broker.replicas.append(TP, batch.encode_batch([batch.Record()]), acks=-1)
+    assert broker.replicas.acknowledged(TP, result) is None
+    assert broker.order(epoch=3, topic_id=OLD) == [ErrorCode.STALE_CONTROLLER_EPOCH]
+    assert broker.end() == 1
+    assert broker.order(epoch=0, isr=(1,), topic_id=NEW, is_new=True) == [NONE]
+    assert LeadershipLost(TP) in broker.effects
+    assert (broker.end(), broker.replicas.leader_epoch(TP)) == (0, 0)
+    broker.append()
+    assert broker.replicas.acknowledged(TP, result) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_follower_of_a_deleted_topic_fetches_from_the_start(broker: Broker) -> None:
+    """A follower that is replaced follows the new leader only, from offset 0."""
+    broker.order(epoch=3, topic_id=OLD)
+    broker.append()
+    broker.order(2, epoch=4, topic_id=OLD)
+    assert broker.targets(2)[0].offset == 1
+    assert broker.order(3, isr=(3,), replicas=(3, 1), topic_id=NEW) == [NONE]
+    assert broker.targets(2) == []
+    assert [(target.offset, target.leader_epoch) for target in broker.targets(3)] == [(0, 0)]
+
+
+def test_an_order_for_others_deletes_no_log() -> None:
+    """An order for a partition of which this broker is not a replica does not touch its log."""
+    broker = restarted(OLD)
+    refused = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert broker.order(2, isr=(2,), replicas=(2, 3), topic_id=NEW) == [refused]
+    assert broker.end() == 1

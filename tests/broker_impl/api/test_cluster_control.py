@@ -1,0 +1,56 @@
+"""The responses to the controller's orders."""
+
+from uuid import UUID
+
+import pytest
+
+from broker_impl.api import cluster_control
+from broker_impl.api.registry import APIS
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages import leader_and_isr_response
+from broker_impl.wire.messages.leader_and_isr_request import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from broker_impl.wire.messages.leader_and_isr_response import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+)
+
+A, B = UUID(int=7), UUID(int=8)
+REQUEST = LeaderAndIsrRequest(
+    topic_states=[
+        LeaderAndIsrTopicState(topic_name="a", topic_id=A),
+        LeaderAndIsrTopicState(topic_name="b", topic_id=B),
+    ]
+)
+
+
+def test_errors_are_listed_by_topic_id() -> None:
+    """From v5 on, the response lists the errors of partitions by topic id, and can be encoded."""
+    rows = [
+        LeaderAndIsrPartitionError(topic_name="b", partition_index=3, error_code=11),
+        LeaderAndIsrPartitionError(topic_name="a", partition_index=0, error_code=0),
+        LeaderAndIsrPartitionError(topic_name="b", partition_index=4, error_code=0),
+    ]
+    response = cluster_control.by_topic_id(REQUEST, LeaderAndIsrResponse(partition_errors=rows))
+    found = {
+        topic.topic_id: [(row.partition_index, row.error_code) for row in topic.partition_errors]
+        for topic in response.topics
+    }
+    assert found == {A: [(0, 0)], B: [(3, 11), (4, 0)]}
+    encoded = b"".join(leader_and_isr_response.encode(response, 5))
+    assert len(leader_and_isr_response.decode(memoryview(encoded), 5).topics) == 2
+
+
+def test_an_error_of_the_whole_request_is_kept() -> None:
+    """A request that is rejected as a whole has its error in both forms of the response."""
+    stale = ErrorCode.STALE_CONTROLLER_EPOCH
+    response = cluster_control.by_topic_id(REQUEST, LeaderAndIsrResponse(error_code=stale))
+    assert response.error_code == stale
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_both_versions_are_served(version: int) -> None:
+    """LeaderAndIsr is served with topic ids, and without them."""
+    assert version in APIS[4].served
