@@ -102,11 +102,15 @@ def test_a_setting_that_names_something_is_refused_by_name(name: str) -> None:
 
 
 def test_what_the_brokers_obey_may_be_set() -> None:
-    """Of the broker's settings, only those are rejected that the run defines itself."""
+    """Of the broker's settings, only those are rejected that the run defines itself.
+
+    Others that are rejected name code or files.
+    """
     refused = {name for name in SETTINGS if plan_settings.refusal({"broker": {name: "1"}})}
     assert refused == {
         *("broker.id", "listeners", "advertised.listeners", "listener.security.protocol.map"),
         *("inter.broker.listener.name", "log.dirs", "zookeeper.connect", "replica.selector.class"),
+        *("authorizer.class.name", "ssl.keystore.location", "ssl.truststore.location"),
     }
 
 
