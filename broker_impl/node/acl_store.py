@@ -21,8 +21,8 @@ from broker_impl.security.acls import (
     ResourceType,
 )
 from broker_impl.zookeeper.client import ZooKeeper
-from broker_impl.zookeeper.errors import BadVersion, NodeExists, NoNode
-from broker_impl.zookeeper.multi import Create, Delete, MultiFailed, SetData
+from broker_impl.zookeeper.errors import NoNode
+from broker_impl.zookeeper.multi import Create, Delete, SetData
 from broker_impl.zookeeper.records import Stat
 
 LOG = logging.getLogger(__name__)
@@ -168,14 +168,9 @@ async def alter(zk: ZooKeeper, resource: Resource, change: Change, now_ms: int) 
         if after == before:
             return after
         parent, notice = _notice(resource)
-        try:
-            await zk.multi([_write(where, after, stat), notice])
-        except MultiFailed as error:
-            if isinstance(error.error, BadVersion | NodeExists | NoNode) and error.index == 0:
-                continue
-            raise
-        await change_notices.forget_old(zk, parent, now_ms)
-        return after
+        if await change_notices.announce(zk, _write(where, after, stat), notice):
+            await change_notices.forget_old(zk, parent, now_ms)
+            return after
 
 
 def _write(where: str, after: frozenset[Entry], before: Stat | None) -> Create | SetData | Delete:

@@ -13,7 +13,14 @@ from typing import Final, TypeVar
 from broker_impl.node.zk_paths import BadZnode
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.client_watches import WatchEvent
-from broker_impl.zookeeper.errors import NoNode, SessionExpired, ZooKeeperError
+from broker_impl.zookeeper.errors import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    ZooKeeperError,
+)
+from broker_impl.zookeeper.multi import Create, Delete, MultiFailed, SetData
 
 LOG = logging.getLogger(__name__)
 
@@ -34,6 +41,20 @@ async def forget_old(zk: ZooKeeper, parent: str, now_ms: int) -> None:
             await zk.delete(path)
         except NoNode:
             LOG.debug("the znode %s does not exist", path)
+
+
+async def announce(zk: ZooKeeper, write: Create | SetData | Delete, notice: Create) -> bool:
+    """Write a znode and its notification, in one transaction: both of them, or neither.
+
+    Returns False if the znode is no longer as ``write`` expects it, and nothing was written.
+    """
+    try:
+        await zk.multi([write, notice])
+    except MultiFailed as error:
+        if isinstance(error.error, BadVersion | NodeExists | NoNode) and error.index == 0:
+            return False
+        raise
+    return True
 
 
 async def follow(

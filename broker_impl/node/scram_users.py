@@ -2,23 +2,21 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
+from broker_impl.api.quotas.entities import USERS, Entity, encoded
 from broker_impl.node import change_notices, config_changes, zk_paths
 from broker_impl.security import scram
 from broker_impl.zookeeper.client import ZooKeeper
-from broker_impl.zookeeper.errors import BadVersion, NodeExists, NoNode
-from broker_impl.zookeeper.multi import Create, MultiFailed, SetData
+from broker_impl.zookeeper.errors import NoNode
+from broker_impl.zookeeper.multi import Create, SetData
 
 LOG = logging.getLogger(__name__)
-
-USERS: Final = "users"
 
 
 def entity(user: str) -> str:
     """Return the entity of a user's settings: the name as Kafka's Sanitizer encodes it."""
-    return f"{USERS}/{quote(user, safe='').replace('~', '%7E')}"
+    return Entity(encoded(user)).path
 
 
 def user_of(name: str) -> str:
@@ -47,7 +45,7 @@ async def alter(zk: ZooKeeper, user: str, change: config_changes.Alter, now_ms: 
     """
     path = zk_paths.config(entity(user))
     notice = zk_paths.encode(zk_paths.ConfigChangeZnode(entity_path=entity(user)))
-    announce = Create(zk_paths.CONFIG_CHANGE_PREFIX, notice, sequential=True)
+    announcement = Create(zk_paths.CONFIG_CHANGE_PREFIX, notice, sequential=True)
     while True:
         write: Create | SetData
         try:
@@ -57,14 +55,9 @@ async def alter(zk: ZooKeeper, user: str, change: config_changes.Alter, now_ms: 
             write = SetData(path, zk_paths.encode(after), stat.version)
         except NoNode:
             write = Create(path, zk_paths.encode(zk_paths.ConfigZnode(config=change({}))))
-        try:
-            await zk.multi([write, announce])
-        except MultiFailed as error:
-            if isinstance(error.error, BadVersion | NodeExists | NoNode) and error.index == 0:
-                continue
-            raise
-        await change_notices.forget_old(zk, zk_paths.CONFIG_CHANGES, now_ms)
-        return
+        if await change_notices.announce(zk, write, announcement):
+            await change_notices.forget_old(zk, zk_paths.CONFIG_CHANGES, now_ms)
+            return
 
 
 async def read(zk: ZooKeeper, user: str) -> dict[str, scram.Credential]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
+from broker_impl.api.quotas.entities import USERS
 from broker_impl.config import BrokerConfig
 from broker_impl.node import (
     acl_store,
@@ -116,7 +117,7 @@ class Security:
     async def alter_user(self, user: str, change: config_changes.Alter) -> None:
         """Change a user's settings, which apply on this broker at once; ApiError if it fails."""
         zk, now_ms = self._zk(), self._wall_ms()
-        parent = zk_paths.config(scram_users.USERS)
+        parent = zk_paths.config(USERS)
         await zk_answers.in_time(zk.ensure_path(parent), self._timeout_s)
         await zk_answers.in_time(scram_users.alter(zk, user, change, now_ms), self._timeout_s)
         await zk_answers.in_time(self._read_user(user), self._timeout_s)

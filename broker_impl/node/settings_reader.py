@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable
 
 from broker_impl.api.altering import ALL_BROKERS
+from broker_impl.api.quotas.entities import USERS
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ConfigError
-from broker_impl.node import change_notices, config_changes, scram_users, zk_paths
+from broker_impl.node import change_notices, config_changes, zk_paths
 from broker_impl.node.quotas import QuotasRuntime
 from broker_impl.node.security import Security
 from broker_impl.node.topic_settings import TopicSettings
@@ -64,7 +65,7 @@ class SettingsReader:
             self._apply(None)
         else:
             await self._quotas.changed(entity)
-            if kind == scram_users.USERS and "/" not in name:
+            if kind == USERS and "/" not in name:
                 await self._security.user_changed(name)
 
     async def _read_own(self) -> None:

@@ -318,10 +318,11 @@ class Connection(asyncio.BufferedProtocol):
             request = _Request(header, header.api_version, len(frame))
             self._line.append(request)
             self.idle_since = None
-            self._throttle.user = principals.name_of(self._session.principal)
             request.charge = self._throttle.charge(
                 row, header.api_version, header.client_id, len(frame)
             )
+            if request.charge is not None:
+                self._throttle.user = principals.name_of(self._session.principal)
             answer = self._call(row, request, body)
             self._throttle.handled(request.charge)
             if inspect.iscoroutine(answer):

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker_impl.api.access.guard import Call, Check, Guard, divided, then
+from broker_impl.api.access.guard import Call, Check, Guard, divided, extended, then
 from broker_impl.errors import ErrorCode
 from broker_impl.security.acls import Operation
 from broker_impl.wire.messages import (
@@ -199,14 +199,9 @@ def _of_settings(operation: Operation, answered: str, response: Any, result: Any
         refused = [denied(row) for row in others]
         rest = msgspec.structs.replace(request, resources=allowed)
         answer = call(rest) if allowed else response()
-        return then(answer, lambda done: _extended(done, answered, refused))
+        return then(answer, lambda done: extended(done, answered, refused))
 
     return guard
-
-
-def _extended(answer: Any, answered: str, refused: list[Any]) -> Any:
-    setattr(answer, answered, [*getattr(answer, answered), *refused])
-    return answer
 
 
 describe_configs: Final = _of_settings(

@@ -104,9 +104,9 @@ def in_parts(request: Any, parts: Parts, may: Callable[[str], bool], call: Call)
         return call(request)
     denied = [parts.denied(part) for part in others]
     if not allowed:
-        return _with(parts.response(), parts.answered, denied)
+        return extended(parts.response(), parts.answered, denied)
     rest = msgspec.structs.replace(request, **{parts.requested: allowed})
-    return then(call(rest), lambda answer: _with(answer, parts.answered, denied))
+    return then(call(rest), lambda answer: extended(answer, parts.answered, denied))
 
 
 def all_denied(request: Any, parts: Parts) -> Any:
@@ -120,7 +120,8 @@ def filtered(answer: Any, answered: str, keep: Callable[[Any], bool]) -> Any:
     return answer
 
 
-def _with(answer: Any, answered: str, denied: list[Any]) -> Any:
+def extended(answer: Any, answered: str, denied: list[Any]) -> Any:
+    """Append the results of denied parts to a list of the response."""
     setattr(answer, answered, [*getattr(answer, answered), *denied])
     return answer
 

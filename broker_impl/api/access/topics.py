@@ -11,6 +11,7 @@ from broker_impl.api.access.guard import (
     Parts,
     all_denied,
     divided,
+    extended,
     filtered,
     in_parts,
     then,
@@ -191,14 +192,9 @@ def _metadata(check: Check, request: Any, call: Call) -> Any:
         # In v0, an empty list means all topics.
         rest = msgspec.structs.replace(request, topics=None)
         none = then(call(rest), lambda answer: filtered(answer, "topics", lambda _: False))
-        return then(none, lambda answer: _added(answer, refused))
+        return then(none, lambda answer: extended(answer, "topics", refused))
     rest = msgspec.structs.replace(request, topics=allowed)
-    return then(call(rest), lambda answer: _added(answer, refused))
-
-
-def _added(answer: Any, topics: list[Any]) -> Any:
-    answer.topics = [*answer.topics, *topics]
-    return answer
+    return then(call(rest), lambda answer: extended(answer, "topics", refused))
 
 
 def _may_create(check: Check, name: str) -> bool:
@@ -266,12 +262,7 @@ def _delete_by_state(check: Check, request: Any, call: Call) -> Any:
     if not allowed:
         return delete_topics_response.DeleteTopicsResponse(responses=denied)
     rest = msgspec.structs.replace(request, topics=allowed)
-
-    def joined(answer: Any) -> Any:
-        answer.responses = [*answer.responses, *denied]
-        return answer
-
-    return then(call(rest), joined)
+    return then(call(rest), lambda answer: extended(answer, "responses", denied))
 
 
 def delete_records(check: Check, request: Any, call: Call) -> Any:

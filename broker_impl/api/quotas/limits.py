@@ -85,7 +85,8 @@ class ClientQuotas:
             self._tidy(now_ms)
             used = self._rates[kind, sharing] = Rate(self._samples, self._window_ms)
         used.record(value, now_ms)
-        delay = rate.throttle_ms(*_measured(used, bound, now_ms))
+        measured, elapsed_ms = used.measure(now_ms)
+        delay = rate.throttle_ms(measured, bound, elapsed_ms)
         return min(delay, int(self._window_ms)) if kind is Kind.REQUESTS else delay
 
     def _tidy(self, now_ms: float) -> None:
@@ -97,8 +98,3 @@ class ClientQuotas:
                 for key, each in self._rates.items()
                 if now_ms - each.last_recorded_ms() < _IDLE_MS
             }
-
-
-def _measured(used: Rate, bound: float, now_ms: float) -> tuple[float, float, float]:
-    value, elapsed = used.measure(now_ms)
-    return value, bound, elapsed
