@@ -51,7 +51,13 @@ class Watch:
         step = self._stepper.step(now)
         for fold in self._folds:
             for violation in fold.step(step):
-                place = violation.invariant, violation.key
-                if place not in self._reported:
-                    self._reported.add(place)
+                if self.is_new(violation):
                     yield violation
+
+    def is_new(self, violation: Violation) -> bool:
+        """Return whether it is the first of its invariant and partition, and remember it."""
+        place = violation.invariant, violation.key
+        if place in self._reported:
+            return False
+        self._reported.add(place)
+        return True

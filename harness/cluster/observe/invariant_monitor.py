@@ -64,7 +64,6 @@ class Watcher:
         """
         self.snapshots = Snapshots()
         self.answers = Answers()
-        self._reported: set[tuple[str, str | None]] = set()
         self._world = world
         self._watch = Watch(rules)
         self._record = record
@@ -103,10 +102,8 @@ class Watcher:
 
     def _report(self, violation: Violation) -> None:
         """Record a violation in an answer, once for each invariant and partition."""
-        place = violation.invariant, violation.key
         trusts = all(self.snapshots.trusts(broker) for broker in violation.brokers)
-        if place not in self._reported and trusts and not self._is_over:
-            self._reported.add(place)
+        if trusts and not self._is_over and self._watch.is_new(violation):
             self._record(encode(violation))
 
     def is_settled(self) -> bool:

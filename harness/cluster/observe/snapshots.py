@@ -192,9 +192,9 @@ class _Life:
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
                 told=self._epochs_reported_by(shot),
-                replicas={_key(replica.tp): self._replica(replica) for replica in shot.replicas},
+                replicas={str(replica.tp): self._replica(replica) for replica in shot.replicas},
                 compactions={
-                    _key(each.tp): Compaction(each.log.rewrites, each.log.is_compacted)
+                    str(each.tp): Compaction(each.log.rewrites, each.log.is_compacted)
                     for each in shot.replicas
                     if each.log.rewrites or each.log.is_compacted
                 },
@@ -204,7 +204,7 @@ class _Life:
 
     def _epochs_reported_by(self, shot: BrokerSnapshot) -> Mapping[str, int]:
         if self._reported_epochs[0] is not shot.told:
-            self._reported_epochs = shot.told, {_key(tp): epoch for tp, epoch in shot.told.items()}
+            self._reported_epochs = shot.told, {str(tp): epoch for tp, epoch in shot.told.items()}
         return self._reported_epochs[1]
 
     def _replica(self, shot: ReplicaSnapshot) -> ReplicaState:
@@ -212,7 +212,7 @@ class _Life:
         if known is not None and known[0] is shot:
             return known[1]
         if shot.log.rewrites:
-            self.compacted[_key(shot.tp)] = None
+            self.compacted[str(shot.tp)] = None
         batches = self._batches_of(shot.tp, shot.log)
         state = _replica(shot, batches)
         self._replicas[shot.tp] = shot, state
@@ -225,10 +225,6 @@ class _Life:
             self._batches[tp] = log.headers, batches
         batches += map(_batch, log.headers[len(batches) : log.count])
         return Batches(batches, log.count)
-
-
-def _key(tp: TopicPartition) -> str:
-    return f"{tp.topic}-{tp.partition}"
 
 
 def _batch(header: BatchHeader) -> Batch:
@@ -346,7 +342,7 @@ class _ZooKeeper:
                 state = nodes.get(place)
                 if state is None:
                     continue
-                key, made = _key(tp), (node.mzxid, state.mzxid)
+                key, made = str(tp), (node.mzxid, state.mzxid)
                 known = self._partitions.get(key)
                 if known is None or known[0] != made:
                     if replicas is None:

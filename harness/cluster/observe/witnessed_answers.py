@@ -145,7 +145,7 @@ class Witness:
         known = self._since(tp, since)
         stated = Stated(
             self._broker,
-            f"{tp.topic}-{tp.partition}",
+            str(tp),
             watermark,
             None if data is None else _end(data.records),
             data.last_stable_offset if data is not None and isolation else None,
@@ -174,8 +174,7 @@ class Witness:
             log = known.term.log
         else:
             log = 0 if known is None else known.term.log + 1
-        key = f"{tp.topic}-{tp.partition}"
-        term = Term(self._broker, self._life, key, log, partition.leader_epoch)
+        term = Term(self._broker, self._life, str(tp), log, partition.leader_epoch)
         self._known[tp] = known = _Known(partition, term, self._answers.next_moment())
         return known
 
