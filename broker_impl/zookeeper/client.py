@@ -67,6 +67,10 @@ log = logging.getLogger(__name__)
 DEFAULT_PORT = 2181
 SET_WATCHES_BYTES_MAX = 128 * 1024
 """The size of the paths in one SetWatches, far below ``jute.maxbuffer``."""
+ATTEMPTS_PER_SESSION = 3
+"""All servers can be tried so many times before a session's timeout has passed."""
+_DIVISOR = 1000 * ATTEMPTS_PER_SESSION
+"""Divides the timeout of a session (ms) to the time of one attempt on all servers (s)."""
 BACKOFF_S_MIN = 0.05
 BACKOFF_S_MAX = 1.0
 
@@ -151,7 +155,7 @@ class ZooKeeper:
         is_confirmed = False
         if connection is not None:
             try:
-                async with asyncio.timeout(self.session_timeout_ms / 3000):
+                async with asyncio.timeout(self.session_timeout_ms / _DIVISOR):
                     await connection.request(Op.CLOSE_SESSION, Nothing(), None)
                     is_confirmed = True
             except (TimeoutError, ConnectionLoss):
@@ -387,7 +391,7 @@ class ZooKeeper:
         """Run one connection until it ends; False if it never carried the session."""
         connection = Connection(self)
         try:
-            async with asyncio.timeout(self.session_timeout_ms / 3000 / len(self.servers)):
+            async with asyncio.timeout(self.session_timeout_ms / _DIVISOR / len(self.servers)):
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: connection, host, port)
                 sent = loop.time()

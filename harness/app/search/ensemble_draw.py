@@ -5,6 +5,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from broker_impl.zookeeper.client import ATTEMPTS_PER_SESSION
 from harness.app import catalogue
 from harness.cluster import ensembles
 from harness.systems.catalogue import ZOOKEEPER
@@ -39,9 +40,6 @@ faults are drawn for about a session, so that more of them happen in a run."""
 HANDSHAKE_HOPS = 10
 """A client must be able to open a session: so many messages, one after the other, are sent between
 the client, its server, the leader and a follower."""
-ATTEMPTS_PER_SESSION = 3
-"""A client divides its session's timeout by this and by the number of servers, and gives up an
-attempt to connect after that time."""
 SNAP_COUNTS = (8, 40, 2_000)
 LOG_COUNTS = (4, 25, 500)
 """With few transactions in memory a leader brings a server up to date from its log, or sends its

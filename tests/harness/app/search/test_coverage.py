@@ -33,8 +33,8 @@ def _each(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
 
 def _search(tmp_path: Path, jobs: int) -> Figures:
     asked = SearchRequest(runs=4, jobs=jobs, enough=None, coverage=True)
-    told = campaign.run(asked, tmp_path, Screen(io.StringIO()), _each)
-    return figures.read(Path(told.folder))
+    seen = campaign.run(asked, tmp_path, Screen(io.StringIO()), _each)
+    return figures.read(Path(seen.folder))
 
 
 def _function(found: Figures, name: str) -> FunctionFigures:
@@ -61,8 +61,8 @@ def test_the_figures_of_processes_are_merged(tmp_path: Path) -> None:
 def test_the_rules_are_those_of_the_system(tmp_path: Path) -> None:
     """A search of ensembles counts the rules of ZooKeeper."""
     asked = SearchRequest(runs=1, coverage=True, pinned={"system": "zookeeper"})
-    told = campaign.run(asked, tmp_path, Screen(io.StringIO()), _each)
-    names = {each.name.split(":")[0] for each in figures.read(Path(told.folder)).functions}
+    seen = campaign.run(asked, tmp_path, Screen(io.StringIO()), _each)
+    names = {each.name.split(":")[0] for each in figures.read(Path(seen.folder)).functions}
     assert "broker_impl.zookeeper.quorum.leader_rules" in names
     assert all(name.startswith("broker_impl.zookeeper") for name in names)
 
