@@ -8,8 +8,9 @@ of its own connection, and sees them; it does not wait for those of others.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from broker_impl.zookeeper import acl as acls
 from broker_impl.zookeeper import reads, sessions
@@ -63,8 +64,7 @@ class Client(Protocol):
         """Count an answer that was sent, with the seconds since its request arrived."""
 
 
-@dataclass(slots=True, eq=False)
-class Request:
+class Request(msgspec.Struct, eq=False):
     """A request of a client, or of the server itself (without a client)."""
 
     client: Client | None
@@ -128,6 +128,8 @@ class Tracker(Protocol):
 
 OUTSTANDING_MAX = 1000
 """With more requests than this in the order no more are read (``globalOutstandingLimit``)."""
+
+_OF_SESSIONS = (Op.CREATE_SESSION, Op.CLOSE_SESSION)
 
 ORDERING = ("standalone", "leader")
 """The modes of servers that put the writes into one order."""
@@ -296,6 +298,8 @@ class Pipeline:
 
     def applied(self, proposal: Proposal, applied: Applied) -> None:
         """Answer a write that is applied now, if it is from a client of this server."""
+        if not self._writes and not self.watches and proposal.header.type not in _OF_SESSIONS:
+            return
         deliver(
             lambda: self._trigger(applied.changes, proposal.header.zxid),
             lambda: self._answer(proposal, applied),

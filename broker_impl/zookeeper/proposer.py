@@ -7,7 +7,9 @@ rejection is a transaction too, and takes a zxid.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from broker_impl.zookeeper import acl as acls
 from broker_impl.zookeeper import paths
@@ -76,7 +78,7 @@ _SERVERS = frozenset({Op.CREATE_SESSION, Op.DELETE_CONTAINER})
 """The writes that need no live session: no client can send them."""
 
 
-class Outlook(NamedTuple):
+class Outlook(msgspec.Struct, frozen=True, gc=False):
     """The state of a node after all transactions proposed so far."""
 
     acl: tuple[Acl, ...]
@@ -113,7 +115,7 @@ class Draft:
         parent_path = paths.parent_of(path)
         parent = self.get(parent_path)
         self.outlooks[path] = None
-        self.outlooks[parent_path] = parent._replace(children=parent.children - 1)
+        self.outlooks[parent_path] = replace(parent, children=parent.children - 1)
 
 
 class Proposer:
@@ -354,7 +356,7 @@ def _set_data(request: SetDataRequest, draft: Draft) -> SetDataTxn:
     draft.check(node, Perm.WRITE, path)
     _expect(request.version, node.version, path)
     version = int32(node.version + 1)
-    draft.outlooks[path] = node._replace(version=version)
+    draft.outlooks[path] = replace(node, version=version)
     return SetDataTxn(path, request.data, version)
 
 
@@ -366,7 +368,7 @@ def _set_acl(request: SetAclRequest, draft: Draft) -> SetAclTxn:
     draft.check(node, Perm.ADMIN, path)
     _expect(request.version, node.aversion, path)
     version = int32(node.aversion + 1)
-    draft.outlooks[path] = node._replace(acl=acl, aversion=version)
+    draft.outlooks[path] = replace(node, acl=acl, aversion=version)
     return SetAclTxn(path, acl, version)
 
 

@@ -5,12 +5,11 @@ made (``proposer``). The database uses no clock, socket or disk, so all servers 
 transactions hold the same state.
 """
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import msgspec
 
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.paths import child_of, name_of, parent_of
-from broker_impl.zookeeper.records import OPEN_ACL, Acl, EventType, Id, Perm, Stat
+from broker_impl.zookeeper.records import OPEN_ACL, Acl, EventType, Id, Op, Perm, Stat
 from broker_impl.zookeeper.txn_records import (
     CheckVersionTxn,
     CloseSessionTxn,
@@ -33,8 +32,7 @@ def int32(value: int) -> int:
     return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct, gc=False):
     """One znode.
 
     ``creates`` counts all children ever created, for the names of sequential nodes.
@@ -51,7 +49,7 @@ class Node:
     version: int = 0
     creates: int = 0
     aversion: int = 0
-    children: dict[str, None] = field(default_factory=dict)
+    children: dict[str, None] = {}
     """Names, in order of creation."""
 
     def stat(self) -> Stat:
@@ -115,14 +113,14 @@ def with_ttl(ttl_ms: int) -> int:
     return (ttl_ms | _TTL << 56) - 2**64
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A change that may trigger watches."""
 
     type: EventType
     path: str
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The result of one transaction; ``error`` is 0 unless it was rejected."""
 
     error: int = 0
@@ -132,7 +130,7 @@ class Outcome(NamedTuple):
     """The outcomes inside a multi."""
 
 
-class Applied(NamedTuple):
+class Applied(msgspec.Struct, frozen=True, gc=False):
     """The effect of a transaction: the result for its client, and the changes for watches."""
 
     outcome: Outcome
@@ -167,10 +165,10 @@ class Database:
 
     def apply(self, proposal: Proposal) -> Applied:
         """Apply a committed transaction."""
-        header, txn, _ = proposal
+        header = proposal.header
         assert header.zxid > self.last_zxid, "each transaction is applied once, in order"
         changes: list[Change] = []
-        outcome = self._apply(header, txn, changes)
+        outcome = self._apply(header, proposal.txn, changes)
         self.last_zxid = header.zxid
         return Applied(outcome, changes)
 
@@ -182,9 +180,8 @@ class Database:
         and a node of the same path may have been created later: it is left as it is. The counters
         of a parent never go back (ZOOKEEPER-3125, 3145, 3249).
         """
-        header, txn, _ = proposal
-        self._replay(header, txn)
-        self.last_zxid = max(self.last_zxid, header.zxid)
+        self._replay(proposal.header, proposal.txn)
+        self.last_zxid = max(self.last_zxid, proposal.header.zxid)
 
     def _replay(self, header: Header, txn: Record) -> None:
         match txn:
@@ -333,7 +330,9 @@ class Database:
         self.own(txn.path, owner)
         changes.append(Change(EventType.CREATED, txn.path))
         changes.append(Change(EventType.CHILD, parent_path))
-        return Outcome(path=txn.path, stat=node.stat())
+        # The reply to the older operation has no Stat.
+        stat = None if header.type == Op.CREATE else node.stat()
+        return Outcome(path=txn.path, stat=stat)
 
     def _delete(self, header: Header, path: str, changes: list[Change]) -> None:
         parent_path = parent_of(path)

@@ -5,7 +5,9 @@ to be looked up or drawn, so that every server that applies it reaches the same 
 those of ZooKeeper's own log.
 """
 
-from typing import NamedTuple, Self
+from typing import Self
+
+import msgspec
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper.jute import Bool, Buffer, Int, Long, Reader, Record, UString
@@ -138,7 +140,7 @@ class _Envelopes(Record, frozen=True):
     transactions: tuple[_Envelope, ...]
 
 
-class Proposal(NamedTuple):
+class Proposal(msgspec.Struct, frozen=True, gc=False):
     """A transaction with its header, to be logged first and applied once it is committed."""
 
     header: Header

@@ -56,6 +56,9 @@ class WatchTable(Generic[Watcher]):
         self._watches: dict[Watcher, dict[tuple[Kind, str], None]] = {}
         self._recursive = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._watchers)
+
     def __len__(self) -> int:
         return sum(map(len, self._watches.values()))
 

@@ -162,7 +162,8 @@ class Following:
         if self._over.done():
             return
         try:
-            self._carry_out(self._learner.handle(event))
+            if effects := self._learner.handle(event):
+                self._carry_out(effects)
         except OutOfOrder as error:
             self._leave(str(error))
         except StorageError as error:

@@ -295,11 +295,11 @@ class Leader:
             out += packets.short(plan.type, plan.zxid)
             for proposal in proposals:
                 zxid = proposal.header.zxid
-                out += packets.encode(Packet(Type.PROPOSAL, zxid, proposal.entry))
+                out += packets.with_data(Type.PROPOSAL, zxid, proposal.entry)
                 out += packets.short(Type.COMMIT, zxid)
         if not learner.observes:
             for zxid, body in self._outstanding:
-                out += packets.encode(Packet(Type.PROPOSAL, zxid, body))
+                out += packets.with_data(Type.PROPOSAL, zxid, body)
         if learner.stage is Stage.NEWLEADER:
             out += packets.short(Type.NEWLEADER, zxids.first_of(self.epoch))
         return [*effects, Send(key, bytes(out))] if out else effects
@@ -362,7 +362,7 @@ class Leader:
             body = proposal.entry
             self._outstanding.append((zxid, body))
             self.proposal_sizes.add(len(body))
-            out += packets.encode(Packet(Type.PROPOSAL, zxid, body))
+            out += packets.with_data(Type.PROPOSAL, zxid, body)
         self.proposed = proposals[-1].header.zxid
         data = bytes(out)
         return [Send(key, data) for key in self._receivers(observers=False)]
@@ -400,7 +400,7 @@ class Leader:
             zxid, body = self._outstanding.popleft()
             commits += packets.short(Type.COMMIT, zxid)
             if observers:
-                informs += packets.encode(Packet(Type.INFORM, zxid, body))
+                informs += packets.with_data(Type.INFORM, zxid, body)
         self.committed = end
         effects: list[Effect] = [Commit(end)]
         effects += [Send(key, bytes(commits)) for key in self._receivers(observers=False)]

@@ -65,12 +65,8 @@ class LearnerLink(asyncio.Protocol):
         """Handle packets of the learner; malformed ones end the connection."""
         self._reader.receive(data)
         try:
-            packet = self._reader.next()
-            while packet is not None:
-                following = self._reader.next()
-                if following is None or not packets.is_covered(packet, following):
-                    self._owner.arrived(self.key, packet)
-                packet = following
+            while (packet := self._reader.next()) is not None:
+                self._owner.arrived(self.key, self._reader.last_of(packet))
         except WireError as error:
             log.warning("a learner: %s", error)
             self.abort()

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+import msgspec
+
 from broker_impl.errors import WireError
 from broker_impl.zookeeper import zxids
 from broker_impl.zookeeper.jute import Int, Long, Reader, Record
@@ -56,7 +58,7 @@ _VALID = struct.Struct(">q?")
 _REQUEST = struct.Struct(">qii")
 
 
-class Packet(NamedTuple):
+class Packet(msgspec.Struct, frozen=True, gc=False):
     """A packet; the meaning of ``zxid`` and ``data`` depends on the type."""
 
     type: Type
@@ -87,17 +89,21 @@ class Request(NamedTuple):
 
 def encode(packet: Packet) -> bytes:
     """Encode a packet."""
-    if not packet.data and not packet.ids:
-        return _SHORT.pack(packet.type, packet.zxid, -1, -1)
+    if not packet.ids:
+        if not packet.data:
+            return short(packet.type, packet.zxid)
+        return with_data(packet.type, packet.zxid, packet.data)
     out = bytearray(_HEAD.pack(packet.type, packet.zxid, len(packet.data)))
     out += packet.data
-    if packet.ids:
-        out += _INT.pack(len(packet.ids))
-        for identity in packet.ids:
-            identity.write(out)
-    else:
-        out += b"\xff\xff\xff\xff"
+    out += _INT.pack(len(packet.ids))
+    for identity in packet.ids:
+        identity.write(out)
     return bytes(out)
+
+
+def with_data(kind: Type, zxid: int, data: bytes) -> bytes:
+    """Encode a packet with data and no identities."""
+    return _HEAD.pack(kind, zxid, len(data)) + data + b"\xff\xff\xff\xff"
 
 
 def short(kind: Type, zxid: int) -> bytes:
@@ -105,32 +111,21 @@ def short(kind: Type, zxid: int) -> bytes:
     return _SHORT.pack(kind, zxid, -1, -1)
 
 
-def is_covered(packet: Packet, following: Packet) -> bool:
-    """Return whether the next packet of a learner says all that this one says.
-
-    A learner acknowledges transactions in their order. NEWLEADER is acknowledged by itself.
-    """
-    return (
-        packet.type is Type.ACK
-        and following.type is Type.ACK
-        and zxids.counter_of(packet.zxid) > 0
-        and following.zxid >= packet.zxid
-    )
-
-
 class PacketReader:
     """Bytes in, whole packets out; the caller owns the socket."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._buffer = b""
         self._at = 0
+        self._parts: list[bytes] = []
+        """What was received after the buffer."""
+        self._missing = 0
+        """How many bytes the next packet needs at least, besides those that were received."""
 
     def receive(self, data: bytes) -> None:
         """Add bytes that were read from the socket."""
-        if self._at:
-            del self._buffer[: self._at]
-            self._at = 0
-        self._buffer += data
+        self._parts.append(data)
+        self._missing -= len(data)
 
     def next(self) -> Packet | None:
         """Return the next packet; None until all of its bytes have arrived.
@@ -138,8 +133,11 @@ class PacketReader:
         Raises:
             WireError: the bytes are not a packet.
         """
+        if self._parts and not self._join():
+            return None
         buffer, at = self._buffer, self._at
         if len(buffer) - at < _SHORT.size:
+            self._missing = at + _SHORT.size - len(buffer)
             return None
         kind, zxid, size, count = _SHORT.unpack_from(buffer, at)
         if kind not in _TYPES:
@@ -150,8 +148,9 @@ class PacketReader:
         if size > 0:
             end += size
             if len(buffer) < end:
+                self._missing = end - len(buffer)
                 return None
-            data = bytes(memoryview(buffer)[at + _HEAD.size : end - 4])
+            data = buffer[at + _HEAD.size : end - 4]
             (count,) = _INT.unpack_from(buffer, end - 4)
         if count <= 0:
             self._at = end
@@ -160,6 +159,7 @@ class PacketReader:
         for _ in range(count):
             found = self._identity(end)
             if found is None:
+                self._missing = 1
                 return None
             identity, end = found
             ids.append(identity)
@@ -168,10 +168,41 @@ class PacketReader:
 
     def rest(self) -> bytes:
         """Remove and return the bytes after the last packet, which are not packets."""
-        rest = bytes(memoryview(self._buffer)[self._at :])
-        self._buffer.clear()
-        self._at = 0
+        rest = b"".join((self._buffer[self._at :], *self._parts))
+        self._buffer = b""
+        self._at = self._missing = 0
+        self._parts.clear()
         return rest
+
+    def last_of(self, packet: Packet) -> Packet:
+        """Go past the packets that say all that this one says, and return the last of them.
+
+        A learner acknowledges transactions in their order, each by a packet. NEWLEADER is
+        acknowledged by itself.
+        """
+        zxid = packet.zxid
+        if packet.type is not Type.ACK or not zxids.counter_of(zxid):
+            return packet
+        buffer, end = self._buffer, len(self._buffer) - _SHORT.size
+        while self._at <= end:
+            kind, following, size, count = _SHORT.unpack_from(buffer, self._at)
+            if kind != Type.ACK or following < zxid or size not in (-1, 0) or count > 0:
+                break
+            zxid = following
+            self._at += _SHORT.size
+        return Packet(Type.ACK, zxid)
+
+    def _join(self) -> bool:
+        """Add what was received to the buffer; false if the next packet is not complete by that.
+
+        A large packet that arrives in many parts is copied once.
+        """
+        if self._missing > 0:
+            return False
+        self._buffer = b"".join((self._buffer[self._at :], *self._parts))
+        self._at = 0
+        self._parts.clear()
+        return True
 
     def _identity(self, at: int) -> tuple[Id, int] | None:
         """Read a scheme and an id; None if not all of their bytes have arrived."""

@@ -11,6 +11,7 @@ from broker_impl.zookeeper.quorum import packets
 from broker_impl.zookeeper.quorum.packets import LearnerInfo, Packet, PacketReader, Request, Type
 from broker_impl.zookeeper.records import Id
 
+EPOCH = 1 << 32
 LONGS = st.integers(-(2**63), 2**63 - 1)
 INTS = st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.text(max_size=8)
@@ -140,3 +141,40 @@ def test_learner_info_has_twenty_bytes() -> None:
     """The first packet of a learner has its id, the protocol and a version of configuration."""
     info = LearnerInfo(3, packets.PROTOCOL, 0).encode()
     assert info == struct.pack(">qiq", 3, 0x10000, 0)
+
+
+@pytest.mark.parametrize(
+    ("packets_sent", "handed_over"),
+    [
+        ("ack 5, ack 6, ack 7", "ack 7"),
+        ("ack 5, ping 9, ack 6", "ack 5, ping 9, ack 6"),
+        ("ack 0, ack 6", "ack 0, ack 6"),  # the first is of NEWLEADER
+        ("ack 7, ack 6", "ack 7, ack 6"),
+        ("ping 5, ping 6", "ping 5, ping 6"),
+    ],
+)
+def test_acknowledgements_are_passed_that_the_last_one_includes(
+    packets_sent: str, handed_over: str
+) -> None:
+    reader = PacketReader()
+    for each in packets_sent.split(", "):
+        kind, at = each.split()
+        reader.receive(packets.short(Type[kind.upper()], EPOCH | int(at)))
+
+    found = []
+    while (packet := reader.next()) is not None:
+        last = reader.last_of(packet)
+        found.append(f"{last.type.name.lower()} {last.zxid - EPOCH}")
+
+    assert ", ".join(found) == handed_over
+
+
+def test_an_acknowledgement_with_data_is_not_passed() -> None:
+    reader = PacketReader()
+    with_data = Packet(Type.ACK, EPOCH | 6, b"data")
+    reader.receive(packets.short(Type.ACK, EPOCH | 5) + packets.encode(with_data))
+
+    first = reader.next()
+    assert first is not None
+    assert reader.last_of(first) == first
+    assert reader.next() == with_data
