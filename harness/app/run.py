@@ -34,7 +34,7 @@ from harness.app.judgements import Judged
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.watch import Watch
-from harness.engine.recorder import Recorder
+from harness.engine.recorder import Observer, Recorder
 from harness.engine.test_run import run_test
 from harness.systems.catalogue import OURS
 from model import cluster_facts
@@ -67,6 +67,8 @@ class Meanwhile(NamedTuple):
     spark: "Spark | None" = None
     """Where that is done, if the target permits threads; otherwise in a process of its own."""
     reports: soak.Hourly | None = None
+    observe: Observer | None = None
+    """Is called with each event."""
 
 
 class Done(NamedTuple):
@@ -193,7 +195,9 @@ async def _test(
     await catalogue.TARGETS[plan.target].prepare(plan, system, screen.say)
     cluster = make(plan, folder, random.Random(f"{plan.seed}:cluster"))
     now_ns = functools.partial(_now_ns, course)
-    watch, spark, reports = meanwhile
+    watch, spark, reports, observe = meanwhile
+    observers: list[Observer] = [course.tally]
+    observers += [each for each in (reports, observe) if each is not None]
     try:
         async with contextlib.AsyncExitStack() as stack:
             if watch is not None and not is_simulated:
@@ -210,7 +214,7 @@ async def _test(
             recorder = Recorder(
                 folder / "history.jsonl",
                 now_ns,
-                [course.tally] if reports is None else [course.tally, reports],
+                observers,
                 of_places=() if watch is None else [watch.observe],
             )
             stack.callback(recorder.close)

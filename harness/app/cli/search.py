@@ -44,6 +44,8 @@ from harness.app.cli.output import fail, print_json
               help="at the end, judge all histories again in one Spark job")  # fmt: skip
 @click.option("--coverage", is_flag=True,
               help="count which branches of the rules the runs reach (coverage.json)")  # fmt: skip
+@click.option("--guided", is_flag=True,
+              help="change plans whose runs have reached rare states")  # fmt: skip
 @options.lake
 @options.spark_engine
 @options.json_output
@@ -63,6 +65,7 @@ def search(
     keep_going: bool,
     spark: bool,
     coverage: bool,
+    guided: bool,
     lake: Path | None,
     as_json: bool,
 ) -> int:
@@ -101,6 +104,7 @@ def search(
         enough=None if keep_going else 1,
         spark=spark,
         coverage=coverage,
+        guided=guided,
         lake=into,
     )
     try:

@@ -8,7 +8,6 @@ is the same with them.
 import importlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -28,21 +27,42 @@ class Rule(NamedTuple):
         return f"{self.module}:{self.function.name}"
 
 
-@dataclass
-class Recorder:
-    """Records the probes that are reached in this process."""
+class Phase(NamedTuple):
+    """A part of a run."""
 
-    rules: Sequence[Rule]
+    name: str
+    began_s: float
     hits: bytearray
-    """One byte for each probe: 1 if it was reached."""
+    """One byte for each probe: 1 if it was reached in this phase."""
+
+
+class Recorder:
+    """Records the probes that are reached in this process, by the phases of a run."""
+
+    def __init__(self, rules: Sequence[Rule], size: int, places: Sequence[dict[str, Any]]) -> None:
+        """``size`` is the number of probes; ``places`` are the names of the modules with probes."""
+        self.rules = rules
+        self.size = size
+        self.phases: list[Phase] = []
+        """The phases so far, in order; the probes record into the last one."""
+        self._places = places
+        self.begin()
 
     def begin(self) -> None:
-        """Forget what was reached so far."""
-        self.hits[:] = bytes(len(self.hits))
+        """Forget what was reached so far, and begin a phase without a name."""
+        self.phases.clear()
+        self.enter("", 0.0)
+
+    def enter(self, name: str, now_s: float) -> None:
+        """Begin the next phase."""
+        hits = bytearray(self.size)
+        self.phases.append(Phase(name, now_s, hits))
+        for names in self._places:
+            _set_probes(names, hits)
 
     def reached(self) -> bytes:
         """Return one byte for each probe: 1 if it was reached since the beginning."""
-        return bytes(self.hits)
+        return bytes(map(max, zip(*(phase.hits for phase in self.phases), strict=True)))
 
 
 def install(modules: Iterable[str]) -> Recorder:
@@ -64,9 +84,7 @@ def install(modules: Iterable[str]) -> Recorder:
                 replaced.append((function, code))
                 found.add(function.__qualname__)
         rules += [Rule(module.__name__, each) for each in probed.functions if each.name in found]
-    recorder = Recorder(tuple(rules), bytearray(size))
-    for module in loaded:
-        _set_probes(vars(module), recorder.hits)
+    recorder = Recorder(tuple(rules), size, [vars(module) for module in loaded])
     for function, code in replaced:
         _originals.append((function, function.__code__))
         function.__code__ = code

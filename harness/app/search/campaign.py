@@ -14,11 +14,13 @@ from harness.app import runtime, versions
 from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
+from harness.app.refused import Refused
 from harness.app.rules import figures
 from harness.app.run import Failed, new_folder
 from harness.app.search import batch_check, draw, outcome, single_run, workload_draw
 from harness.app.search.batch_check import BatchResult
 from harness.app.search.coverage import Coverage, Each
+from harness.app.search.guided.guide import Guide
 from harness.app.search.jobs import SAID, Ended, Jobs, drop_if_empty, how_ended
 from harness.app.search.outcome import RunResult, Stopped, Summary
 from harness.app.search.temp_dir import scratch
@@ -55,6 +57,8 @@ class SearchRequest:
     """True if all histories are judged again at the end, in one Spark job."""
     coverage: bool = False
     """True if it is recorded which branches of the rules the runs reach."""
+    guided: bool = False
+    """True if plans of runs that have reached rare states are changed for later runs."""
     lake: Lake | None = None
     """The lake to which each run is added; ``None`` for none."""
 
@@ -69,6 +73,8 @@ def run(
     :class:`~harness.app.run.Failed` if Spark was requested and did not judge.
     """
     draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
+    if asked.guided and "schedule" in asked.pinned:
+        raise Refused("--guided: a search with a schedule of its own has nothing to change")
     draw.refuse_quiet(asked.first, asked.pinned)
     versions.commit()
     what = f"{workload_draw.named(asked.pinned)}-seed{asked.first}"
@@ -118,8 +124,15 @@ class _Search:
 
     def __init__(self, asked: SearchRequest, folder: Path, scratch: Path, each: Each) -> None:
         self._asked = asked
-        self._coverage = Coverage(asked.pinned, scratch) if asked.coverage else None
-        self._each = each if self._coverage is None else self._coverage.of_each(each)
+        self._guide: Guide | None = None
+        self._coverage: Coverage | None = None
+        if asked.coverage or asked.guided:
+            self._coverage = Coverage(asked.pinned, scratch)
+            if asked.guided:
+                self._guide = Guide(asked.pinned, asked.first, self._coverage, scratch)
+                each = self._guide.each
+            each = self._coverage.of_each(each)
+        self._each = each
         self._folder = folder
         self._scratch = scratch
         self._ran: list[RunResult] = []
@@ -140,7 +153,7 @@ class _Search:
             self.stopped = "found"
         elif asked.minutes is not None and self._seconds >= asked.minutes * 60:
             self.stopped = "time"
-        else:
+        elif self._guide is None or self._guide.may_begin(self._next):
             return asked.runs is None or self._next < asked.first + asked.runs
         return False
 
@@ -190,6 +203,8 @@ class _Search:
             drop_if_empty(Path(ran.folder) / SAID)
         if self._coverage is not None:
             self._coverage.take(ended.key)
+        if self._guide is not None:
+            self._guide.take(ended.key)
         self._red += ran.status != "valid"
         self._ran.append(ran)
 
@@ -263,6 +278,7 @@ class _Search:
             seed=self._asked.first,
             pinned=self._asked.pinned,
             folder=self._folder,
+            reached=None if self._guide is None else self._guide.corpus.size,
             together=self._together,
         )
 

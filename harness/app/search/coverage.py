@@ -30,18 +30,28 @@ class Coverage:
         for name, mutant in mutants.catalogue(system).items():
             self._mutants[mutant.of].append(name)
         self._place = place
-        self._recorder = recorder.install(sorted({rule.split(":")[0] for rule in self._mutants}))
-        self._counts = figures.Counts(self._recorder.rules, len(self._recorder.hits))
+        self.recorder = recorder.install(sorted({rule.split(":")[0] for rule in self._mutants}))
+        self._counts = figures.Counts(self.recorder.rules, self.recorder.size)
+
+    @property
+    def probes_of_rules(self) -> tuple[int, ...]:
+        """The numbers of the probes of all rules: of their beginnings and their branches."""
+        return tuple(
+            rule.function.number + place
+            for rule in self.recorder.rules
+            if rule.name in self._mutants
+            for place in range(1 + len(rule.function.branches))
+        )
 
     def of_each(self, each: Each) -> Each:
         """Return a function that also leaves what its run reached; it is called in a child."""
 
         def recorded(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
-            self._recorder.begin()
+            self.recorder.begin()
             try:
                 return each(seed, pinned, folder)
             finally:
-                self._file(seed).write_bytes(self._recorder.reached())
+                self._file(seed).write_bytes(self.recorder.reached())
 
         return recorded
 

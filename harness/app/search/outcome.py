@@ -33,6 +33,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workload: str = ""
     plan: str = ""
     """A short description of the drawn plan."""
+    parent: int | None = None
+    """In a guided search, the seed of the run whose plan was changed for this one."""
+    change: str = ""
+    """How it was changed: ``strike``, ``continue`` or ``reseed``."""
     why: tuple[str, ...] = ()
     """One sentence each: the first finding of each illegal anomaly, missing evidence, failure."""
     anomalies: dict[str, int] = {}
@@ -51,6 +55,17 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By illegal anomaly: first and last witness time of the finding that was complete first."""
     folder: str | None = None
     """The folder, if it was kept; otherwise the seed reproduces the run."""
+
+
+class Guidance(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guided search has learnt from its runs."""
+
+    changed: int
+    """The number of runs with a changed plan of an earlier run."""
+    plans: int
+    """The number of plans in the corpus: they have reached states that were rare at that time."""
+    states: int
+    """The number of states that were reached: a branch of a rule in a phase of a run."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +102,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pinned: dict[str, Any]
     """The fields that were not drawn."""
     folder: str
+    guidance: Guidance | None = None
+    """What a guided search has learnt; ``None`` for a search without guidance."""
     together: BatchResult | None = None
     """The result of judging all histories in one Spark job, if that was requested."""
 
@@ -99,9 +116,13 @@ def summary(
     seed: int,
     pinned: Mapping[str, Any],
     folder: Path,
+    reached: tuple[int, int] | None = None,
     together: BatchResult | None = None,
 ) -> Summary:
-    """Return the summary of these runs, which may be in any order."""
+    """Return the summary of these runs, which may be in any order.
+
+    ``reached``: in a guided search, the numbers of plans in the corpus and of states.
+    """
     ran = sorted(ran, key=lambda run: run.seed)
     completed = [run for run in ran if run.status != "failed"]
     return Summary(
@@ -128,6 +149,10 @@ def summary(
         seed=seed,
         pinned=dict(pinned),
         folder=str(folder),
+        guidance=reached
+        and Guidance(
+            changed=sum(bool(run.change) for run in ran), plans=reached[0], states=reached[1]
+        ),
         together=together,
     )
 
@@ -175,6 +200,12 @@ def describe(summary: Summary, again: str) -> str:
     if len(summary.workloads) > 1:
         counts = [f"{len(seeds):,} {name}" for name, seeds in summary.workloads.items()]
         lines.append(f"workloads: {', '.join(counts)}")
+    if summary.guidance is not None:
+        learnt = summary.guidance
+        lines.append(
+            f"guided: {learnt.changed:,} runs changed an earlier plan; {learnt.plans:,} plans in"
+            f" the corpus, {learnt.states:,} states reached"
+        )
     if summary.stopped == "interrupted":
         lines.append("the search was interrupted; runs that had not finished are not counted")
     if summary.together is not None:

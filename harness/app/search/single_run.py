@@ -15,9 +15,10 @@ from checkers import findings as findings_
 from harness.app import files, plan_resolution, report
 from harness.app.check import examine, reasons
 from harness.app.progress import Screen
-from harness.app.run import drive
+from harness.app.run import Meanwhile, drive
 from harness.app.search import draw
 from harness.app.search.outcome import RunResult, Status
+from harness.engine.recorder import Observer
 from model import violation
 from model.capabilities.cluster import HasData
 from model.finding import Finding
@@ -31,9 +32,10 @@ def of_seed(seed: int, pinned: Mapping[str, Any], folder: Path) -> RunResult:
     return of_plan(draw.plan_of(seed, pinned), folder)
 
 
-def of_plan(plan: Plan, folder: Path) -> RunResult:
+def of_plan(plan: Plan, folder: Path, observe: Observer | None = None) -> RunResult:
     """Run a resolved plan in this folder, which exists, and judge its history.
 
+    ``observe`` is called with each event of the history.
     The folder then contains everything but the report, and the nodes' data if the run is not valid.
     """
     began_s = time.process_time()
@@ -41,7 +43,7 @@ def of_plan(plan: Plan, folder: Path) -> RunResult:
     (folder / "plan.json").write_bytes(document + b"\n")
     drawn = draw.described(plan)
     try:
-        cluster = drive(plan, folder, Screen(io.StringIO()))
+        cluster = drive(plan, folder, Screen(io.StringIO()), meanwhile=Meanwhile(observe=observe))
         verdict, findings = examine(folder, inline=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this run's
         text = "".join(traceback.format_exception(error))

@@ -24,14 +24,15 @@ def restored() -> Iterator[None]:
 def _reached(recorded: recorder.Recorder) -> list[str]:
     """Return the functions and the branches that were reached since the beginning."""
     found = []
+    hits = recorded.reached()
     for rule in recorded.rules:
         function = rule.function
-        if recorded.hits[function.number]:
+        if hits[function.number]:
             found.append(function.name)
         found += [
             f"{branch.text}: {branch.outcome}"
             for number, branch in enumerate(function.branches, function.number + 1)
-            if recorded.hits[number]
+            if hits[number]
         ]
     recorded.begin()
     return found
@@ -66,9 +67,28 @@ def test_references_to_a_function_are_recorded_too() -> None:
     """A function that another module has imported by name runs the probes."""
     recorded = recorder.install([SAMPLE])
     assert may_join(1, 2) is False
-    assert recorded.reached() == bytes(recorded.hits)
     assert _reached(recorded) == ["may_join", "end >= start: false"]
     assert not any(recorded.reached())
+
+
+def test_what_is_reached_is_recorded_by_phases() -> None:
+    """Each phase has its own branches; the run has reached those of all phases."""
+    recorded = recorder.install([SAMPLE])
+    assert may_join(1, 2) is False
+    recorded.enter("apply kill", 6.5)
+    assert may_join(2, 1) is True
+    recorded.enter("heal kill", 8.0)
+
+    assert [(phase.name, phase.began_s) for phase in recorded.phases] == [
+        ("", 0.0),
+        ("apply kill", 6.5),
+        ("heal kill", 8.0),
+    ]
+    first, second, third = (phase.hits for phase in recorded.phases)
+    assert sum(first) == sum(second) == 2
+    assert first != second
+    assert not any(third)
+    assert recorded.reached() == bytes(map(max, first, second))
 
 
 def test_without_probes_nothing_is_recorded() -> None:

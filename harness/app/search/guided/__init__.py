@@ -1,0 +1,1 @@
+"""A search whose plans are changes of earlier plans that have reached rare states."""
