@@ -57,6 +57,7 @@ def show(name: str, as_json: bool) -> None:
         "faultline mutants score",
         "faultline mutants score hw-uses-proposed-isr --runs 50",
         "faultline mutants score --scripted-only",
+        "faultline mutants score dup-window-one --guided --runs 50",
     )
 )
 @click.argument("names", nargs=-1, metavar="[NAME …]")
@@ -67,6 +68,9 @@ def show(name: str, as_json: bool) -> None:
 @click.option("--seed", type=options.SEED, default=1, metavar="FIRST", help="the first seed (1)")
 @click.option(
     "--scripted-only", is_flag=True, help="draw no seeds; run only each mutant's own schedule"
+)
+@click.option(
+    "--guided", is_flag=True, help="compare searches by chance and guided ones; measure only that"
 )
 @click.option("--jobs", type=options.JOBS, metavar="N",
               help="number of runs at a time (one for each core)")  # fmt: skip
@@ -83,6 +87,7 @@ def score(
     enough: int | None,
     seed: int,
     scripted_only: bool,
+    guided: bool,
     jobs: int | None,
     examples: Path,
     output: Path,
@@ -107,6 +112,7 @@ def score(
         output=output,
         results=results,
         draws=not scripted_only,
+        compares=guided,
         seed=seed,
         runs=measure.RUNS if runs is None else runs,
         enough=measure.ENOUGH if enough is None else enough,

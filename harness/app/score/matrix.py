@@ -52,6 +52,13 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The commit that was measured; ``None`` outside a repository."""
 
 
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """Two searches from the same first seed: by chance, and guided by what runs reach."""
+
+    chance: Drawn
+    guided: Drawn
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A mutant, and how reliably it is found."""
 
@@ -62,6 +69,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The anomaly as which it must be reported."""
     scripted: Scripted | None = None
     drawn: Drawn | None = None
+    compared: Compared | msgspec.UnsetType = msgspec.UNSET
+    """Unset if that was not measured."""
 
     @property
     def is_shown(self) -> bool:
@@ -135,7 +144,9 @@ def write(matrix: Matrix, folder: Path) -> None:
 def page(matrix: Matrix) -> str:
     """Return the matrix as a page in Markdown."""
     rows = sorted(matrix.rows.values(), key=lambda row: (row.source, row.name))
-    return "\n".join([*_HEAD, *_summary(rows), "", *_mutants(rows), *_controls(matrix), ""])
+    return "\n".join(
+        [*_HEAD, *_summary(rows), "", *_mutants(rows), *_guidance(rows), *_controls(matrix), ""]
+    )
 
 
 _HEAD = (
@@ -193,6 +204,42 @@ def _line(row: Row) -> str:
         *(schedule, workload, found, first, how, ", ".join(commits) or "not recorded"),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _guidance(rows: Sequence[Row]) -> list[str]:
+    """Return the table of the rows that were searched by chance and guided."""
+    compared = [(row, row.compared) for row in rows if isinstance(row.compared, Compared)]
+    if not compared:
+        return []
+    chance = [both.chance for _, both in compared]
+    guided = [both.guided for _, both in compared]
+    return [
+        "",
+        "## Guided searches",
+        "",
+        "These bugs were searched twice from the same first seed, by chance and with `--guided`,",
+        "until one run showed them. *first* is the number of that run.",
+        "",
+        f"Found by chance: {_found(chance)}. Found guided: {_found(guided)}.",
+        "",
+        "| mutant | of | by chance: first | runs | CPU s | guided: first | runs | CPU s | commit |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(
+            f"| `{row.name}` | {both.chance.workload} | {_searched(both.chance)} |"
+            f" {_searched(both.guided)} | {both.guided.commit or 'not recorded'} |"
+            for row, both in compared
+        ),
+    ]
+
+
+def _found(searches: Sequence[Drawn]) -> str:
+    runs, cpu_s = sum(each.runs for each in searches), sum(each.cpu_seconds for each in searches)
+    found = sum(each.found > 0 for each in searches)
+    return f"{found} of {len(searches)}, in {runs:,} runs and {cpu_s:,.0f} seconds of CPU"
+
+
+def _searched(drawn: Drawn) -> str:
+    return f"{drawn.first or 'never'} | {drawn.runs} | {drawn.cpu_seconds:.0f}"
 
 
 def _controls(matrix: Matrix) -> list[str]:

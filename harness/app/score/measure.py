@@ -15,7 +15,7 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix as matrix_
-from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
+from harness.app.score.matrix import Compared, Control, Drawn, Matrix, Row, Scripted
 from harness.app.search import campaign, single_run
 from harness.app.search.outcome import RunResult
 from harness.app.search.temp_dir import scratch
@@ -72,6 +72,8 @@ class ScoreRequest:
     results: Path
     draws: bool = True
     """True if seeds are drawn, too."""
+    compares: bool = False
+    """True if searches by chance and guided ones are compared, and nothing else is measured."""
     seed: int = 1
     runs: int = RUNS
     enough: int = ENOUGH
@@ -124,13 +126,21 @@ def _row(asked: ScoreRequest, mutant: Mutant, before: Row | None, screen: Screen
     path = asked.examples / "mutants" / f"{mutant.name}.toml"
     fields = plan_resolution.from_toml(path)
     plan = plan_resolution.plan_of(fields)
+    if asked.compares:
+        row = before or Row(
+            name=mutant.name, source=mutant.source, tier=mutant.tier, symptom=mutant.symptom
+        )
+        screen.say(f"{mutant.name}: searching by chance, then guided")
+        compared = Compared(
+            chance=_drawn(asked, _searched(plan, mutant), screen),
+            guided=_drawn(asked, _searched(plan, mutant), screen, guided=True),
+        )
+        return msgspec.structs.replace(row, compared=compared)
     screen.say(f"{mutant.name}: running its schedule")
     scripted = _scripted(asked, plan, mutant.name)
     drawn = None if before is None else before.drawn
     if asked.draws:
-        workload = ELSEWHERE.get(mutant.name, plan.workload)
-        pinned = {"workload": workload, "mutants": (*plan.mutants, mutant.name)}
-        drawn = _drawn(asked, pinned, screen)
+        drawn = _drawn(asked, _searched(plan, mutant), screen)
     return Row(
         name=mutant.name,
         source=mutant.source,
@@ -138,7 +148,14 @@ def _row(asked: ScoreRequest, mutant: Mutant, before: Row | None, screen: Screen
         symptom=mutant.symptom,
         scripted=scripted,
         drawn=drawn,
+        compared=msgspec.UNSET if before is None else before.compared,
     )
+
+
+def _searched(plan: Plan, mutant: Mutant) -> Mapping[str, Any]:
+    """Return what a search for a mutant sets; its own plan is ``plan``."""
+    workload = ELSEWHERE.get(mutant.name, plan.workload)
+    return {"workload": workload, "mutants": (*plan.mutants, mutant.name)}
 
 
 def _scripted(asked: ScoreRequest, plan: Plan, name: str) -> Scripted:
@@ -162,14 +179,17 @@ def _played(asked: ScoreRequest, plan: Plan, each: Each) -> RunResult:
         return carried_out(plan_resolution.resolve(plan), folder, each)
 
 
-def _drawn(asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen) -> Drawn:
+def _drawn(
+    asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen, *, guided: bool = False
+) -> Drawn:
     summary = campaign.run(
         campaign.SearchRequest(
             pinned=pinned,
             first=asked.seed,
             runs=asked.runs,
             jobs=asked.jobs,
-            enough=asked.enough,
+            enough=1 if asked.compares else asked.enough,
+            guided=guided,
         ),
         asked.results,
         screen,

@@ -7,7 +7,7 @@ import pytest
 
 from harness.app.refused import Refused
 from harness.app.score import matrix
-from harness.app.score.matrix import Control, Drawn, Matrix, Row, Scripted
+from harness.app.score.matrix import Compared, Control, Drawn, Matrix, Row, Scripted
 from harness.app.search.outcome import Status
 from harness.cluster.mutants import catalogue
 
@@ -123,6 +123,17 @@ def test_the_page_tells_what_was_measured() -> None:
             drew=msgspec.structs.replace(drew, commit=other),
         )
         assert f"| stuck | {told} |" in matrix.page(Matrix().with_row(measured))
+
+
+def test_the_page_compares_searches() -> None:
+    """Rows without a comparison are not part of that table, which is left out if it has none."""
+    assert "Guided searches" not in matrix.page(Matrix().with_row(row("m")))
+    compared = Compared(chance=drawn(0, 50), guided=drawn(1, 21))
+    both = msgspec.structs.replace(row("m"), compared=compared)
+    text = matrix.page(Matrix().with_row(both).with_row(row("other")))
+    assert "Found by chance: 0 of 1, in 50 runs and 3 seconds of CPU." in text
+    assert "Found guided: 1 of 1, in 21 runs and 3 seconds of CPU." in text
+    assert "| `m` | idempotent | never | 50 | 3 | 2 | 21 | 3 | not recorded |" in text
 
 
 def test_the_page_tells_of_runs_that_failed() -> None:

@@ -194,6 +194,25 @@ def test_a_schedule_alone_keeps_what_was_drawn(
     assert len(drawn) == 2
 
 
+def test_searches_by_chance_and_guided_ones_are_compared(
+    asked: ScoreRequest, played: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    """Both begin with the same seed and end at the first finding; the rest of the row stays."""
+    before = score(replace(asked, names=("a",))).rows["a"]
+    after = score(replace(asked, names=("a", "b"), compares=True, runs=50)).rows
+    assert len(played) == 2
+    assert [(s.guided, s.first, s.runs, s.enough) for s in drawn[1:]] == [
+        (False, 10, 50, 1),
+        (True, 10, 50, 1),
+    ] * 2
+    assert drawn[1].pinned == drawn[2].pinned == drawn[0].pinned
+    compared = after["a"].compared
+    assert isinstance(compared, matrix.Compared)
+    assert after["a"] == msgspec.structs.replace(before, compared=compared)
+    assert (compared.guided.first, after["b"].scripted) == (3, None)
+    assert isinstance(score(replace(asked, names=("a",))).rows["a"].compared, matrix.Compared)
+
+
 def test_a_search_that_was_broken_off_is_no_measurement(
     asked: ScoreRequest,
     played: list[tuple[str, ...]],
