@@ -14,7 +14,7 @@ DRAWN := lost-update:list-append write-skew:list-append long-fork:list-append st
 	fifo-violation:fifo-queue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper bench-partitions adversarial pictures historic verdicts twins oracles hostile fuzz-frames lives ensembles same clean
+.PHONY: help setup demo image test prove bench bench-lake bench-spark bench-porcupine bench-objects bench-isolation bench-zookeeper bench-partitions bench-beside-kafka adversarial pictures historic verdicts twins oracles hostile fuzz-frames lives ensembles same clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -65,6 +65,9 @@ bench-zookeeper: ## ZooKeeper ensembles of this project and of Apache, in one ru
 
 bench-partitions: ## what up to 2,000 idle partitions cost (ARGS="--short --without-sessions")
 	$(WITH) python -m bench.partitions $(ARGS)
+
+bench-beside-kafka: ## this project's broker next to Apache Kafka 2.8.2, in one run; needs Java (ARGS="--short")
+	$(WITH) python -m bench.beside_kafka $(ARGS)
 
 adversarial: ## histories that are hard to judge: right verdicts or none, within steps and memory (ARGS="--memory 256")
 	$(WITH) python -m bench.adversarial $(ARGS)

@@ -2,10 +2,11 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -85,6 +86,18 @@ class Nodes:
         """Start the broker that stores nothing; it has these topics from the start."""
         return self._start("null", ("-m", "bench.null_broker", *topics))
 
+    def program(self, name: str, command: Sequence[str], folder: Path, port: int) -> Node:
+        """Start a program of another project, which will listen on this port of the loopback.
+
+        ``folder`` exists, and gets the program's output.
+        """
+        node = Node(name, _run(command, folder), port)
+        self._running.append(node)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not _accepts(port):
+            _check(node, folder, deadline)
+        return node
+
     def kill(self, node: Node) -> None:
         """Kill a process with SIGKILL."""
         node.process.kill()
@@ -123,21 +136,35 @@ class Nodes:
         folder = self._folder / name
         folder.mkdir()
         port_file = folder / "ports.json"
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                (sys.executable, *command, "--port-file", str(port_file)),
-                cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        process = _run((sys.executable, *command, "--port-file", str(port_file)), folder)
         node = Node(name, process, 0)
         self._running.append(node)
         deadline = time.monotonic() + START_TIMEOUT_S
         while not port_file.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{name} did not start:\n{(folder / 'log').read_text()}")
-            time.sleep(_POLL_S)
+            _check(node, folder, deadline)
         node.port = json.loads(port_file.read_bytes())["CLIENT"]
         return node
+
+
+def _run(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def _check(node: Node, folder: Path, deadline: float) -> None:
+    """Wait a moment; raise an error if the process has ended or did not start in time."""
+    if node.process.poll() is not None or time.monotonic() > deadline:
+        raise RuntimeError(f"{node.name} did not start:\n{(folder / 'log').read_text()}")
+    time.sleep(_POLL_S)
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
