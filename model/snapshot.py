@@ -172,6 +172,9 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     """``None`` before ZooKeeper first started. With an ensemble it is what is committed."""
     ensemble: EnsembleState | None = None
     """The servers of the ensemble; ``None`` if ZooKeeper is one server."""
+    compacted: Mapping[str, None] = {}
+    """The partitions of which a broker has ever replaced segments: each replica is compacted at its
+    own time, so their batches differ."""
     damages: Mapping[int, int] = {}
     """By broker, running or not: how often its disk has lost or changed stored data."""
     calm_since_ns: int | None = None

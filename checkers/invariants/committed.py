@@ -51,6 +51,8 @@ class _Line:
         self.doubted: dict[int, None] = {}
         """Brokers that may lack something since they lost power."""
         self.is_lost = False
+        self.is_compacted = False
+        """True if segments were replaced: ends of logs are compared then, and not batches."""
 
     def bound(self, epoch: int) -> int:
         """Return the offset below which a leader of this epoch must hold everything."""
@@ -61,6 +63,9 @@ class _Line:
         mark = replica.high_watermark
         self.marks[replica.leader_epoch] = max(mark, self.marks.get(replica.leader_epoch, 0))
         if mark <= self.end:
+            return
+        if self.is_compacted:
+            self.end = mark
             return
         batches, count = replica.batches.all, replica.batches.count
         if self.first is None:
@@ -90,7 +95,9 @@ class _Line:
 
     def conflict(self, broker: int, replica: ReplicaState, limit: int) -> Batch | None:
         """Return the first batch below ``limit`` that is not the committed one, or the first
-        committed batch that is missing between two batches."""
+        committed batch that is missing between two batches; None if the log is compacted."""
+        if self.is_compacted:
+            return None
         limit = min(limit, self.end)
         batches, count = replica.batches.all, replica.batches.count
         known = self.read.get(broker)
@@ -151,6 +158,7 @@ class Committed:
             yield from self._cut(step, change)
         for key in step.touched:
             line = self._line(key)
+            line.is_compacted = step.is_compacted(key)
             if not line.is_lost:
                 yield from self._partition(step, key, line)
 

@@ -44,7 +44,8 @@ class Epochs:
     """``log-in-order``, ``epoch-cache``: a log and its leader epoch cache agree.
 
     - Along a log offsets rise, and leader epochs never fall: a leader appends at its end in its own
-      epoch, a follower only what continues its log (KAFKA-3047). The last batch ends the log.
+      epoch, a follower only what continues its log (KAFKA-3047). The last batch ends the log,
+      unless compaction has removed that.
     - In the cache, epochs and start offsets rise strictly, and none starts after the log's end
       (E4): a leader enters its epoch at its log's end before it serves (KAFKA-7415); a truncation
       removes what starts at or after it even if it removes no record (KAFKA-10706), and a start
@@ -107,7 +108,11 @@ class Epochs:
         if fault is not None:
             name, offset, why, epochs = fault
             yield _of(step, change, name, offset, why, epochs)
-        elif count and batches[count - 1].next != replica.log_end:
+        elif (
+            count
+            and batches[count - 1].next != replica.log_end
+            and not step.is_compacted(change.key)
+        ):
             yield _of(
                 step,
                 change,
@@ -161,7 +166,7 @@ class Producers:
     compared, and that no producer is forgotten, not even by a start and not even one whose records
     are all deleted, unless the log was truncated or created again. A producer that was silent for
     ``producer.id.expiration.ms`` may be forgotten; if it has come back since, only its last batches
-    are remembered.
+    are remembered. The log of a compacted partition does not show what was remembered.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -175,6 +180,8 @@ class Producers:
         """Process the next snapshot."""
         may_forget = step.now.time_ns >= self._expiration_ns
         for change in step.changed:
+            if step.is_compacted(change.key):
+                continue
             place = change.broker, change.key
             last = self._last.pop(place, None)
             before = last.producers if last is not None and last.is_of(change) else None

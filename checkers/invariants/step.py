@@ -70,6 +70,10 @@ class Step:
         zookeeper = None if self.before is None else self.before.zookeeper
         return None if zookeeper is None else zookeeper.partitions.get(key)
 
+    def is_compacted(self, key: str) -> bool:
+        """Return whether the batches of a partition's replicas differ because of compaction."""
+        return key in self.now.compacted
+
     def damaged(self) -> list[int]:
         """Return the brokers whose disks have lost something since the last snapshot."""
         known = {} if self.before is None else self.before.damages

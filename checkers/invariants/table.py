@@ -25,14 +25,17 @@ INVARIANTS = (
         rules="R4",
         summary="Below its high watermark, a replica's log differs from what was committed.",
         holds="below its own watermark a replica agrees with what leaders have committed",
-        suspended_under="unclean elections",
+        suspended_under="unclean elections; compacted logs",
     ),
     Invariant(
         id="leader-completeness",
         rules="R1",
         summary="A leader lacks committed records, or has others in their place.",
         holds="a leader has, unchanged, everything that leaders up to its own epoch have committed",
-        suspended_under="unclean elections; power losses that left no complete member of the ISR",
+        suspended_under=(
+            "unclean elections; power losses that left no complete member of the ISR; of compacted "
+            "logs only the ends are compared"
+        ),
     ),
     Invariant(
         id="candidate-completeness",
@@ -56,7 +59,7 @@ INVARIANTS = (
         rules="E3",
         summary="Two different batches have the same offset and leader epoch.",
         holds="an offset in a leader epoch is one batch, on all brokers and at all times",
-        suspended_under="epochs whose leader lost power",
+        suspended_under="epochs whose leader lost power; compacted logs",
     ),
     Invariant(
         id="one-leader-per-epoch",
@@ -143,6 +146,7 @@ INVARIANTS = (
             "along a log offsets increase and leader epochs never decrease; the last batch ends at "
             "the log end"
         ),
+        suspended_under="the last batch of a compacted log",
     ),
     Invariant(
         id="epoch-cache",
@@ -160,7 +164,8 @@ INVARIANTS = (
         holds="the producer state equals what a replay of the log gives",
         suspended_under=(
             "a log without its beginning: only what the log still shows is compared, and that no "
-            "producer is forgotten whose records are deleted; producers that expired"
+            "producer is forgotten whose records are deleted; producers that expired; "
+            "compacted logs"
         ),
     ),
     Invariant(

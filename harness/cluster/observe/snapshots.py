@@ -6,9 +6,7 @@ so that a snapshot costs little more than asking each replica whether it has cha
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
-
-import msgspec
+from typing import Final
 
 from broker_impl.node import zk_paths
 from broker_impl.node.broker import Broker
@@ -35,8 +33,6 @@ from model.snapshot import (
     Role,
     ZooKeeperState,
 )
-
-T = TypeVar("T")
 
 _ROLES: Final[dict[str, Role]] = {
     "leader": "leader",
@@ -133,37 +129,23 @@ class Snapshots:
                 state = self._lives[number].look(producers)
                 if state is not None:
                     brokers[number] = state
-                    self._compacted.update(self._lives[number].compacted)
+                    new = self._lives[number].compacted.keys() - self._compacted.keys()
+                    if new:  # an earlier snapshot keeps its own
+                        self._compacted = self._compacted | dict.fromkeys(sorted(new))
         ensemble = self._ensemble.take()
         zookeeper = None if self._zookeeper is None else self._zookeeper.look()
-        if self._compacted:
-            # Compaction loses nothing, and each replica compacts at its own time: leave these out.
-            brokers = {number: self._judged(state) for number, state in brokers.items()}
-            if zookeeper is not None:
-                partitions = _without(zookeeper.partitions, self._compacted)
-                zookeeper = msgspec.structs.replace(zookeeper, partitions=partitions)
         return ClusterState(
             time_ns=time_ns,
             brokers=brokers,
             zookeeper=zookeeper,
             ensemble=ensemble,
+            compacted=self._compacted,
             damages={
                 number: losses() + (number in self._distrusted)
                 for number, losses in self._damages.items()
             },
             calm_since_ns=None if self._distrusted else self.calm_since_ns,
         )
-
-    def _judged(self, state: BrokerState) -> BrokerState:
-        return msgspec.structs.replace(
-            state,
-            told=_without(state.told, self._compacted),
-            replicas=_without(state.replicas, self._compacted),
-        )
-
-
-def _without(values: Mapping[str, T], keys: Mapping[str, None]) -> dict[str, T]:
-    return {key: value for key, value in values.items() if key not in keys}
 
 
 class _Life:
@@ -174,7 +156,7 @@ class _Life:
         self._look = look
         self._is_alive = is_alive
         self.compacted: dict[str, None] = {}
-        """Partitions with a compacted log, which cannot be compared with the others."""
+        """Partitions with a compacted log."""
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
         self._reported_epochs: tuple[object, Mapping[str, int]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}

@@ -57,6 +57,41 @@ def test_a_hole_is_no_copy() -> None:
     assert violated(committed, cluster(state(isr=(1,), version=1), {2: late})) == []
 
 
+COMPACTED = {"t-0": None}
+
+
+def test_compacted_logs_are_compared_by_their_ends() -> None:
+    """Each replica is compacted at its own time; what it has replicated must reach as far."""
+    committed = cluster(state(), {1: leader(OLD, hw=3)})
+    thinned = [OLD[1]._replace(crc=7), OLD[2]]
+    left_out = cluster(state(), {2: replica(thinned, hw=3)}, compacted=COMPACTED)
+    assert violated(committed, left_out) == []
+
+    late = leader([*thinned, *log(0, 0, 0, 1)[3:]], hw=0, epoch=1)
+    elected = cluster(state(2, 1, (2, 3)), {2: late}, compacted=COMPACTED)
+    assert violated(committed, elected) == []
+
+    short = leader([OLD[1]._replace(crc=7)], epoch=1)
+    elected = cluster(state(2, 1, (2, 3)), {2: short}, compacted=COMPACTED)
+    assert violated(committed, elected) == ["leader-completeness"]
+
+
+def test_what_is_committed_after_a_compaction_is_remembered() -> None:
+    """Watermarks of a leader whose log was compacted bind its successors, too."""
+    grown = leader([OLD[2], *log(0, 0, 0, 0)[3:]], hw=4)
+    compacted = cluster(state(), {1: grown}, compacted=COMPACTED)
+    for member, found in ((OLD, ["candidate-completeness"]), (log(0, 0, 0, 0), [])):
+        now = cluster(state(), {1: grown, 3: replica(member, hw=3)}, compacted=COMPACTED)
+        assert violated(compacted, now) == found
+
+
+def test_a_truncation_of_a_compacted_log_is_judged() -> None:
+    """No replica truncates its log below its own watermark, compacted or not."""
+    before = cluster(state(), {2: replica(OLD, hw=3)}, compacted=COMPACTED)
+    after = cluster(state(), {2: replica(OLD, hw=3, cuts=(2,))}, compacted=COMPACTED)
+    assert "truncation-below-hw" in violated(before, after)
+
+
 def test_a_deposed_leader_need_not_know_what_came_later() -> None:
     """A deposed leader of epoch 0 is judged only by what epoch 0 committed."""
     zombie = leader(OLD[:1], hw=1)

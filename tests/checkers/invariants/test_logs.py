@@ -268,3 +268,21 @@ def test_what_is_not_compacted_is_not_rewritten(
     first = broker(None, compactions={KEY: before} if before else {})
     then = broker(None, life=life, compactions={KEY: now})
     assert violated(cluster(state(), {2: first}), cluster(state(), {2: then})) == names
+
+
+def test_compaction_may_remove_the_end_of_a_log_and_not_its_order() -> None:
+    """The records of a compacted log keep their offsets and epochs, and not all of them stay."""
+    compacted = {"t-0": None}
+    ended = replica(log(0, 0, 1)[:2], log_end=3, epochs=(EpochStart(0, 0), EpochStart(1, 2)))
+    assert violated(cluster(state(), {2: ended})) == ["log-in-order"]
+    assert violated(cluster(state(), {2: ended}, compacted=compacted)) == []
+    swapped = replica(log(0, 1, 0), epochs=(EpochStart(0, 0), EpochStart(1, 1)))
+    assert "log-in-order" in violated(cluster(state(), {2: swapped}, compacted=compacted))
+
+
+def test_a_compacted_log_does_not_show_what_is_remembered_of_producers() -> None:
+    """Its producers may have no record any more."""
+    known = {7: remembered(0, (0, 0))}
+    held = replica(log(0, 0), producers=known)
+    assert violated(cluster(state(), {2: held})) == ["producer-state"]
+    assert violated(cluster(state(), {2: held}, compacted={"t-0": None})) == []
