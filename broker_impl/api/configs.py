@@ -1,4 +1,4 @@
-"""DescribeConfigs (API 32), v1-v4: every setting with its default, source and documentation.
+"""DescribeConfigs (API 32), v0-v4: every setting with its default, source and documentation.
 
 Kafka settings on which this broker does not act are described if they were given. The settings of
 a resource of type BROKER_LOGGER are the levels of this broker's loggers (KIP-412).
@@ -27,7 +27,7 @@ _SOURCE_OF_LEVELS = 6
 """DYNAMIC_BROKER_LOGGER_CONFIG: the source of a logger's level."""
 
 
-@api(32, range(1, 5))
+@api(32, range(5))
 async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
@@ -78,6 +78,8 @@ async def _resource(
             row.synonyms = []
         if not request.include_documentation:
             row.documentation = None
+        if context.version == 0:  # which has no sources
+            row.is_default = row.config_source == Source.DEFAULT
     return result
 
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API 35), v1-v4, and AlterReplicaLogDirs (API 34), v0-v2 (KIP-113).
+"""DescribeLogDirs (API 35), v0-v4, and AlterReplicaLogDirs (API 34), v0-v2 (KIP-113).
 
 A broker has one data directory. A replica can be assigned to it, which changes nothing; for any
 other directory the response is LOG_DIR_NOT_FOUND.
@@ -24,7 +24,7 @@ from broker_impl.wire.messages.describe_log_dirs_response import (
 from broker_impl.wire.types import TopicPartition
 
 
-@api(35, range(1, 5))
+@api(35, range(5))
 def describe_log_dirs(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:

@@ -38,7 +38,7 @@ CODES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-WITHOUT_A_CODE = {(35, 1), (35, 2)}
+WITHOUT_A_CODE = {(35, 0), (35, 1), (35, 2)}
 """Versions whose responses have no place for the error."""
 
 
