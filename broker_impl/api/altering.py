@@ -16,7 +16,7 @@ from broker_impl.api import loggers, overrides
 from broker_impl.api.configs import BROKER, BROKER_LOGGER, TOPIC
 from broker_impl.api.overrides import Change
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.config import IDLE_TOPIC_SETTINGS, SETTINGS, TOPIC_SETTINGS, Setting
+from broker_impl.config import SETTINGS, TOPIC_ONLY_SETTINGS, TOPIC_SETTINGS, Setting
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
 from broker_impl.wire.messages import (
     alter_configs_response,
@@ -75,7 +75,7 @@ async def incremental_alter_configs(
         rows = [Change(row.name, row.config_operation, row.value) for row in resource.configs]
         settings: Mapping[str, Setting] = SETTINGS
         if resource.resource_type == TOPIC:
-            settings = {**TOPIC_SETTINGS, **IDLE_TOPIC_SETTINGS}
+            settings = {**TOPIC_SETTINGS, **TOPIC_ONLY_SETTINGS}
         inherited = _inherited(context, settings)
 
         def alter(

@@ -9,6 +9,7 @@ from broker_impl.replica.events import (
     Diverged,
     Effect,
     EpochEndAnswered,
+    FetchesPaused,
     FetchRefused,
     HighWatermarkLearnt,
     LogStartAdvanced,
@@ -132,6 +133,12 @@ def on_fetch_refused(replica: ReplicaState, event: FetchRefused, now: float) -> 
         replica.stage = Stage.BOUNDS
     else:
         replica.retry_at = now + replica.fetch_backoff
+
+
+def on_fetches_paused(replica: ReplicaState, event: FetchesPaused) -> None:
+    """Fetch again later: the quota of throttled replicas is used up (KIP-73)."""
+    if _is_awaited(replica, event.leader_epoch, Stage.FETCH):
+        replica.retry_at = event.until
 
 
 def on_bounds(replica: ReplicaState, event: BoundsAnswered, effects: list[Effect]) -> None:
