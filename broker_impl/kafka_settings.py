@@ -201,8 +201,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "client.quota.callback.class": _CLASS,
     "controller.quota.window.num": _at_least(1),
     "controller.quota.window.size.seconds": _at_least(1),
-    "replication.quota.window.num": _at_least(1),
-    "replication.quota.window.size.seconds": _at_least(1),
     # Metrics.
     "kafka.metrics.polling.interval.secs": _at_least(1),
     "kafka.metrics.reporters": _NAMES,
@@ -245,13 +243,11 @@ _CHANGEABLE: Final = (
 )
 CHANGEABLE: Final[Mapping[str, Inactive]] = {
     **{name: INACTIVE[name] for name in _CHANGEABLE},
-    "follower.replication.throttled.rate": _at_least(0, Kind.LONG),
-    "leader.replication.throttled.rate": _at_least(0, Kind.LONG),
     "replica.alter.log.dirs.io.max.bytes.per.second": _at_least(0, Kind.LONG),
 }
 """Inactive settings that AlterConfigs accepts for brokers, as in Kafka.
 
-The last ones exist only as settings that are changed at run time.
+The last one exists only as a setting that is changed at run time.
 """
 LISTENER_PREFIX: Final = "listener.name."
 

@@ -3,21 +3,20 @@
 Any broker accepts them; other brokers read a change from ZooKeeper, shortly after the response. Of
 a broker's settings, those that are read at each use can be changed, for one broker, or under the
 empty name for all brokers. Some settings are accepted without effect (docs/broker-settings.md).
+IncrementalAlterConfigs also changes the levels of this broker's loggers (KIP-412).
 
 Refuses: unknown topics, brokers other than this one, invalid values.
-
-Left out: loggers (BROKER_LOGGER).
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from broker_impl.api import overrides
-from broker_impl.api.configs import BROKER, TOPIC
+from broker_impl.api import loggers, overrides
+from broker_impl.api.configs import BROKER, BROKER_LOGGER, TOPIC
 from broker_impl.api.overrides import Change
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.config import IDLE_TOPIC_SETTINGS, SETTINGS, TOPIC_SETTINGS, Setting
+from broker_impl.config import SETTINGS, TOPIC_ONLY_SETTINGS, TOPIC_SETTINGS, Setting
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
 from broker_impl.wire.messages import (
     alter_configs_response,
@@ -73,11 +72,11 @@ async def incremental_alter_configs(
     answers = []
     names = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
+        rows = [Change(row.name, row.config_operation, row.value) for row in resource.configs]
         settings: Mapping[str, Setting] = SETTINGS
         if resource.resource_type == TOPIC:
-            settings = {**TOPIC_SETTINGS, **IDLE_TOPIC_SETTINGS}
+            settings = {**TOPIC_SETTINGS, **TOPIC_ONLY_SETTINGS}
         inherited = _inherited(context, settings)
-        rows = [Change(row.name, row.config_operation, row.value) for row in resource.configs]
 
         def alter(
             current: Mapping[str, str],
@@ -87,7 +86,10 @@ async def incremental_alter_configs(
         ) -> dict[str, str]:
             return overrides.changed(current, rows, settings, inherited)
 
-        error = await _alter(context, resource, alter, names, request.validate_only)
+        if resource.resource_type == BROKER_LOGGER:
+            error = _alter_levels(context, resource, rows, names, request.validate_only)
+        else:
+            error = await _alter(context, resource, alter, names, request.validate_only)
         answers.append(
             incremental_alter_configs_response.AlterConfigsResourceResponse(
                 error_code=error.code,
@@ -105,6 +107,37 @@ def _inherited(context: RequestContext, settings: Mapping[str, Setting]) -> dict
         name: setting.format(getattr(config, setting.field, setting.default))
         for name, setting in settings.items()
     }
+
+
+def _alter_levels(
+    context: RequestContext,
+    resource: Any,
+    rows: Sequence[Change],
+    names: Mapping[tuple[int, str], int],
+    validate_only: bool,
+) -> ApiError:
+    """Change the levels of loggers and return the error; code NONE on success."""
+    try:
+        _refuse_repeated(resource, names)
+        if resource.resource_name != str(context.services.config.broker_id):
+            raise _another_broker(context)
+        loggers.refuse(rows)
+    except ApiError as error:
+        return error
+    if not validate_only:
+        loggers.change(rows)
+    return ApiError(ErrorCode.NONE, "")
+
+
+def _refuse_repeated(resource: Any, names: Mapping[tuple[int, str], int]) -> None:
+    if names[resource.resource_type, resource.resource_name] > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the request names a resource twice")
+
+
+def _another_broker(context: RequestContext) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_REQUEST, f"this is broker {context.services.config.broker_id}"
+    )
 
 
 async def _alter(
@@ -132,8 +165,7 @@ async def _alter(
         return after
 
     try:
-        if names[resource.resource_type, resource.resource_name] > 1:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "the request names a resource twice")
+        _refuse_repeated(resource, names)
         entity = _entity(context, resource.resource_type, resource.resource_name)
         if validate_only:
             obeyable(await services.settings_of(entity))
@@ -155,7 +187,7 @@ def _entity(context: RequestContext, kind: int, name: str) -> str:
         if name == "":
             return f"brokers/{ALL_BROKERS}"
         if name != str(number):
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {number}")
+            raise _another_broker(context)
         return f"brokers/{name}"
     raise ApiError(
         ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings in this broker"

@@ -1,12 +1,12 @@
-"""DescribeConfigs (API 32), v1-v4: every setting with its default, source and documentation.
+"""DescribeConfigs (API 32), v0-v4: every setting with its default, source and documentation.
 
-Kafka settings on which this broker does not act are described if they were given.
-
-Left out: loggers (BROKER_LOGGER).
+Kafka settings on which this broker does not act are described if they were given. The settings of
+a resource of type BROKER_LOGGER are the levels of this broker's loggers (KIP-412).
 """
 
 from collections.abc import Iterator, Sequence
 
+from broker_impl.api import loggers
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import SETTINGS, BrokerConfig, Setting, Source, Sourced
 from broker_impl.errors import ApiError, ErrorCode
@@ -22,10 +22,12 @@ from broker_impl.wire.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+_SOURCE_OF_LEVELS = 6
+"""DYNAMIC_BROKER_LOGGER_CONFIG: the source of a logger's level."""
 
 
-@api(32, range(1, 5))
+@api(32, range(5))
 async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
@@ -54,13 +56,15 @@ async def _resource(
         rows = [_row(*setting) for setting in config.topic_settings(overrides)]
     elif resource.resource_type == BROKER:
         if resource.resource_name not in ("", str(config.broker_id)):
-            result.error_code = ErrorCode.INVALID_REQUEST
-            result.error_message = f"this is broker {config.broker_id}"
-            return result
+            return _of_another_broker(result, config)
         rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
         rows += _inactive_rows(config.static or config)
         rows += _changed_rows(config)
         rows += _listener_rows(config.static or config)
+    elif resource.resource_type == BROKER_LOGGER:
+        if resource.resource_name != str(config.broker_id):
+            return _of_another_broker(result, config)
+        rows = [_level_row(*level) for level in loggers.levels().items()]
     else:
         result.error_code = ErrorCode.INVALID_REQUEST
         result.error_message = (
@@ -74,7 +78,27 @@ async def _resource(
             row.synonyms = []
         if not request.include_documentation:
             row.documentation = None
+        if context.version == 0:  # which has no sources
+            row.is_default = row.config_source == Source.DEFAULT
     return result
+
+
+def _of_another_broker(
+    result: DescribeConfigsResult, config: BrokerConfig
+) -> DescribeConfigsResult:
+    result.error_code = ErrorCode.INVALID_REQUEST
+    result.error_message = f"this is broker {config.broker_id}"
+    return result
+
+
+def _level_row(name: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=level,
+        config_source=_SOURCE_OF_LEVELS,
+        config_type=Kind.STRING,
+        documentation="The level from which on this logger writes to the broker's log.",
+    )
 
 
 def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsResourceResult:

@@ -19,7 +19,10 @@ among the returned records by first offset, also if it was parked (KAFKA-5376). 
 consumers that name their rack (v11), up to the high watermark that they know; with
 `replica.selector.class`, a leader directs such consumers to a replica in their rack (KIP-392).
 
-Left out: topic ids (v13), and the throttling of sessions.
+A follower that is not in sync gets no records of a throttled partition while the quota of
+replication is used up (KIP-73).
+
+Left out: topic ids (v13).
 """
 
 from collections.abc import Collection, Hashable, Iterable
@@ -66,6 +69,8 @@ class _Reading:
         self._room = min(request.max_bytes, context.services.config.fetch_max_bytes)
         self._asked = {} if session is not None else rows_of(request.topics)
         self._moved: dict[TopicPartition, None] = {}
+        self._throttled: dict[TopicPartition, None] = {}
+        """The partitions whose records count towards the quota of replication."""
         self._read_at: dict[TopicPartition, int] = {}
         """In a session: the number of each partition's last change before it was read."""
         self.results: dict[TopicPartition, FetchResult] = {}
@@ -141,6 +146,9 @@ class _Reading:
         epoch = asked.current_leader_epoch
         if self._session is not None:
             epoch = rules.fencing_epoch(epoch, replicas.leader_epoch(tp))
+        throttled, held_back = self._throttle(tp)
+        if held_back:
+            room = 0
         result = replicas.fetch(
             tp,
             replica_id=request.replica_id,
@@ -150,13 +158,28 @@ class _Reading:
             last_fetched_epoch=asked.last_fetched_epoch,
             log_start_offset=asked.log_start_offset,
             isolation=isolation_of(request.isolation_level, again),
-            at_least_one=owes_a_batch(self.bytes_read),
+            at_least_one=owes_a_batch(self.bytes_read) and not held_back,
             again=again,
             from_follower=self._from_follower,
         )
         if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             result = FetchResult(error=context.services.view.not_here(tp))
+        if throttled:
+            grows = result.cannot_grow and not held_back
+            result = msgspec.structs.replace(result, settled=False, cannot_grow=grows)
         return result
+
+    def _throttle(self, tp: TopicPartition) -> tuple[bool, bool]:
+        """Return whether the reader is a throttled follower, and whether it gets no records now."""
+        follower = self._request.replica_id
+        if follower < 0:
+            return False, False
+        quota, replicas = self._context.services.quotas.leading, self._context.services.replicas
+        self._throttled.pop(tp, None)
+        if not quota.throttles(tp) or replicas.has_in_sync(tp, follower):
+            return False, False
+        self._throttled[tp] = None
+        return True, quota.is_used_up(replicas.clock() * 1000)
 
     def response(self) -> FetchResponse:
         """Return the results: all of a full fetch, or the changes of a session."""
@@ -174,6 +197,9 @@ class _Reading:
         topics: dict[str, list[PartitionData]] = {}
         for tp in shown:
             topics.setdefault(tp.topic, []).append(_row_of(tp, results[tp]))
+            if tp in self._throttled and results[tp].records:
+                now_ms = context.services.replicas.clock() * 1000
+                context.services.quotas.leading.record(_bytes_of(results[tp]), now_ms)
         return FetchResponse(
             session_id=number,
             responses=[

@@ -1,4 +1,4 @@
-"""ListOffsets (API 2), v1-v7, and OffsetForLeaderEpoch (API 23), v2-v4.
+"""ListOffsets (API 2), v1-v7, and OffsetForLeaderEpoch (API 23), v0-v4.
 
 They return the start and end of a log, the offset of a timestamp, and the end of a leader epoch.
 The end is returned only once it cannot move back (KIP-207); both requests are fenced by leader
@@ -76,7 +76,7 @@ def _error(context: RequestContext, tp: TopicPartition, error: ErrorCode) -> Err
     return error
 
 
-@api(23, range(2, 5))
+@api(23, range(5))
 def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:

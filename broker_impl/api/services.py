@@ -8,6 +8,7 @@ from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.quotas.entities import Entity
 from broker_impl.api.quotas.limits import ClientQuotas
+from broker_impl.api.quotas.replication import ReplicationQuota
 from broker_impl.config import BrokerConfig
 from broker_impl.coordinator.groups.events import Request
 from broker_impl.coordinator.groups.group import Group
@@ -146,6 +147,11 @@ class Quotas(Protocol):
     @property
     def limits(self) -> ClientQuotas:
         """The quotas that this broker enforces."""
+        ...
+
+    @property
+    def leading(self) -> ReplicationQuota:
+        """The quota of followers that fetch from this broker."""
         ...
 
     async def describe(self) -> dict[Entity, dict[str, float]]:

@@ -1,6 +1,6 @@
 """The requests about topics and partitions that the controller answers.
 
-Served: CreateTopics (API 19) v2-v7, DeleteTopics (20) v1-v6, CreatePartitions (37) v0-v3,
+Served: CreateTopics (API 19) v0-v7, DeleteTopics (20) v0-v6, CreatePartitions (37) v0-v3,
 ElectLeaders (43) v0-v2, AlterPartitionReassignments (45) v0, ListPartitionReassignments (46) v0.
 Any other broker answers NOT_CONTROLLER; the client then finds the controller through Metadata.
 CreateTopics v7 returns topic ids, and DeleteTopics v6 also deletes by id (KIP-516).
@@ -29,7 +29,7 @@ from broker_impl.wire.messages.list_partition_reassignments_response import (
 )
 
 
-@api(19, range(2, 8))
+@api(19, range(8))
 async def create_topics(
     context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
@@ -37,7 +37,7 @@ async def create_topics(
     return await context.services.controller.create_topics(request)
 
 
-@api(20, range(1, 7))
+@api(20, range(7))
 async def delete_topics(
     context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:

@@ -5,22 +5,24 @@ Other packages import from here; the modules are this package's own.
 
 from broker_impl.config.addresses import Endpoint, parse_endpoint
 from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
-from broker_impl.config.idle import IDLE_TOPIC_SETTINGS
 from broker_impl.config.logins import Login
 from broker_impl.config.names import notes, unusable_setting
+from broker_impl.config.network import KAFKA_2_8
 from broker_impl.config.reading import check_active, parse
 from broker_impl.config.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from broker_impl.config.security import AUTHORIZER, MECHANISMS
 from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS
+from broker_impl.config.topic_only import TOPIC_ONLY_SETTINGS
 
 __all__ = [
     "AUTHORIZER",
-    "IDLE_TOPIC_SETTINGS",
+    "KAFKA_2_8",
     "LEADER_SELECTOR",
     "MECHANISMS",
     "RACK_AWARE_SELECTOR",
     "SETTINGS",
+    "TOPIC_ONLY_SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
     "Endpoint",

@@ -10,12 +10,12 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from broker_impl.config.addresses import Endpoint, parse_endpoint
-from broker_impl.config.idle import IDLE_TOPIC_SETTINGS
 from broker_impl.config.logins import NO_LOGIN, Login
 from broker_impl.config.names import hint, unusable_setting
 from broker_impl.config.security import SASL_PLAINTEXT, SASL_SSL, SSL
 from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS, AllSettings
+from broker_impl.config.topic_only import TOPIC_ONLY_SETTINGS
 from broker_impl.errors import ConfigError
 from broker_impl.kafka_settings import CHANGEABLE
 
@@ -113,8 +113,8 @@ class BrokerConfig(AllSettings):
         changed = {}
         for name, text in overrides.items():
             setting = TOPIC_SETTINGS.get(name)
-            if setting is None and name in IDLE_TOPIC_SETTINGS:
-                IDLE_TOPIC_SETTINGS[name].parse(text)
+            if setting is None and name in TOPIC_ONLY_SETTINGS:
+                TOPIC_ONLY_SETTINGS[name].parse(text)
                 continue
             if setting is None:
                 raise ConfigError(f"unknown topic setting {name}{hint(name, TOPIC_SETTINGS)}")
@@ -170,7 +170,7 @@ class BrokerConfig(AllSettings):
             if name in overrides:
                 values.insert(0, Sourced(name, getattr(merged, setting.field), Source.TOPIC))
             yield name, setting, values
-        for name, setting in IDLE_TOPIC_SETTINGS.items():
+        for name, setting in TOPIC_ONLY_SETTINGS.items():
             values = [Sourced(name, setting.default, Source.DEFAULT)]
             if name in overrides:
                 values.insert(0, Sourced(name, setting.parse(overrides[name]), Source.TOPIC))

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from broker_impl.config.setting import INT32_MAX, key
 from broker_impl.kafka_settings import Kind
 
+NEWEST, KAFKA_2_8 = "newest", "2.8"
+"""Values of ``faultline.api.versions``."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class IdentitySettings:
@@ -29,6 +32,12 @@ class IdentitySettings:
     )
     inter_broker_listener_name: str = key(
         "inter.broker.listener.name", "", "The listener that brokers use; default: the first one."
+    )
+    faultline_api_versions: str = key(
+        "faultline.api.versions",
+        NEWEST,
+        "The newest versions of APIs for clients: all that this broker has, or those of Kafka 2.8.",
+        one_of=(NEWEST, KAFKA_2_8),
     )
     log_dirs: str = key("log.dirs", "/tmp/kafka-logs", "The data directory.")
     zookeeper_connect: str = key(

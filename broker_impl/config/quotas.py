@@ -1,4 +1,4 @@
-"""Settings of client quotas; the quotas themselves are in ZooKeeper."""
+"""Settings of the quotas of clients and of replication; clients' quotas are in ZooKeeper."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,36 @@ from broker_impl.kafka_settings import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaSettings:
-    """Settings of the rates by which clients are throttled."""
+    """Settings of the rates by which clients and replicas are throttled."""
+
+    leader_replication_throttled_rate: int = key(
+        "leader.replication.throttled.rate",
+        INT64_MAX,
+        "Bytes per second that followers may fetch of throttled replicas that this broker leads.",
+        low=0,
+        kind=Kind.LONG,
+        dynamic=True,
+    )
+    follower_replication_throttled_rate: int = key(
+        "follower.replication.throttled.rate",
+        INT64_MAX,
+        "Bytes per second that this broker's throttled followers may fetch.",
+        low=0,
+        kind=Kind.LONG,
+        dynamic=True,
+    )
+    replication_quota_window_num: int = key(
+        "replication.quota.window.num",
+        11,
+        "Number of windows over which replication is measured.",
+        low=1,
+    )
+    replication_quota_window_size_seconds: int = key(
+        "replication.quota.window.size.seconds",
+        1,
+        "Length of each window of replication in seconds.",
+        low=1,
+    )
 
     quota_window_num: int = key(
         "quota.window.num", 11, "Number of windows over which rates are measured.", low=1

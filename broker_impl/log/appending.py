@@ -105,17 +105,23 @@ def _check_marker(log: LogState, marker: Marker) -> None:
         )
 
 
-def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Appended:
-    """Append batches with the leader's offsets; a torn last batch is left out."""
+def append_as_follower(
+    log: LogState, records: Buffer, *, now_ms: int, leader_start: Offset = 0
+) -> Appended:
+    """Append batches with the leader's offsets; a torn last batch is left out.
+
+    leader_start: where the leader's log starts. A log that ends there has only deleted records,
+    and counts as empty: the first batch may begin below its end.
+    """
     log.refuse_offline()
     placed = validation.replicated_batches(records)
     if not placed:
         return Appended(log.end_offset, log.end_offset - 1, -1)
     first, (last_at, last) = placed[0][1], placed[-1]
-    starts_within = may_start_within(log.start_offset, log.end_offset, first)
+    start_offset = log.end_offset if leader_start >= log.end_offset else log.start_offset
+    starts_within = may_start_within(start_offset, log.end_offset, first)
     validation.continuous(placed, first.base_offset if starts_within else log.end_offset)
     if starts_within:
-        start_offset = log.start_offset
         truncation.truncate_fully_and_start_at(log, first.base_offset)
         log.start_offset = start_offset
     whole = memoryview(records)[: last_at + last.size]

@@ -107,14 +107,18 @@ class PartitionLog(LogState):
         """
         return appending.append_marker(self, marker, leader_epoch=leader_epoch, now_ms=now_ms)
 
-    def append_as_follower(self, records: Buffer, *, now_ms: int) -> Appended:
+    def append_as_follower(
+        self, records: Buffer, *, now_ms: int, leader_start: Offset = 0
+    ) -> Appended:
         """Append batches with the leader's offsets; a torn last batch is left out.
+
+        leader_start: where the leader's log starts.
 
         ApiError, and nothing is appended: CORRUPT_MESSAGE, or INVALID_RECORD if the offsets do not
         continue this log (KAFKA-3047). Sequence numbers are not checked: the leader has done so
         (KAFKA-6003).
         """
-        return appending.append_as_follower(self, records, now_ms=now_ms)
+        return appending.append_as_follower(self, records, now_ms=now_ms, leader_start=leader_start)
 
     def read(
         self, offset: Offset, *, bytes_max: int, limit: Offset, at_least_one: bool = True

@@ -1,8 +1,9 @@
 """ACLs in ZooKeeper: the znodes of Kafka's AclAuthorizer, and the notifications of changes.
 
-Literal resources are in ``/kafka-acl/TYPE/NAME`` and announced in ``/kafka-acl-changes`` as
-``TYPE:NAME``; prefixed ones are in ``/kafka-acl-extended/prefixed/TYPE/NAME`` and announced in
-``/kafka-acl-extended-changes`` as JSON (KIP-290).
+Literal resources are in ``/kafka-acl/Type/NAME`` and announced in ``/kafka-acl-changes`` as
+``TYPE:NAME``; prefixed ones are in ``/kafka-acl-extended/prefixed/Type/NAME`` and announced in
+``/kafka-acl-extended-changes`` as JSON (KIP-290). A type is ``TransactionalId`` in paths and
+``TRANSACTIONAL_ID`` in notifications; Kafka before 2.4 announced types as it writes them in paths.
 """
 
 import logging
@@ -54,7 +55,10 @@ _OPERATIONS: Final = {
     Operation.IDEMPOTENT_WRITE: "IdempotentWrite",
 }
 _PERMISSIONS: Final = {Permission.DENY: "Deny", Permission.ALLOW: "Allow"}
-_TYPE_OF: Final = {name: kind for kind, name in _TYPES.items()}
+_ANNOUNCED: Final = {
+    spelling: kind for kind, name in _TYPES.items() for spelling in (name, kind.name)
+}
+"""The types of resources by their names in notifications, new and old."""
 _OPERATION_OF: Final = {name: operation for operation, name in _OPERATIONS.items()}
 _PERMISSION_OF: Final = {name: permission for permission, name in _PERMISSIONS.items()}
 
@@ -184,7 +188,7 @@ def _write(where: str, after: frozenset[Entry], before: Stat | None) -> Create |
 
 def _notice(resource: Resource) -> tuple[str, Create]:
     """Return the parent of notifications of such resources, and the operation that announces it."""
-    kind = _TYPES[resource.type]
+    kind = resource.type.name
     if resource.pattern is Pattern.LITERAL:
         parent, data = CHANGES, f"{kind}:{resource.name}".encode()
     else:
@@ -196,14 +200,14 @@ def _notice(resource: Resource) -> tuple[str, Create]:
 def announced(where: str, data: bytes) -> Resource:
     """Parse a notification of a literal resource; raises BadZnode."""
     kind, colon, name = data.decode(errors="replace").partition(":")
-    if not colon or kind not in _TYPE_OF:
+    if not colon or kind not in _ANNOUNCED:
         raise zk_paths.BadZnode(f"{where}: {kind!r} is no type of resource")
-    return Resource(_TYPE_OF[kind], name, Pattern.LITERAL)
+    return Resource(_ANNOUNCED[kind], name, Pattern.LITERAL)
 
 
 def announced_extended(where: str, data: bytes) -> Resource:
     """Parse a notification of a prefixed resource; raises BadZnode."""
     change: Any = zk_paths.decode(where, data, ExtendedChangeZnode)
-    if change.resource_type not in _TYPE_OF or change.pattern_type != Pattern.PREFIXED.name:
+    if change.resource_type not in _ANNOUNCED or change.pattern_type != Pattern.PREFIXED.name:
         raise zk_paths.BadZnode(f"{where}: the type or the pattern is unknown")
-    return Resource(_TYPE_OF[change.resource_type], change.name, Pattern.PREFIXED)
+    return Resource(_ANNOUNCED[change.resource_type], change.name, Pattern.PREFIXED)

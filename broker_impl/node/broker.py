@@ -93,7 +93,7 @@ class Broker:
         self._waiting = Waiting(self._sessions.holders)
         self._settings = TopicSettings(config, lambda: self._session.zk)
         self._security = Security(config, rng, lambda: self._session.zk, wall_ms)
-        self._quotas = QuotasRuntime(config, lambda: self._session.zk, wall_ms)
+        self._quotas = QuotasRuntime(config, self._settings, lambda: self._session.zk, wall_ms)
         self._reader = SettingsReader(
             config,
             self._settings,
@@ -355,7 +355,9 @@ class Broker:
             on_failure=self.fail,
         )
         self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk, self.fail)
-        self._fetchers = Fetchers(self._replicas, self._fetcher_peers, config, self.fail)
+        self._fetchers = Fetchers(
+            self._replicas, self._fetcher_peers, config, self._quotas.following, self.fail
+        )
         self._effects = Effects(
             self._waiting,
             self._sessions,

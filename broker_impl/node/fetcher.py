@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from broker_impl.api.quotas.replication import ReplicationQuota
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode
 from broker_impl.node.fetch_session import LOST, FetchSession
@@ -41,6 +42,8 @@ LOG = logging.getLogger(__name__)
 
 _FETCH_VERSION, _EPOCH_VERSION, _OFFSETS_VERSION = 12, 4, 6
 _NO_RECORDS = b""
+_LOOK_AGAIN_S = 0.1
+"""How long a replica waits whose quota is used up; the quota may be lifted meanwhile."""
 _CODES = {int(code): code for code in ErrorCode}
 
 
@@ -89,11 +92,15 @@ class Fetchers:
         replicas: Replicas,
         peers: Peers,
         config: BrokerConfig,
+        quota: ReplicationQuota,
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._replicas = replicas
         self._peers = peers
         self._config = config
+        self._quota = quota
+        self._lagging: dict[TopicPartition, None] = {}
+        """The throttled replicas that were not in sync at their last fetch."""
         self._news: dict[BrokerId, asyncio.Event] = {}
         self._tasks = Tasks(on_failure)
         self._is_waking = False
@@ -132,7 +139,7 @@ class Fetchers:
         requests = _Requests()
         while True:
             news.clear()
-            requests.apply(self._replicas.fetch_changes(leader))
+            requests.apply(self._allowed(self._replicas.fetch_changes(leader)))
             if not requests:
                 await self._rest(news, self._until_retry(leader))
                 continue
@@ -145,6 +152,23 @@ class Fetchers:
                 await self._rest(news, pause_s)
             else:
                 was_reached = True
+
+    def _allowed(self, changes: FetchChanges) -> FetchChanges:
+        """Leave out throttled replicas while their quota is used up; they are asked about again."""
+        held = [target for target in changes.due if self._is_held(target)]
+        if not held:
+            return changes
+        due = [target for target in changes.due if target not in held]
+        return FetchChanges(due, [*changes.gone, *(target.tp for target in held)])
+
+    def _is_held(self, target: FetchTarget) -> bool:
+        if target.tp not in self._lagging or target.stage is not Stage.FETCH:
+            return False
+        now = asyncio.get_running_loop().time()
+        if not self._quota.throttles(target.tp) or not self._quota.is_used_up(now * 1000):
+            return False
+        self._replicas.pause_fetches(target, now + _LOOK_AGAIN_S)
+        return True
 
     def _until_retry(self, leader: BrokerId) -> float | None:
         at = self._replicas.next_retry(leader)
@@ -274,6 +298,15 @@ class Fetchers:
             log_start_offset=row.log_start_offset,
             diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
         )
+        if row.records:
+            self._count(found.tp, row)
+
+    def _count(self, tp: TopicPartition, row: Any) -> None:
+        """Record what a throttled replica has fetched that is not in sync."""
+        self._lagging.pop(tp, None)
+        if self._replicas.end_offset(tp) < row.high_watermark and self._quota.throttles(tp):
+            self._lagging[tp] = None
+            self._quota.record(len(row.records), asyncio.get_running_loop().time() * 1000)
 
 
 def _topics(targets: list[FetchTarget], bytes_max: int) -> list[FetchTopic]:

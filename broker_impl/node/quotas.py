@@ -1,4 +1,4 @@
-"""The quotas of clients on one broker: those that it enforces, and their changes in ZooKeeper."""
+"""The quotas that one broker enforces, of clients and of replication, and changes of the former."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,8 +6,10 @@ from typing import Final
 from broker_impl.api.quotas import entities
 from broker_impl.api.quotas.entities import Entity
 from broker_impl.api.quotas.limits import ClientQuotas, Kind
+from broker_impl.api.quotas.replication import FOLLOWERS, LEADERS, ReplicationQuota
 from broker_impl.config import BrokerConfig
 from broker_impl.node import config_changes, quota_store, zk_answers
+from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.zookeeper.client import ZooKeeper
 
 _UNLIMITED: Final = 2**63 - 1
@@ -17,9 +19,19 @@ class QuotasRuntime:
     """The quotas that one broker enforces, as last read from ZooKeeper."""
 
     def __init__(
-        self, config: BrokerConfig, zk: Callable[[], ZooKeeper], wall_ms: Callable[[], int]
+        self,
+        config: BrokerConfig,
+        settings: TopicSettings,
+        zk: Callable[[], ZooKeeper],
+        wall_ms: Callable[[], int],
     ) -> None:
         self.limits = limits(config)
+        self.leading = _replication(
+            LEADERS, settings, lambda: settings.base.leader_replication_throttled_rate
+        )
+        self.following = _replication(
+            FOLLOWERS, settings, lambda: settings.base.follower_replication_throttled_rate
+        )
         self._timeout_s = config.request_timeout_ms / 1000
         self._zk = zk
         self._wall_ms = wall_ms
@@ -43,6 +55,20 @@ class QuotasRuntime:
         written = quota_store.alter(self._zk(), entity, change, self._wall_ms())
         await zk_answers.in_time(written, self._timeout_s)
         await zk_answers.in_time(self.changed(entity.path), self._timeout_s)
+
+
+def _replication(
+    listed: str, settings: TopicSettings, limit: Callable[[], int]
+) -> ReplicationQuota:
+    config = settings.base
+    return ReplicationQuota(
+        listed,
+        config.broker_id,
+        limit=limit,
+        overrides=settings.overrides,
+        samples=config.replication_quota_window_num,
+        window_ms=config.replication_quota_window_size_seconds * 1000,
+    )
 
 
 def limits(config: BrokerConfig) -> ClientQuotas:

@@ -5,7 +5,7 @@ a log is created. Those of other topics are read on request.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ConfigError
@@ -41,6 +41,10 @@ class TopicSettings:
     def merged(self, topic: str) -> BrokerConfig:
         """The configuration for this topic, with its overrides if they are kept."""
         return self._merged.get(topic, self._config)
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """The overrides of this topic, if they are kept."""
+        return self._kept.get(topic, {})
 
     async def read(self, topic: str) -> dict[str, str]:
         """Read the overrides from ZooKeeper; if any of them is not valid, all are ignored."""

@@ -15,7 +15,10 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
-DELETE_TOPICS = "/admin/delete_topics"
+ADMIN = "/admin"
+DELETE_TOPICS = f"{ADMIN}/delete_topics"
+REASSIGN_PARTITIONS = f"{ADMIN}/reassign_partitions"
+PREFERRED_ELECTION = f"{ADMIN}/preferred_replica_election"
 CONFIGS = "/config"
 TOPIC_CONFIGS = f"{CONFIGS}/topics"
 BROKER_CONFIGS = f"{CONFIGS}/brokers"
@@ -151,6 +154,28 @@ class PartitionName(msgspec.Struct):
 
 class IsrChangeZnode(msgspec.Struct):
     """``/isr_change_notification/isr_change_N``: notifies the controller of changed ISRs."""
+
+    partitions: list[PartitionName]
+    version: int = 1
+
+
+class WantedReplicas(msgspec.Struct):
+    """The replicas that a partition is to have."""
+
+    topic: str
+    partition: int
+    replicas: list[BrokerId]
+
+
+class ReassignPartitionsZnode(msgspec.Struct):
+    """``/admin/reassign_partitions``: moves that a tool requests, without those that are over."""
+
+    partitions: list[WantedReplicas]
+    version: int = 1
+
+
+class PreferredElectionZnode(msgspec.Struct):
+    """``/admin/preferred_replica_election``: partitions whose first replica shall lead."""
 
     partitions: list[PartitionName]
     version: int = 1

@@ -177,6 +177,13 @@ class FetchRefused(msgspec.Struct, frozen=True):
     error: ErrorCode
 
 
+class FetchesPaused(msgspec.Struct, frozen=True):
+    """The next fetch is to wait until this time, in seconds of the loop's clock (KIP-73)."""
+
+    leader_epoch: Epoch
+    until: float
+
+
 # Events: to any.
 
 
@@ -203,6 +210,7 @@ Event = (
     | Diverged
     | BoundsAnswered
     | FetchRefused
+    | FetchesPaused
 )
 
 

@@ -9,6 +9,7 @@ from broker_impl.replica.events import (
     Diverged,
     Effect,
     EpochEndAnswered,
+    FetchesPaused,
     FetchRefused,
     HighWatermarkLearnt,
     LogStartAdvanced,
@@ -94,11 +95,14 @@ def on_replicated(
 ) -> None:
     """Append the leader's records, and take over its high watermark and log start."""
     log = replica.log
+    start_before = log.start_offset
     if not _is_awaited(replica, event.leader_epoch, Stage.FETCH) or event.offset != log.end_offset:
         return
     if len(event.records):
         try:
-            log.append_as_follower(event.records, now_ms=event.now_ms)
+            log.append_as_follower(
+                event.records, now_ms=event.now_ms, leader_start=event.leader_log_start
+            )
         except ApiError:
             replica.retry_at = now + replica.fetch_backoff
             return
@@ -108,6 +112,7 @@ def on_replicated(
         effects.append(HighWatermarkLearnt(replica.tp))
     if start > log.start_offset:
         log.advance_start(start)
+    if log.start_offset > start_before:
         effects.append(LogStartAdvanced(replica.tp))
 
 
@@ -128,6 +133,12 @@ def on_fetch_refused(replica: ReplicaState, event: FetchRefused, now: float) -> 
         replica.stage = Stage.BOUNDS
     else:
         replica.retry_at = now + replica.fetch_backoff
+
+
+def on_fetches_paused(replica: ReplicaState, event: FetchesPaused) -> None:
+    """Fetch again later: the quota of throttled replicas is used up (KIP-73)."""
+    if _is_awaited(replica, event.leader_epoch, Stage.FETCH):
+        replica.retry_at = event.until
 
 
 def on_bounds(replica: ReplicaState, event: BoundsAnswered, effects: list[Effect]) -> None:

@@ -33,6 +33,7 @@ from broker_impl.replica.events import (
     EndTransaction,
     EpochEndAnswered,
     Event,
+    FetchesPaused,
     FetchRefused,
     FollowerFetched,
     FollowerKeptUp,
@@ -88,6 +89,8 @@ class Partition(ReplicaState):
                 following.on_diverged(self, event)
             case BoundsAnswered():
                 following.on_bounds(self, event, effects)
+            case FetchesPaused():
+                following.on_fetches_paused(self, event)
             case FetchRefused():
                 following.on_fetch_refused(self, event, now)
             case _:

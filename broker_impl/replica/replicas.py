@@ -34,6 +34,7 @@ from broker_impl.replica.events import (
     EndTransaction,
     EpochEndAnswered,
     Event,
+    FetchesPaused,
     FetchRefused,
     FollowerFetched,
     FollowerKeptUp,
@@ -404,6 +405,20 @@ class Replicas(HostedReplicas):
                 self.wall_ms(),
             )
         self.handle_event(partition, event)
+
+    def end_offset(self, tp: TopicPartition) -> Offset:
+        """Return the end of this broker's log of a partition; 0 if it has none."""
+        partition = self.partitions.get(tp)
+        return 0 if partition is None else partition.log.end_offset
+
+    def has_in_sync(self, tp: TopicPartition, broker: BrokerId) -> bool:
+        """Return whether a broker is in the ISR of a partition that this broker leads."""
+        partition = self.partitions.get(tp)
+        return partition is not None and broker in partition.isr
+
+    def pause_fetches(self, target: FetchTarget, until: float) -> None:
+        """Fetch a partition again at a time of the clock, in seconds, and not before."""
+        self._answered(target.tp, FetchesPaused(target.leader_epoch, until))
 
     def bounds_answered(
         self, target: FetchTarget, error: ErrorCode, log_start: Offset, log_end: Offset

@@ -19,7 +19,7 @@ from broker_impl.api.authentication import AUTHENTICATION
 from broker_impl.api.registry import Api, CloseConnection, RequestContext
 from broker_impl.api.services import Services
 from broker_impl.api.table import APIS
-from broker_impl.api.versions import API_VERSIONS, advertise
+from broker_impl.api.versions import API_VERSIONS, advertise, for_clients
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ErrorCode, StorageError, WireError
 from broker_impl.security import principals
@@ -343,7 +343,10 @@ class Connection(asyncio.BufferedProtocol):
             raise WireError(
                 f"API {header.api_key} v{header.api_version} is only available to brokers"
             )
-        if header.api_version not in row.served and row.key != API_VERSIONS:
+        served = row.served
+        if not private:
+            served = range(served.start, for_clients(row, self._server.config).stop)
+        if header.api_version not in served and row.key != API_VERSIONS:
             raise WireError(f"API {header.api_key} v{header.api_version} is not supported")
         return row
 

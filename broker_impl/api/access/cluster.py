@@ -12,6 +12,7 @@ from broker_impl.wire.messages import (
     alter_client_quotas_response,
     alter_configs_response,
     alter_partition_reassignments_response,
+    alter_replica_log_dirs_response,
     alter_user_scram_credentials_response,
     controlled_shutdown_response,
     create_acls_response,
@@ -26,6 +27,7 @@ from broker_impl.wire.messages import (
     leader_and_isr_response,
     list_partition_reassignments_response,
     stop_replica_response,
+    update_features_response,
     update_metadata_response,
 )
 
@@ -113,6 +115,32 @@ list_reassignments: Final = _needs(
 describe_log_dirs: Final = _needs(
     Operation.DESCRIBE, _error(describe_log_dirs_response.DescribeLogDirsResponse)
 )
+update_features: Final = _needs(
+    Operation.ALTER, _error(update_features_response.UpdateFeaturesResponse)
+)
+
+
+def alter_replica_log_dirs(check: Check, request: Any, call: Call) -> Any:
+    """ALTER on the cluster."""
+    if check.cluster(Operation.ALTER):
+        return call(request)
+    return alter_replica_log_dirs_response.AlterReplicaLogDirsResponse(
+        results=[
+            alter_replica_log_dirs_response.AlterReplicaLogDirTopicResult(
+                topic.name,
+                [
+                    alter_replica_log_dirs_response.AlterReplicaLogDirPartitionResult(
+                        number, _DENIED
+                    )
+                    for number in topic.partitions
+                ],
+            )
+            for wanted in request.dirs
+            for topic in wanted.topics
+        ]
+    )
+
+
 describe_acls: Final = _needs(
     Operation.DESCRIBE, _error(describe_acls_response.DescribeAclsResponse)
 )

@@ -49,6 +49,11 @@ class DeletionsDue:
 
 
 @dataclass(frozen=True, slots=True)
+class AdminRequestsChanged:
+    """A tool has written a request below ``/admin``, or one was removed."""
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChanged:
     """Settings changed, so that a leaderless partition may now be allowed an election."""
 
@@ -109,6 +114,7 @@ Event = (
     | PartitionsChanged
     | DeletionsAsked
     | DeletionsDue
+    | AdminRequestsChanged
     | SettingsChanged
     | IsrsChanged
     | ControllerChanged

@@ -50,9 +50,8 @@ class Reassignments:
         for topic in request.topics:
             rows = ReassignableTopicResponse(name=topic.name)
             for row in topic.partitions:
-                error = await self._alter(
-                    TopicPartition(topic.name, row.partition_index), row.replicas
-                )
+                tp = TopicPartition(topic.name, row.partition_index)
+                error = await self.begin(tp, row.replicas)
                 rows.partitions.append(
                     ReassignablePartitionResponse(
                         row.partition_index, error.code, error.message or None
@@ -62,7 +61,18 @@ class Reassignments:
         await self.go_on()
         return response
 
-    async def _alter(self, tp: TopicPartition, wanted: list[int] | None) -> ApiError:
+    def is_moving(self, tp: TopicPartition, wanted: list[int]) -> bool:
+        """Whether the partition is being moved to these replicas."""
+        move = self._context.moves.get(tp)
+        if move is None:
+            return False
+        return reassignment.target(self._context.replicas(tp), move) == tuple(wanted)
+
+    async def begin(self, tp: TopicPartition, wanted: list[int] | None) -> ApiError:
+        """Start the move of one partition to these replicas; None cancels the present one.
+
+        Returns why it is refused, with code NONE if it is not.
+        """
         context = self._context
         try:
             if tp.topic in context.deleting or tp.partition not in context.topics.get(tp.topic, {}):

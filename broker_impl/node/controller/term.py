@@ -16,8 +16,10 @@ from typing import Any, assert_never
 from broker_impl.controller.context import Context
 from broker_impl.controller.requests import Order, Outbox
 from broker_impl.errors import ErrorCode
+from broker_impl.node.controller.admin_requests import AdminRequests
 from broker_impl.node.controller.config import ControllerConfig
 from broker_impl.node.controller.events import (
+    AdminRequestsChanged,
     BrokersChanged,
     ControllerChanged,
     DeletionsAsked,
@@ -92,6 +94,9 @@ class Term:
             retry_deletions=partial(self._later, _DELETION_RETRY_S, DeletionsDue()),
         )
         self._reassignments = Reassignments(self._context, znodes, self._outbox, self._leaders)
+        self._admin_requests = AdminRequests(
+            self._context, znodes, self._leaders, self._reassignments, watch=watch
+        )
         self._timers: dict[Event, asyncio.TimerHandle] = {}
         self._until: list[tuple[Callable[[Context], bool], asyncio.Future[None]]] = []
         self._is_over = False
@@ -111,6 +116,8 @@ class Term:
         await self._leaders.lead_new()
         await self._leaders.reconsider()
         await self._reassignments.go_on()
+        await self._admin_requests.read()
+        await self._admin_requests.go_on()
         self._queue_everything(context.brokers)
         self._rebalance_later()
         self._settled()
@@ -128,6 +135,9 @@ class Term:
                 await self._leaders.lead_new()
             case DeletionsAsked():
                 await self._topics.read_deletions()
+            case AdminRequestsChanged():
+                await self._topics.read()
+                await self._admin_requests.read()
             case SettingsChanged():
                 await self._leaders.reconsider()
             case DeletionsDue():
@@ -148,6 +158,7 @@ class Term:
                 raise ControllerMoved(f"broker {broker} knows a later controller")
             case _:
                 assert_never(event)
+        await self._admin_requests.go_on()
         self._settled()
 
     async def obey(self, request: Request) -> Any:
@@ -176,6 +187,7 @@ class Term:
                 response = self._reassignments.list(request)
             case _:
                 assert_never(request)
+        await self._admin_requests.go_on()
         self._settled()
         return response
 

@@ -223,6 +223,19 @@ class ControllerZnodes:
         """Return the topics whose deletion was requested."""
         return await self._insist(lambda: self._zk.children(zk_paths.DELETE_TOPICS, watch))
 
+    async def admin_requests(self, watch: Watch) -> list[str]:
+        """Return the paths below ``/admin``, the requests of tools among them."""
+        names = await self._insist(lambda: self._zk.children(zk_paths.ADMIN, watch))
+        return [f"{zk_paths.ADMIN}/{name}" for name in names]
+
+    async def admin_request(self, path: str) -> bytes | None:
+        """Return the content of a request; None if it was removed."""
+        try:
+            data, _ = await self._insist(lambda: self._zk.get(path))
+        except NoNode:
+            return None
+        return data
+
     async def isr_changes(self, watch: Watch) -> dict[str, list[TopicPartition]]:
         """Return the leaders' notifications of ISR changes: znode path to partitions."""
         names = await self._insist(lambda: self._zk.children(zk_paths.ISR_CHANGES, watch))
@@ -327,6 +340,11 @@ class ControllerZnodes:
     async def forget_deletion(self, topic: str) -> None:
         """Remove a deletion request: its topic does not exist, or deletion is disabled."""
         await self._unless_gone(lambda: self._fenced([Delete(zk_paths.delete_topic(topic))]))
+
+    async def rewrite_admin_request(self, path: str, data: bytes | None) -> None:
+        """Replace the content of a tool's request, or remove the request (None)."""
+        write: Write = Delete(path) if data is None else SetData(path, data)
+        await self._unless_gone(lambda: self._fenced([write]))
 
     async def remove_topic(self, topic: str) -> None:
         """Remove all znodes of a topic, the deletion request last."""

@@ -13,8 +13,10 @@ API_KEYS: Final = frozenset(
     [
         *range(29),  # data, metadata, brokers among themselves, groups, transactions
         *range(29, 38),  # ACLs, configs, log directories, SASL, partitions
+        *range(38, 42),  # delegation tokens
         *range(42, 52),  # groups, elections, configs, reassignment, offsets, quotas, SCRAM
         55,  # DescribeQuorum
+        57,  # UpdateFeatures
         60,  # DescribeCluster
         61,  # DescribeProducers
         65,  # DescribeTransactions

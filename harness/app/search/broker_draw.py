@@ -161,6 +161,16 @@ NOT_DRAWN: Mapping[str, str] = {
     "message.max.bytes": "a batch beyond it is refused for good, also one of a coordinator, whose"
     " groups would then stand still",
     "offset.metadata.max.bytes": "no client of a workload commits metadata",
+    **dict.fromkeys(
+        (
+            "follower.replication.throttled.rate",
+            "leader.replication.throttled.rate",
+            "replication.quota.window.num",
+            "replication.quota.window.size.seconds",
+        ),
+        "only replicas that a topic's settings name are throttled, and no workload names any",
+    ),
+    "faultline.api.versions": "clients of workloads use the versions that the plan is about",
     "num.partitions": "workloads state the number of partitions of their topics",
     "auto.create.topics.enable": "a topic that a request for metadata creates has other settings"
     " than the plan, and comes back after it was deleted",

@@ -48,6 +48,7 @@ class Leader:
             replicas=replicas,
             waiting=self.waiting,
             sessions=self.sessions,
+            quotas=SimpleNamespace(leading=SimpleNamespace(throttles=lambda tp: False)),
         )
         self.context = RequestContext(services, "", None, "", 0, 12, lambda: 1000)
 

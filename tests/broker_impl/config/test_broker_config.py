@@ -26,7 +26,7 @@ def test_a_value_is_listed_with_its_source() -> None:
     """A value is listed with its source (topic, file, default), before the values it overrides."""
     parsed = config.parse(MINIMAL | {"log.retention.ms": "60000"})
     values = {name: values for name, _, values in parsed.topic_settings({"retention.ms": "1000"})}
-    assert values.keys() == {**config.TOPIC_SETTINGS, **config.IDLE_TOPIC_SETTINGS}.keys()
+    assert values.keys() == {**config.TOPIC_SETTINGS, **config.TOPIC_ONLY_SETTINGS}.keys()
     assert len(values) == 26, "the number of topic settings in Kafka 2.8"
     assert values["retention.ms"] == [
         ("retention.ms", 1000, config.Source.TOPIC),

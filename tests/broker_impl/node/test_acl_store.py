@@ -83,9 +83,9 @@ async def test_entries_are_stored_as_kafka_stores_them(cluster: Any) -> None:
     data, _ = await zk.get("/kafka-acl-extended/prefixed/Topic/ord")
     assert json.loads(data)["acls"][0]["principal"] == "User:alice"
     data, _ = await zk.get("/kafka-acl-changes/acl_changes_0000000000")
-    assert data == b"Topic:orders"
+    assert data == b"TOPIC:orders"
     data, _ = await zk.get("/kafka-acl-extended-changes/acl_changes_0000000000")
-    change = {"resourceType": "Topic", "name": "ord", "patternType": "PREFIXED", "version": 1}
+    change = {"resourceType": "TOPIC", "name": "ord", "patternType": "PREFIXED", "version": 1}
     assert json.loads(data) == change
     expected = [("ord", PREFIXED, 1), ("orders", LITERAL, 2)]
     assert await describe(cluster, 1) == expected
@@ -203,11 +203,17 @@ async def test_without_an_authorizer_there_are_no_acls(cluster: Any) -> None:
 
 
 def test_entries_and_notifications_are_read_back() -> None:
-    """Every type, operation and permission survives being written and read."""
+    """Every type, operation and permission survives being written and read.
+
+    Kafka announces ``TRANSACTIONAL_ID``, and did announce ``TransactionalId`` before 2.4.
+    """
     for kind in list(ResourceType)[1:]:
-        assert acl_store.announced("p", f"{acl_store._TYPES[kind]}:a:b".encode()) == Resource(
-            kind, "a:b", Pattern.LITERAL
-        )
+        for spelling in (kind.name, acl_store._TYPES[kind]):
+            literal = Resource(kind, "a:b", Pattern.LITERAL)
+            assert acl_store.announced("p", f"{spelling}:a:b".encode()) == literal
+            change = acl_store.ExtendedChangeZnode(spelling, "a:b", "PREFIXED")
+            found = acl_store.announced_extended("p", zk_paths.encode(change))
+            assert found == Resource(kind, "a:b", Pattern.PREFIXED)
     entries = frozenset(
         Entry("User:a", "*", operation, permission)
         for operation in list(Operation)[1:]

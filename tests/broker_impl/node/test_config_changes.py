@@ -133,7 +133,7 @@ async def test_changes_outlive_a_session_and_a_restart(three: Any) -> None:
         (TOPIC, "t", "retention.ms", "long", ErrorCode.INVALID_CONFIG),
         (BROKER, "1", "broker.id", "7", ErrorCode.INVALID_CONFIG),
         (BROKER, "2", "log.retention.ms", "7", ErrorCode.INVALID_REQUEST),
-        (8, "1", "root", "DEBUG", ErrorCode.INVALID_REQUEST),
+        (16, "1", "root", "DEBUG", ErrorCode.INVALID_REQUEST),
     ],
 )
 async def test_what_is_refused(

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,6 +79,9 @@ class FakeReplicas:
     def fetched(self, target: FetchTarget, error: ErrorCode, **told: Any) -> None:
         self.told.append(("fetched", target, error, told))
 
+    def end_offset(self, tp: TopicPartition) -> int:
+        return 1 << 40
+
 
 class FakePeers:
     def __init__(self) -> None:
@@ -106,7 +110,8 @@ class World:
         )
         replicas: Any = self.replicas
         peers: Any = self.peers
-        self.fetchers = Fetchers(replicas, peers, config, self.failures.append)
+        quota: Any = SimpleNamespace(throttles=lambda _: False)
+        self.fetchers = Fetchers(replicas, peers, config, quota, self.failures.append)
 
     async def tell(self, *targets: FetchTarget) -> list[Any]:
         """Let the fetcher work on these targets, and return the recorded results."""

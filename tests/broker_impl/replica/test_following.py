@@ -12,6 +12,7 @@ from broker_impl.replica.events import (
     FollowerFetched,
     IsrWriteRefused,
     IsrWritten,
+    LogStartAdvanced,
     Replicated,
     StopFetching,
     Tick,
@@ -156,6 +157,32 @@ def test_records_that_do_not_fit_are_left_out() -> None:
     driver(Replicated(9, 5, records(1, base=4, epoch=8), 9, 0, 0))
     assert driver.partition.log.end_offset == 5
     assert driver.partition.retry_at == driver.now + 1.0
+
+
+def test_a_log_of_deleted_records_starts_over_within_a_batch() -> None:
+    """Finding 29: the leader's log starts at this log's end, in the middle of the leader's batch.
+
+    The follower was truncated to there, and all that it has is deleted: it takes the batch whole.
+    """
+    driver = fetching()
+    effects = driver(Replicated(9, 5, records(3, base=4, epoch=8), 7, 5, 0))
+    log = driver.partition.log
+    assert (log.start_offset, log.end_offset, driver.partition.high_watermark) == (5, 7, 7)
+    assert log.epochs.entries == ((8, 4),)
+    assert LogStartAdvanced(TP) in effects
+    near = fetching()
+    near(Replicated(9, 5, records(3, base=4, epoch=8), 7, 4, 0))
+    assert (near.partition.log.start_offset, near.partition.log.end_offset) == (0, 5)
+
+
+def test_a_log_of_deleted_records_is_kept_where_the_next_batch_fits() -> None:
+    """A follower whose records are all deleted keeps what it knows of producers."""
+    driver = fetching()
+    driver(Replicated(9, 5, records(1, base=5, epoch=8, producer=7), 6, 0, 0))
+    driver(Replicated(9, 6, records(1, base=6, epoch=8), 6, 6, 0))
+    log = driver.partition.log
+    assert (log.start_offset, log.end_offset) == (6, 7)
+    assert 7 in log.producers.entries
 
 
 def test_an_error_makes_a_pause() -> None:

@@ -56,7 +56,9 @@ async def world() -> AsyncIterator[Open]:
             | given
         )
         fatal: list[BaseException] = []
-        quotas = SimpleNamespace(limits=ClientQuotas(11, 1000))
+        quotas = SimpleNamespace(
+            limits=ClientQuotas(11, 1000), leading=SimpleNamespace(throttles=lambda _: False)
+        )
         services = cast(Services, SimpleNamespace(config=config, quotas=quotas))
         credentials = Credentials(config, lambda: "nonce")
         server = Server(services, config, fatal.append, credentials)

@@ -28,7 +28,7 @@ from broker_impl.wire.messages import request_module, response_module
 
 MINE, THEIRS, NO_TOPIC = UUID(int=1), UUID(int=2), UUID(int=3)
 """The ids of two topics, and one that no topic has."""
-OPEN = {17, 18, 36, 60}
+OPEN = {17, 18, 36, 38, 39, 40, 41, 60}
 """APIs for which no right is needed."""
 FILTERED = {16, 66}
 """APIs whose responses show only what the client may see."""
@@ -38,7 +38,7 @@ CODES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-WITHOUT_A_CODE = {(35, 1), (35, 2)}
+WITHOUT_A_CODE = {(35, 0), (35, 1), (35, 2)}
 """Versions whose responses have no place for the error."""
 
 

@@ -45,7 +45,11 @@ class Leader:
         config = SimpleNamespace(fetch_max_bytes=ROOM, replica_selector_class="")
         view = SimpleNamespace(not_here=lambda tp: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         services: Any = SimpleNamespace(
-            config=config, replicas=self.replicas, sessions=self.sessions, view=view
+            config=config,
+            replicas=self.replicas,
+            sessions=self.sessions,
+            view=view,
+            quotas=SimpleNamespace(leading=SimpleNamespace(throttles=lambda tp: False)),
         )
         self.context = RequestContext(services, "", None, "", 0, 12, lambda: ROOM)
 

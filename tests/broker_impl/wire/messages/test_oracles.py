@@ -40,13 +40,17 @@ def _classes(parent: type) -> Iterator[Any]:
 
 
 KAFKA_PYTHON = {(cls.API_KEY, cls.type): cls for cls in _classes(ApiMessage)}
+TOKENS = range(38, 42)
+"""The APIs of delegation tokens: kafka-python has none, and kio no times before 1970."""
 
 
 def name_of(case: object) -> str:
     return APIS[case].stem if isinstance(case, int) else str(case)
 
 
-@pytest.mark.parametrize(("key", "kind"), CASES, ids=name_of)
+@pytest.mark.parametrize(
+    ("key", "kind"), [case for case in CASES if case[0] not in TOKENS], ids=name_of
+)
 def test_kafka_python_agrees(
     key: int, kind: str, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:
@@ -106,7 +110,11 @@ def assert_same_value(theirs: Any, ours: Any, version: int) -> None:
         assert theirs == ours, theirs
 
 
-@pytest.mark.parametrize(("key", "kind"), CASES, ids=name_of)
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [case for case in CASES if case[0] not in TOKENS or case[1] == "request"],
+    ids=name_of,
+)
 def test_kio_agrees(
     key: int, kind: str, random_messages: Callable[[MessageModule, int, int], Any]
 ) -> None:

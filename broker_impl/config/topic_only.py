@@ -1,4 +1,4 @@
-"""Settings of topics that this broker accepts, stores and describes, and on which it does not act.
+"""Settings of topics that brokers have no default for.
 
 Kafka's tools set them: the tool that reassigns partitions sets the throttled replicas.
 """
@@ -10,7 +10,7 @@ from broker_impl.config.setting import Setting
 from broker_impl.kafka_settings import Kind
 
 _REPLICAS: Final = r"|\*|\d+:\d+(\s*,\s*\d+:\d+)*"
-_NOT_THROTTLED: Final = "Accepted without effect: this broker throttles no replication."
+_THROTTLED: Final = "Replicas whose replication is limited (KIP-73): *, or partition:broker, …"
 
 
 def _replicas(name: str) -> Setting:
@@ -19,7 +19,7 @@ def _replicas(name: str) -> Setting:
         name=name,
         kind=Kind.LIST,
         default=(),
-        doc=_NOT_THROTTLED,
+        doc=_THROTTLED,
         topic=name,
         pattern=_REPLICAS,
         form="* or a list of partition:broker",
@@ -38,5 +38,5 @@ _ROWS: Final = (
         topic="preallocate",
     ),
 )
-IDLE_TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {row.name: row for row in _ROWS}
+TOPIC_ONLY_SETTINGS: Final[Mapping[str, Setting]] = {row.name: row for row in _ROWS}
 """By name; a broker has no settings of these names, so the fields are empty."""
