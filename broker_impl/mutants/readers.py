@@ -124,7 +124,11 @@ def may_list_end(high_watermark: Offset, epoch_start: Offset) -> bool:
     schedule="A client whose metadata is old asks a former leader for an offset.",
 )
 def of_listing(refusal: ErrorCode) -> ErrorCode:
-    """A follower and a former leader answer ListOffsets from their own logs."""
+    """A follower and a former leader answer ListOffsets from their own logs.
+
+    A consumer that begins at the end of the log, and asks a replica that lags for it, receives
+    records again that it had skipped.
+    """
     return ErrorCode.NONE
 
 
@@ -206,7 +210,11 @@ def can_serve(candidate: Candidate, offset: Offset) -> bool:
 def preferred(
     rack: str, leader: Candidate, followers: Iterable[Candidate], offset: Offset
 ) -> BrokerId | None:
-    """A leader sends a consumer to another rack rather than to none."""
+    """A leader sends a consumer to another rack rather than to none.
+
+    The traffic between racks is not avoided, and the consumer reads from a replica that may lag
+    behind the leader.
+    """
     others = [each for each in followers if each.is_in_sync]
     return None if leader.rack == rack or not others else others[0].broker
 
