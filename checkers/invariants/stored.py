@@ -281,7 +281,7 @@ def acknowledged(
 
 
 def preferred(
-    leader: int, isr: Sequence[int], racks: Mapping[int, str | None], rack: str, chosen: int
+    leader: int, isr: Sequence[int], racks: Mapping[int, str], rack: str, chosen: int
 ) -> str | None:
     """Return why a leader must not prefer this replica for a reader in ``rack``, or ``None``."""
     if chosen == leader:

@@ -106,7 +106,7 @@ class Watcher:
         number: int,
         broker: Broker,
         peek: Peek,
-        racks: Mapping[int, str | None],
+        racks: Mapping[int, str],
     ) -> Witness:
         """Return the witness of the answers of a broker that has just started.
 

@@ -4,7 +4,7 @@ The headers of the logs are read from the disk directly, which is no event of th
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
@@ -36,6 +36,24 @@ OnAnswer = Callable[[Any], None]
 Report = Callable[[Violation], None]
 
 
+class _Converted:
+    """The headers of a log as the checks read them; the list of headers may grow."""
+
+    def __init__(self, headers: Sequence[BatchHeader]) -> None:
+        self.headers = headers
+        self.batches: list[StoredBatch] = []
+        self.is_dense = True
+        """False if records are missing between others: compaction has removed them."""
+
+    def go_on(self) -> None:
+        """Convert the headers that are new."""
+        for header in self.headers[len(self.batches) :]:
+            batch = _stored(header)
+            follows = not self.batches or self.batches[-1].next == batch.base
+            self.is_dense &= follows and header.count == batch.next - batch.base
+            self.batches.append(batch)
+
+
 class LogWitness:
     """Sees the requests about logs of one life of a broker, and their answers.
 
@@ -54,7 +72,7 @@ class LogWitness:
         broker: int,
         replicas: Callable[[], Replicas],
         peek: Peek,
-        racks: Mapping[int, str | None],
+        racks: Mapping[int, str],
         *,
         in_sequence: bool,
         now_ns: Callable[[], int],
@@ -68,8 +86,7 @@ class LogWitness:
         self._now_ns = now_ns
         self._report = report
         self._headers: dict[TopicPartition, LogHeaders] = {}
-        self._batches: dict[TopicPartition, tuple[object, list[StoredBatch]]] = {}
-        """The headers that were read, and the same as the checks read them."""
+        self._batches: dict[TopicPartition, _Converted] = {}
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
@@ -274,12 +291,12 @@ class LogWitness:
         if known is None or known.log is not log:
             known = self._headers[tp] = LogHeaders(log)
         headers = known.read(self._peek)
-        before, found = self._batches.get(tp, (None, []))
-        if before is not headers:
-            found = []
-            self._batches[tp] = headers, found
-        found += map(_stored, headers[len(found) :])
-        is_whole = not log.rewrites and (not found or found[-1].next == log.end_offset)
+        if tp not in self._batches or self._batches[tp].headers is not headers:
+            self._batches[tp] = _Converted(headers)
+        converted = self._batches[tp]
+        converted.go_on()
+        found = converted.batches
+        is_whole = converted.is_dense and (not found or found[-1].next == log.end_offset)
         return self._state(partition)._replace(batches=found, is_whole=is_whole)
 
     def _found(

@@ -375,10 +375,7 @@ class Simulated(HostFaultsCluster):
         self._snapshots.broker_started(
             number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
         )
-        options, brokers = self._plan.options, range(1, self._plan.brokers + 1)
-        racks_of = {
-            each: racks.of_broker(each, options).get(racks.BROKER_SETTING) for each in brokers
-        }
+        racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
         watcher = self._stage.watcher
         broker.show_answers(watcher.witness(number, broker, peeking(disk), racks_of))
 

@@ -136,6 +136,16 @@ def test_offsets_by_time_are_those_of_records() -> None:
     assert broker.list_offset(150, 1, 200) == ["answered-as-leader"]
 
 
+def test_compacted_logs_are_not_compared() -> None:
+    """Without the first batch, the log shows that records were removed before its second one."""
+    broker = Broker()
+    broker.data += encode_batch([Record(timestamp_ms=400)], base_offset=6, leader_epoch=2)
+    broker.partition.log.files = [(0, "log", len(broker.data))]
+    broker.partition.log.end_offset = 7
+    assert broker.list_offset(350, -1) == []
+    assert broker.fetch(1, BATCHES[1]) == []
+
+
 def test_epochs_end_where_the_log_says() -> None:
     """Epoch 2 begins at offset 2."""
     broker = Broker()
