@@ -145,12 +145,14 @@ class LogWitness:
         at = bisect_left(headers, offset, key=lambda each: each.base_offset)
         found = headers[at] if at < len(headers) and headers[at].base_offset == offset else None
         earlier = islice(reversed(headers), len(headers) - at, len(headers) - at + LOOKED_BACK)
-        before = next((each for each in earlier if each.producer_id == sent.producer_id), None)
-        is_marker = before is not None and before.is_control
+        of_producer = (
+            each for each in earlier if each.producer_id == sent.producer_id and not each.is_control
+        )
+        before = next(of_producer, None)  # a marker has no sequence number
         why = stored.acknowledged(
             _producer_batch(sent),
             None if found is None else _producer_batch(found),
-            None if before is None or is_marker else _producer_batch(before),
+            None if before is None else _producer_batch(before),
             in_sequence=self._in_sequence,
         )
         self._found("acknowledged-as-stored", tp, why, state)

@@ -179,3 +179,24 @@ def test_acknowledged_batches_are_in_the_log() -> None:
     assert parse_header(BATCHES[1]).producer_id == 7
     assert broker.produce(BATCHES[1], 2) == []
     assert broker.produce(BATCHES[1], 0) == ["acknowledged-as-stored"]
+
+
+def test_sequence_numbers_go_on_after_a_marker() -> None:
+    """A new epoch begins with 0, also where a marker has ended the one before."""
+    marker = encode_batch(
+        [Record()], base_offset=4, leader_epoch=2, producer_id=7, producer_epoch=0, control=True
+    )
+    for first, is_right in ((0, True), (3, False)):
+        batch = encode_batch(
+            [Record()],
+            base_offset=5,
+            leader_epoch=2,
+            producer_id=7,
+            producer_epoch=1,
+            base_sequence=first,
+        )
+        broker = Broker()
+        broker.data += marker + batch
+        broker.partition.log.files = [(0, "log", len(broker.data))]
+        broker.partition.log.end_offset = 6
+        assert broker.produce(batch, 5) == ([] if is_right else ["acknowledged-as-stored"])
