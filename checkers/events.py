@@ -27,6 +27,7 @@ from checkers import left_out, pieces, vocabulary
 from checkers.kernels.rows import UNKNOWN
 from checkers.kernels.steps import NO_METADATA
 from checkers.micro_ops import (
+    ASK,
     ASSIGN,
     BEYOND,
     COMMIT,
@@ -193,6 +194,8 @@ class EventColumns:
             self._add_places(*micro_op)
         elif micro_op[0] == WATERMARK:
             self._add_watermarks(*micro_op)
+        elif micro_op[0] == ASK:
+            self._add_other(ASK)
         elif micro_op[0] == DELETE_RECORDS:
             self._add_deletion(*micro_op)
         else:

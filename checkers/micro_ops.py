@@ -20,5 +20,7 @@ BEYOND = (1 << 63) - 1
 DELETE_TOPIC = "delete-topic"
 CREATE_COMPACTED = "create-compacted"
 """Creates a compacted topic, in which only the last record of each record key need stay."""
+ASK = "ask"
+"""A question of a process that only asks; checkers judge its answer in simulation only."""
 SETUP = ("subscribe", "init", "leave")
 """What a process does once, kept whole as JSON."""

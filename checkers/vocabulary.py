@@ -31,6 +31,7 @@ WITH_MICRO_OPERATIONS = frozenset(
         "alter-topic",
         "delete-topic",
         "delete-records",
+        "ask",
     )
 )
 
@@ -60,6 +61,7 @@ MICRO_OPERATIONS = {
     "uncompacted": '["uncompacted", topic]',
     "delete-topic": '["delete-topic", topic]',
     "delete-records": '["delete-records", key, offset or -1], completed with the start of the log',
+    "ask": '["ask", key, question], completed with the answer as text',
 }
 """The shape of each micro-operation, as a message shows it."""
 
@@ -136,6 +138,7 @@ _ARGUMENTS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...]]] = {
     "uncompacted": ((_is_text,), ()),
     "delete-topic": ((_is_text,), ()),
     "delete-records": ((_is_text, _is_end), (_NUMBER,)),
+    "ask": ((_is_text, _is_text), (_is_text,)),
 }
 """The required arguments of each micro-operation, and the optional ones. Sends and polls, of which
 there are many, are checked where they are read."""

@@ -63,7 +63,7 @@ class _Reading:
         self._request = request
         self._session = session
         is_consumer = request.replica_id == watermark.CONSUMER
-        self._from_follower = is_consumer and _may_ask_followers(context, request)
+        self._from_follower = is_consumer and may_ask_followers(context.version, request.rack_id)
         self._returns_news_at_once = _followers_have_readers(context)
         self._names_rack = is_consumer and bool(request.rack_id)
         self._room = min(request.max_bytes, context.services.config.fetch_max_bytes)
@@ -254,13 +254,13 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
     return services.waiting.park(reading.places, attempt, request.max_wait_ms / 1000, reading.moved)
 
 
-def _may_ask_followers(context: RequestContext, request: FetchRequest) -> bool:
+def may_ask_followers(version: int, rack: str) -> bool:
     """Return whether this consumer may read from a follower: it must have named its rack.
 
     No leader directs a consumer without a rack to a follower. Such a consumer takes this broker for
     the leader, and would take an offset that is missing here (as yet) for one that does not exist.
     """
-    return context.version >= _FOLLOWERS_SINCE and bool(request.rack_id)
+    return version >= _FOLLOWERS_SINCE and bool(rack)
 
 
 def _followers_have_readers(context: RequestContext) -> bool:

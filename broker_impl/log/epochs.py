@@ -61,14 +61,14 @@ class LeaderEpochs:
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        if epoch == self.latest:
+        if epoch == self.latest and is_known(self.entries[-1].start, log_end):
             return epoch, log_end
         entries = self.entries
         above = bisect_right(entries, epoch, key=_epoch_of)
         if above == len(entries):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         known = entries[above - 1].epoch if above else epoch
-        return epoch_to_return(epoch, known), entries[above].start
+        return epoch_to_return(epoch, known), end_to_return(entries[above].start, log_end)
 
     def truncate_from_end(self, offset: Offset) -> bool:
         """Drop the epochs that start at `offset` or later, because the log was truncated there.
@@ -112,6 +112,19 @@ def epoch_to_return(asked: Epoch, known: Epoch) -> Epoch:
     A follower that gets another epoch than it asked for must ask again (KIP-279).
     """
     return known
+
+
+def end_to_return(next_start: Offset, log_end: Offset) -> Offset:
+    """The end of an epoch that is not the latest: where the next known epoch starts (KIP-101)."""
+    return next_start
+
+
+def is_known(start: Offset, log_end: Offset) -> bool:
+    """Whether the latest epoch, which starts at ``start``, is known to those who ask for its end.
+
+    It is from the election on, before it has any record (KAFKA-7415).
+    """
+    return True
 
 
 def _epoch_of(entry: EpochStart) -> Epoch:

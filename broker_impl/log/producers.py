@@ -95,8 +95,9 @@ def check_sequence(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
             ErrorCode.INVALID_PRODUCER_EPOCH,
             f"producer {header.producer_id} has epoch {entry.epoch}, not {header.producer_epoch}",
         )
-    known = entry.last_sequence if header.producer_epoch == entry.epoch else NO_SEQUENCE
-    if not follows(known, first):
+    is_new_epoch = header.producer_epoch > entry.epoch
+    known = NO_SEQUENCE if is_new_epoch else entry.last_sequence
+    if not (starts_epoch(first) if is_new_epoch else follows(known, first)):
         raise ApiError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {header.producer_id} sent sequence {first} after {known}",
@@ -135,6 +136,14 @@ def follows(last: int, first: int) -> bool:
     last: -1 if there is none in this producer epoch.
     """
     return first == sequence_after(last, 1)
+
+
+def starts_epoch(first: int) -> bool:
+    """Is a batch that begins with sequence number `first` the first one of a new producer epoch?
+
+    A later batch must wait for it: if it came first, the log would lack the batches before it.
+    """
+    return first == 0
 
 
 def folds_replicated_batches() -> bool:

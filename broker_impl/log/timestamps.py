@@ -1,5 +1,7 @@
 """Find records of a log by their timestamps."""
 
+from collections.abc import Sequence
+
 from broker_impl.errors import ApiError, ErrorCode, WireError
 from broker_impl.log.indexes import NO_TIMESTAMP, TimestampAt
 from broker_impl.log.log_state import LogState
@@ -24,10 +26,28 @@ def offset_for_timestamp(
     return None
 
 
+def searched_time(timestamp_ms: int) -> int:
+    """The time below which entries of the index are skipped: all of their records are older."""
+    return timestamp_ms
+
+
+def largest(known: TimestampAt, candidate: TimestampAt) -> TimestampAt:
+    """Which of two records, the first one from an earlier segment, has the largest time.
+
+    Of equal times, the first one counts (KIP-734).
+    """
+    return candidate if candidate.timestamp_ms > known.timestamp_ms else known
+
+
+def newest(records: Sequence[Record]) -> Record | None:
+    """The first record of a batch that has the batch's largest time; None without records."""
+    return max(records, key=lambda record: record.timestamp_ms, default=None)
+
+
 def _first_in(
     log: LogState, segment: Segment, timestamp_ms: int, limit: Offset
 ) -> TimestampOffset | None:
-    older = segment.times.last_below(timestamp_ms)
+    older = segment.times.last_below(searched_time(timestamp_ms))
     position = 0 if older is None else segment.offsets.position_for(older)
     for at, header in segment.headers(position):
         if header.base_offset >= limit:
@@ -42,38 +62,35 @@ def _first_in(
 
 def offset_of_max_timestamp(log: LogState, *, limit: Offset = NO_LIMIT) -> TimestampOffset | None:
     """The first record below `limit` that has the largest timestamp."""
-    largest = NO_TIMESTAMP
+    found = NO_TIMESTAMP
     for segment in log.segments:
         if segment.base_offset >= limit:
             break
-        candidate = _largest_in(log, segment, limit)
-        if candidate.timestamp_ms > largest.timestamp_ms:
-            largest = candidate
-    if largest == NO_TIMESTAMP:
+        found = largest(found, _largest_in(log, segment, limit))
+    if found == NO_TIMESTAMP:
         return None
-    segment = log.segments[log.segment_number(largest.offset)]
-    position = segment.locate(largest.offset)
+    segment = log.segments[log.segment_number(found.offset)]
+    position = segment.locate(found.offset)
     _, header = next(segment.headers(position))
-    readable = _records(log, segment, position, header, limit)
-    newest = max(readable, key=lambda record: record.timestamp_ms, default=None)
-    return None if newest is None else _found(newest, header)
+    record = newest(_records(log, segment, position, header, limit))
+    return None if record is None else _found(record, header)
 
 
 def _largest_in(log: LogState, segment: Segment, limit: Offset) -> TimestampAt:
     """The segment's largest timestamp among readable batches, by their headers."""
     if segment.next_offset <= limit and segment.base_offset >= log.start_offset:
         return segment.largest
-    largest = NO_TIMESTAMP
+    known = NO_TIMESTAMP
     for at, header in segment.headers(segment.locate(log.start_offset)):
         if header.base_offset >= limit:
             break
-        newest = header.max_timestamp
+        newest_ms = header.max_timestamp
         if header.base_offset < log.start_offset or header.last_offset >= limit:
             readable = _records(log, segment, at, header, limit)
-            newest = max((record.timestamp_ms for record in readable), default=-1)
-        if newest > largest.timestamp_ms:
-            largest = TimestampAt(newest, header.last_offset)
-    return largest
+            newest_ms = max((record.timestamp_ms for record in readable), default=-1)
+        if newest_ms > known.timestamp_ms:
+            known = TimestampAt(newest_ms, header.last_offset)
+    return known
 
 
 def _records(

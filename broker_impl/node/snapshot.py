@@ -19,7 +19,8 @@ from broker_impl.log.producers import BatchMetadata
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import PartitionSnapshot
-from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, parse_header
+from broker_impl.wire import batch
+from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, Record, parse_header
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 
 Peek = Callable[[str, int, int], bytes]
@@ -152,15 +153,9 @@ class _Reading:
         self.log = log
         self._tp = tp
         self._number = number
-        self._begin()
+        self._headers = LogHeaders(log)
         self._seen: tuple[object, ...] = ()
         self._last: ReplicaSnapshot
-
-    def _begin(self) -> None:
-        self._cuts = len(self.log.cuts), self.log.rewrites
-        self._headers: list[BatchHeader] = []
-        self._base: Offset = -1  # of the segment that was read last
-        self._at = 0  # the position in it up to which headers were read
 
     def look(self, partition: Partition | None, peek: Peek, producers: bool) -> ReplicaSnapshot:
         """The replica's current snapshot; the previous one if nothing has changed."""
@@ -189,10 +184,7 @@ class _Reading:
         if seen == self._seen:
             return self._last
         self._seen = seen
-        if (len(log.cuts), log.rewrites) != self._cuts:
-            self._begin()
-        if log.offline is None:
-            self._read_on(peek)
+        headers = self._headers.read(peek)
         self._last = ReplicaSnapshot(
             tp=self._tp,
             log=LogSnapshot(
@@ -200,8 +192,8 @@ class _Reading:
                 start=log.start_offset,
                 end=log.end_offset,
                 is_offline=log.offline is not None,
-                headers=self._headers,
-                count=len(self._headers),
+                headers=headers,
+                count=len(headers),
                 epochs=log.epochs.entries,
                 cuts=tuple(log.cuts),
                 rewrites=log.rewrites,
@@ -211,6 +203,37 @@ class _Reading:
             state=None if partition is None else partition.snapshot(),
         )
         return self._last
+
+
+class LogHeaders:
+    """The headers of all batches of one log, which are read once each.
+
+    A new list begins when the log was truncated or compacted.
+    """
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self._begin()
+
+    def _begin(self) -> None:
+        self._cuts = len(self.log.cuts), self.log.rewrites
+        self._headers: list[BatchHeader] = []
+        self._places: list[tuple[str, int]] = []
+        self._base: Offset = -1  # of the segment that was read last
+        self._at = 0  # the position in it up to which headers were read
+
+    def read(self, peek: Peek) -> list[BatchHeader]:
+        """Return the headers, without those that a disk failure has made unreadable."""
+        if (len(self.log.cuts), self.log.rewrites) != self._cuts:
+            self._begin()
+        if self.log.offline is None:
+            self._read_on(peek)
+        return self._headers
+
+    def records(self, number: int, peek: Peek) -> list[Record]:
+        """Return the records of one of the batches, by its number in the list of headers."""
+        path, at = self._places[number]
+        return batch.records(peek(path, at, self._headers[number].size))
 
     def _read_on(self, peek: Peek) -> None:
         for base, path, size in self.log.files:
@@ -224,6 +247,7 @@ class _Reading:
                 except WireError:
                     return  # damage: the headers end before the log end, which shows it
                 self._headers.append(header)
+                self._places.append((path, self._at))
                 self._at += header.size
 
 

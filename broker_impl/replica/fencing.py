@@ -78,6 +78,16 @@ def current_leader_epoch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     return ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+def of_listing(refusal: ErrorCode) -> ErrorCode:
+    """The error for ListOffsets, where this replica refuses to answer as the leader."""
+    return refusal
+
+
+def of_epoch_end(refusal: ErrorCode) -> ErrorCode:
+    """The error for OffsetForLeaderEpoch, where this replica refuses to answer as the leader."""
+    return refusal
+
+
 def follower_fetch(request_epoch: Epoch, known_epoch: Epoch) -> ErrorCode:
     """The error for a follower's fetch, which must name exactly the leader's current epoch.
 

@@ -308,7 +308,7 @@ class Replicas(HostedReplicas):
         partition = self.partitions.get(tp)
         if partition is None:
             return ListedOffset(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        error = partition.refusal(current_leader_epoch)
+        error = fencing.of_listing(partition.refusal(current_leader_epoch))
         if error is not ErrorCode.NONE:
             return ListedOffset(error=error)
         return serving.list_offset(partition, timestamp, isolation=isolation, replica_id=replica_id)
@@ -323,7 +323,7 @@ class Replicas(HostedReplicas):
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
-        error = partition.refusal(current_leader_epoch)
+        error = fencing.of_epoch_end(partition.refusal(current_leader_epoch))
         if error is not ErrorCode.NONE:
             return error, -1, -1
         log = partition.log

@@ -59,7 +59,11 @@ def read(
     if offset < log.start_offset or (not diverges and offset > log.end_offset):
         return FetchResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)
     stable = replica.last_stable_offset
-    limit = _read_limit(replica, replica_id, isolation, stable)
+    limit = watermark.read_end(
+        _read_limit(replica, replica_id, isolation, stable),
+        log.end_offset,
+        is_leader=replica.role is Role.LEADER,
+    )
     found = reading.NOTHING
     if not diverges and offset < limit:
         found = log.read_from(
@@ -122,7 +126,9 @@ def list_offset(
         return _earliest(replica)
     is_consumer = replica_id == watermark.CONSUMER
     limit = _read_limit(replica, replica_id, isolation, replica.last_stable_offset)
-    is_behind = is_consumer and replica.high_watermark < replica.epoch_start
+    is_behind = is_consumer and not watermark.may_list_end(
+        replica.high_watermark, replica.epoch_start
+    )
     unavailable = ErrorCode.OFFSET_NOT_AVAILABLE if is_behind else ErrorCode.NONE
     if timestamp != LATEST:
         return _at_time(replica, timestamp, limit) or ListedOffset(error=unavailable)
@@ -138,7 +144,8 @@ def _earliest(replica: ReplicaState) -> ListedOffset:
     log = replica.log
     first = log.epochs.entries[:1]
     epoch = first[0].epoch if first and first[0].start <= log.start_offset else -1
-    return ListedOffset(offset=log.start_offset, leader_epoch=epoch)
+    start = watermark.listed_start(log.start_offset, log.segments[0].base_offset)
+    return ListedOffset(offset=start, leader_epoch=epoch)
 
 
 def _at_time(replica: ReplicaState, timestamp: int, limit: Offset) -> ListedOffset | None:
@@ -147,7 +154,7 @@ def _at_time(replica: ReplicaState, timestamp: int, limit: Offset) -> ListedOffs
         found = log.offset_of_max_timestamp(limit=log.end_offset)
     else:
         found = log.offset_for_timestamp(timestamp, limit=log.end_offset)
-    if found is None or found.offset >= limit:
+    if found is None or not watermark.is_listed(found.offset, limit):
         return None
     return ListedOffset(
         timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch

@@ -48,6 +48,34 @@ def listed_end(limit: Offset, high_watermark: Offset) -> Offset:
     return limit
 
 
+def listed_start(log_start: Offset, first_stored: Offset) -> Offset:
+    """The offset that ListOffsets returns as the earliest: the start of the log.
+
+    The first segment may begin earlier, at ``first_stored``: deleted records stay on the disk until
+    all of the segment is deleted (KIP-107).
+    """
+    return log_start
+
+
+def is_listed(offset: Offset, limit: Offset) -> bool:
+    """Whether a record that was found by its time exists for this reader: it is below its limit."""
+    return offset < limit
+
+
+def may_list_end(high_watermark: Offset, epoch_start: Offset) -> bool:
+    """Whether a new leader knows the end of its log for consumers (KIP-207, KAFKA-2334).
+
+    Before its high watermark has reached the start of its epoch, a former leader may have returned
+    a later end than this leader would.
+    """
+    return high_watermark >= epoch_start
+
+
+def read_end(limit: Offset, log_end: Offset, *, is_leader: bool) -> Offset:
+    """The end of what a replica serves to a reader with this limit, in either role (KIP-392)."""
+    return limit
+
+
 def last_stable_offset(
     high_watermark: Offset, first_unstable: Offset | None, log_start: Offset
 ) -> Offset:

@@ -133,6 +133,116 @@ INVARIANTS = (
         holds="a produce request with acks=all is acknowledged only below the leader's watermark",
     ),
     Invariant(
+        id="answered-as-leader",
+        rules="E5, KIP-320, KIP-392",
+        summary="A replica answered a client that it should have refused.",
+        holds=(
+            "only the leader answers ListOffsets, OffsetForLeaderEpoch and Fetch, a follower a "
+            "fetch only if the consumer names its rack; both only in the leader epoch that the "
+            "client names"
+        ),
+    ),
+    Invariant(
+        id="listed-as-stored",
+        rules="R7, KAFKA-5522, KIP-207, KIP-734",
+        summary="ListOffsets returned another offset than the log has.",
+        holds=(
+            "the earliest offset is the start of the log, the latest one the end for this reader; "
+            "an offset by time is that of the first record with this time or a later one, and that "
+            "of the largest time has it"
+        ),
+        suspended_under="by time: compacted logs, and records before the start of the log",
+    ),
+    Invariant(
+        id="epoch-end-as-stored",
+        rules="E4, KIP-279, KIP-320",
+        summary="OffsetForLeaderEpoch returned another end of an epoch than the log has.",
+        holds="a leader epoch ends where the records of the first later epoch begin",
+        suspended_under="compacted logs, and epochs before the first one of the log",
+    ),
+    Invariant(
+        id="read-as-stored",
+        rules="R10, KIP-392",
+        summary="A fetch returned something else than the log has from its offset on.",
+        holds=(
+            "a fetch returns the batches of the log one after the other, from the one with its "
+            "offset on; an offset within the log is not out of range; a follower states no high "
+            "watermark, and no replica a start of the log, above its own"
+        ),
+        suspended_under="the batches: compacted logs",
+    ),
+    Invariant(
+        id="preferred-in-sync",
+        rules="KIP-392",
+        summary="A leader prefers a read replica that is not in sync, or not in the reader's rack.",
+        holds="the preferred read replica is another broker, in the ISR and in the reader's rack",
+    ),
+    Invariant(
+        id="acknowledged-as-stored",
+        rules="P1, P2, KIP-98",
+        summary="A batch was acknowledged that the log does not have so, or not in sequence.",
+        holds=(
+            "an acknowledged batch of an idempotent producer is in the leader's log at the offset "
+            "in the answer; within an epoch its sequence follows that of the producer's batch "
+            "before it, and a later epoch begins with 0"
+        ),
+        suspended_under=(
+            "compacted logs; the sequence: a `producer.id.expiration.ms` of less than a day"
+        ),
+    ),
+    Invariant(
+        id="member-refused",
+        rules="G1, KAFKA-2596, KIP-345",
+        summary="A coordinator accepted a request that it must refuse, or refused a right one.",
+        holds=(
+            "a heartbeat, a commit or a sync is refused exactly if its member is unknown or was "
+            "replaced, or its generation is not the current one; a heartbeat during a rebalance "
+            "announces it, and no member commits while a rebalance completes"
+        ),
+    ),
+    Invariant(
+        id="joined-as-member",
+        rules="G1, G4",
+        summary="A generation has a member that has not joined it.",
+        holds=(
+            "the answer to a JoinGroup names the generation of the group, which has its member; "
+            "each dynamic member of the generation before has joined again"
+        ),
+    ),
+    Invariant(
+        id="assigned-as-given",
+        rules="G1",
+        summary="A member received another assignment than its leader has sent.",
+        holds="in a generation, a member receives what the leader has assigned to it",
+    ),
+    Invariant(
+        id="group-deleted-unused",
+        rules="KIP-229",
+        summary="A group was deleted although it had members.",
+        holds="a group that has members is not deleted",
+    ),
+    Invariant(
+        id="producer-refused",
+        rules="T4, KIP-98, KIP-360",
+        summary="A coordinator accepted a request of a producer that is not the current one.",
+        holds=(
+            "a transaction is changed by the current producer id and epoch alone, and what was "
+            "committed is not aborted afterwards, nor the other way around"
+        ),
+    ),
+    Invariant(
+        id="epoch-issued-once",
+        rules="T4, KIP-98",
+        summary="A producer epoch was issued again.",
+        holds="each InitProducerId without an epoch is answered with a later one than before",
+    ),
+    Invariant(
+        id="added-partition-kept",
+        rules="T1, KIP-98",
+        summary="An open transaction lacks a partition that was added to it.",
+        holds="an open transaction has each partition whose addition was acknowledged",
+    ),
+    Invariant(
         id="offsets-in-order",
         rules="L1",
         summary="Log start, high watermark and log end are not in this order.",

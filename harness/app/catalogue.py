@@ -16,6 +16,7 @@ from model.plan import Plan
 from nemesis import catalogue
 from nemesis.package import Package
 from workloads import (
+    asking,
     compacted,
     exactly_once,
     fencing,
@@ -70,11 +71,18 @@ def maker_of(plan: Plan) -> Callable[..., Cluster]:
 
 
 WORKLOADS: dict[str, Workload] = {
-    module.WORKLOAD.name: module.WORKLOAD
-    for module in (
-        *(idempotent, send_poll, offsets, groups),
-        *(transactions, exactly_once, fencing, compacted, recreated),
-        *(register, kv, counter, lock, queues, election, barrier),
-        *(watches, sessions, multi, children, reads),
-    )
+    **{
+        module.WORKLOAD.name: asking.with_questions(module.WORKLOAD)
+        for module in (
+            *(idempotent, send_poll, offsets, groups),
+            *(transactions, exactly_once, fencing, compacted, recreated),
+        )
+    },
+    **{
+        module.WORKLOAD.name: module.WORKLOAD
+        for module in (
+            *(register, kv, counter, lock, queues, election, barrier),
+            *(watches, sessions, multi, children, reads),
+        )
+    },
 }

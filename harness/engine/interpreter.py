@@ -39,9 +39,11 @@ class Interpreter:
         op_timeout_s: float,
         close_timeout_s: float = 5.0,
         overtime_s: Callable[[], float] = lambda: 0.0,
+        first: int = 0,
     ) -> None:
         """``op_timeout_s`` bounds every operation: one that takes longer ends in ``info``, and its
-        client is abandoned. ``overtime_s`` is passed on to generators in their context."""
+        client is abandoned. ``overtime_s`` is passed on to generators in their context. ``first``
+        is the number of the first process, a multiple of ``concurrency``."""
         self._recorder = recorder
         self._make_client = make_client
         self._concurrency = concurrency
@@ -49,7 +51,7 @@ class Interpreter:
         self._op_timeout_s = op_timeout_s
         self._close_timeout_s = close_timeout_s
         self._overtime_s = overtime_s
-        self._processes = list(range(concurrency))
+        self._processes = list(range(first, first + concurrency))
         """The process of each thread, by thread."""
         self._clients: dict[int, Client] = {}
         """The opened clients, by process."""
@@ -107,7 +109,7 @@ class Interpreter:
         The current operation ends in ``info``, or else the next one in ``fail``; then the process
         is retired.
         """
-        if self._processes[process % self._concurrency] != process:
+        if process not in self._processes:
             return  # it has been retired already
         self._stumbled.setdefault(process, f"client-crash: {error}")
         if process in self._asked:

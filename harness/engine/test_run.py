@@ -7,9 +7,10 @@ every target.
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.engine import client_crashes
 from harness.engine.crash_monitor import Crashes
@@ -25,6 +26,7 @@ from model.generator import Generator
 from model.op import NEMESIS, RECOVER, UNRESPONSIVE
 from model.plan import Plan
 from model.roles import Client
+from workloads import asking
 from workloads.client.prefixed import Prefixed
 from workloads.package import Workload
 
@@ -68,12 +70,15 @@ async def run_test(
         op_timeout_s=workload.op_timeout_s(plan),
         overtime_s=lambda: faults.overtime_s(plan.time_limit_s),
     )
-    client_crashes.report_errors(interpreter.client_failed)
+    askers = _askers(plan, cluster, recorder)
+    client_crashes.report_errors(_failed_in(interpreter, askers))
     try:
         async with _watched(Crashes(recorder, cluster)):
             tally.phase = "main"
             early_end = early_end or EarlyEnd()
-            if not await early_end.run(_main(interpreter, workload.main(plan), faults)):
+            questions = _asked(plan, askers, tally)
+            main = _main(interpreter, workload.main(plan), faults, questions)
+            if not await early_end.run(main):
                 if early_end.heals:
                     await nemesis.heal_all()
                 return Ending(recovered=True, is_early=True)
@@ -88,23 +93,78 @@ async def run_test(
             return Ending(recovered=recovered)
     finally:
         faults.close()  # first: a second interruption would not wait for the clients
-        await interpreter.close()
+        await asyncio.gather(*(each.close() for each in (interpreter, askers) if each is not None))
 
 
-async def _main(interpreter: Interpreter, generator: Generator, faults: Faults) -> None:
-    """Run the main phase: operations and faults."""
+async def _main(
+    interpreter: Interpreter,
+    generator: Generator,
+    faults: Faults,
+    questions: Coroutine[Any, Any, None] | None,
+) -> None:
+    """Run the main phase: operations and faults, and questions meanwhile."""
     ending = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(faults.run(ending))
+        if questions is not None:
+            group.create_task(questions)
         await interpreter.run(generator, on_exhausted=ending.set)
 
 
+def _askers(plan: Plan, cluster: Cluster, recorder: Recorder) -> Interpreter | None:
+    """Return what runs the processes that only ask, if the plan has any.
+
+    Their operations are drawn from a random generator of their own, and their numbers are above
+    those of all other processes.
+    """
+    threads = asking.count(plan)
+    if not threads:
+        return None
+    return Interpreter(
+        recorder,
+        lambda process: _named(cluster, lambda to: asking.client(plan, to, process)),
+        concurrency=threads,
+        rng=random.Random(f"{plan.seed}:questions"),
+        op_timeout_s=asking.TIMEOUT_S,
+        first=asking.first_process(threads),
+    )
+
+
+def _asked(
+    plan: Plan, askers: Interpreter | None, tally: Tally
+) -> Coroutine[Any, Any, None] | None:
+    """Return what asks questions about the partitions of the run, and then closes the askers."""
+    return None if askers is None else _ask(askers, asking.main(plan, tally.keys))
+
+
+async def _ask(askers: Interpreter, generator: Generator) -> None:
+    await askers.run(generator)
+    await askers.retire_all()
+
+
+def _failed_in(interpreter: Interpreter, askers: Interpreter | None) -> Callable[[int, str], None]:
+    """Return what gives up the client of a process, whichever interpreter runs it."""
+    if askers is None:
+        return interpreter.client_failed
+
+    def failed(process: int, error: str) -> None:
+        is_asker = process >= asking.FIRST_PROCESS
+        (askers if is_asker else interpreter).client_failed(process, error)
+
+    return failed
+
+
 def _client(plan: Plan, workload: Workload, cluster: Cluster, process: int) -> Client:
-    """Return the client of a process; it uses the history's names, whatever those on brokers."""
+    """Return the client of a process of the workload."""
+    return _named(cluster, lambda connection: workload.client(plan, connection, process))
+
+
+def _named(cluster: Cluster, make: Callable[[Connection], Client]) -> Client:
+    """Return a client that uses the history's names, whatever those on brokers."""
     if not isinstance(cluster, HasConnection):
-        return workload.client(plan, Connection(cluster.bootstrap()), process)
+        return make(Connection(cluster.bootstrap()))
     connection = cluster.connection()
-    client = workload.client(plan, connection, process)
+    client = make(connection)
     return Prefixed(client, connection.prefix) if connection.prefix else client
 
 

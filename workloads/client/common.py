@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from model import topic_incarnation
+from model import racks, topic_incarnation
 from model.connection import Connection
 from model.op import Op
 from model.plan import Plan
@@ -41,7 +41,8 @@ class Settings(NamedTuple):
     def of(cls, plan: Plan, connection: Connection, process: int, topic: Mapping[str, str]) -> Self:
         """Return the settings of a process of a plan."""
         bootstrap, properties, prefix = connection
-        return cls(bootstrap, process, plan.producer, plan.consumer, topic, properties, prefix)
+        consumer = {**racks.of_client(process, plan.options), **plan.consumer}
+        return cls(bootstrap, process, plan.producer, consumer, topic, properties, prefix)
 
     @property
     def name(self) -> str:

@@ -61,7 +61,7 @@ def _store_assignments(
     A member that the leader left out gets an empty assignment.
     """
     generation = group.generation
-    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+    assignments = {member_id: rules.share(given, member_id) for member_id in group.members}
 
     def done(written: Written, now: float, effects: list[Effect]) -> None:
         if group.state is not GroupStatus.COMPLETING or group.generation != generation:

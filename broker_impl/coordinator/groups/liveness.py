@@ -17,9 +17,7 @@ def on_heartbeat(group: GroupState, beat: Heartbeat, now: float) -> ErrorCode:
     if error is not ErrorCode.NONE:
         return error
     group.members[beat.member_id].restart_session(now)
-    if group.state is GroupStatus.PREPARING:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return rules.heartbeat_state_error(group.state)
 
 
 def on_leave(group: GroupState, leave: Leave, now: float, effects: list[Effect]) -> None:

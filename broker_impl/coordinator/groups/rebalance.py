@@ -53,7 +53,8 @@ def _complete(group: GroupState, now: float, effects: list[Effect]) -> None:
     """Begin a generation with those that joined; absent static members stay for a while."""
     group.initial_left_s = None
     for member in list(group.members.values()):
-        if member.joining is None and member.instance_id is None:
+        is_static = member.instance_id is not None
+        if rules.is_absent(has_joined=member.joining is not None, is_static=is_static):
             remove(group, member, effects)
     if group.members and not _elect(group):
         group.join_deadline = rules.rebalance_deadline(now, group.rebalance_timeouts_ms)

@@ -6,7 +6,7 @@ otherwise.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
@@ -97,6 +97,21 @@ def commit_state_error(state: GroupStatus) -> ErrorCode:
     if state is GroupStatus.COMPLETING:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
+
+
+def heartbeat_state_error(state: GroupStatus) -> ErrorCode:
+    """The answer to a member's heartbeat in this state: in a rebalance it must join again."""
+    return ErrorCode.REBALANCE_IN_PROGRESS if state is GroupStatus.PREPARING else ErrorCode.NONE
+
+
+def is_absent(*, has_joined: bool, is_static: bool) -> bool:
+    """Is a member removed because it has not joined again in time? Static members are not."""
+    return not has_joined and not is_static
+
+
+def share(assignments: Mapping[str, bytes], member_id: str) -> bytes:
+    """What the group's leader has assigned to a member; empty if it has left the member out."""
+    return assignments.get(member_id, b"")
 
 
 def has_expired(deadline: float, now: float) -> bool:

@@ -103,6 +103,13 @@ def on_add(state: TransactionState) -> ErrorCode:
     return ErrorCode.CONCURRENT_TRANSACTIONS if states.is_decided(state) else ErrorCode.NONE
 
 
+def with_added(
+    known: tuple[TopicPartition, ...], new: tuple[TopicPartition, ...]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions of a transaction after an addition: each partition once."""
+    return tuple(dict.fromkeys((*known, *new)))
+
+
 _ENDS: Final[dict[tuple[TransactionState, bool], ErrorCode | None]] = {
     (TransactionState.ONGOING, True): None,
     (TransactionState.ONGOING, False): None,

@@ -201,7 +201,7 @@ class Transaction:
             return
         is_ongoing = metadata.state is TransactionState.ONGOING
         known = metadata.partitions if is_ongoing else ()
-        added = tuple(dict.fromkeys((*known, *event.partitions)))
+        added = rules.with_added(known, event.partitions)
         if is_ongoing and len(added) == len(known):
             effects.append(Answered(event.ticket, ErrorCode.NONE))
             return

@@ -16,6 +16,7 @@ from model.plan import Plan
 NEVER_MS = UNLIMITED = 2**63 - 1
 NO_LIMIT = 2**31 - 1
 MIB = 1 << 20
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 WEEK_MS = 7 * 86_400_000
 
 DRAWN_TOGETHER: Mapping[str, Sequence[Any]] = {
@@ -49,6 +50,7 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "quota.window.num": (11, 11, 2),
     "quota.window.size.seconds": (1, 1, 2),
     # Replication and the controller.
+    "replica.selector.class": ("", RACK_AWARE, RACK_AWARE),
     "replica.fetch.min.bytes": (1, 1, 1, 2000),
     "replica.fetch.response.max.bytes": (10 * MIB, 10 * MIB, 1024, 16_384),
     "controlled.shutdown.enable": ("true", "true", "true", "false"),
@@ -144,11 +146,7 @@ NOT_DRAWN: Mapping[str, str] = {
         ),
         "the listeners of a simulation are PLAINTEXT, so all clients are the same principal",
     ),
-    **dict.fromkeys(
-        ("broker.rack", "replica.selector.class"),
-        "all brokers of a run have the same settings, and in a cluster of one rack the leader"
-        " serves every reader",
-    ),
+    "broker.rack": "the option `racks` gives each broker one, and is drawn",
     **dict.fromkeys(
         ("max.connections", "max.connections.per.ip"),
         "a bound low enough to matter also excludes the harness, and such a run is UNKNOWN",

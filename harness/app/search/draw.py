@@ -15,6 +15,7 @@ from harness.app.search import broker_draw, ensemble_draw, layouts, workload_dra
 from harness.app.search.layouts import EXCLUSIVE_PS, Layout
 from model.plan import Plan
 from nemesis.schedule import DrawSettings
+from workloads import asking
 from workloads.package import Workload
 
 TIME_LIMIT_S = 40.0
@@ -173,6 +174,7 @@ def _of_workload(
         return drawn  # refused later, with the pinned name
     known = {**workload.options, **catalogue.SIMULATED.options}
     drawn["options"] = {name: drawn["options"][name] for name in drawn["options"] if name in known}
+    drawn["options"] |= asking.draw(random.Random(f"{seed}:search:asking"))
     for part, fields in workload.vary(random.Random(f"{seed}:search:{workload.name}")).items():
         drawn[part] |= fields
     return drawn

@@ -5,9 +5,11 @@ the run's folder when they are found, and the verdict reads that file. The check
 the run: they start no process, draw no random number and take no virtual time.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from broker_impl.node.broker import Broker
+from broker_impl.node.snapshot import Peek
 from broker_impl.replica.replicas import Replicas
 from checkers.expectations import Contract
 from checkers.invariants.answers import Answers
@@ -15,7 +17,9 @@ from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
-from harness.cluster.observe.witnessed_answers import Witness
+from harness.cluster.observe.witnessed_answers import See, Witness
+from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
+from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.simulation.world import World
 from model.plan import Plan
 from model.violation import Violation, Watched, encode
@@ -24,6 +28,8 @@ INTERVAL_S: Final = 0.02
 """The least virtual time between two snapshots; each is taken in the first idle moment after it."""
 PRODUCERS_EVERY: Final = 100
 """One snapshot out of this many contains the producer state of the logs."""
+DAY_S: Final = 86_400.0
+"""Brokers that remember producers for a day remember them for a whole run."""
 RECOVERY_S: Final = 60.0
 """The cluster must have recovered this long after the last heal."""
 
@@ -64,8 +70,10 @@ class Watcher:
         """
         self.snapshots = Snapshots()
         self.answers = Answers()
+        self._producers = Producers()
         self._world = world
         self._watch = Watch(rules)
+        self._in_sequence = rules.producer_expiration_s >= DAY_S
         self._record = record
         self._interval_s = interval_s
         self._now_s = now_s
@@ -93,12 +101,27 @@ class Watcher:
         for violation in self._watch.step(state):
             self._record(encode(violation))
 
-    def witness(self, broker: int, replicas: Callable[[], Replicas]) -> Witness:
-        """Return the witness of the answers of a broker that has just started."""
-        life = self.snapshots.life_of(broker)
-        return Witness(
-            broker, life, replicas, self.answers, now_ns=self._time_ns, report=self._report
-        )
+    def witness(
+        self,
+        number: int,
+        broker: Broker,
+        peek: Peek,
+        racks: Mapping[int, str],
+    ) -> Witness:
+        """Return the witness of the answers of a broker that has just started.
+
+        ``peek`` reads its files; ``racks`` has the racks of all brokers.
+        """
+
+        def replicas() -> Replicas:
+            return broker.replicas
+
+        life = self.snapshots.life_of(number)
+        to: dict[str, Any] = {"now_ns": self._time_ns, "report": self._report}
+        logs = LogWitness(number, replicas, peek, racks, in_sequence=self._in_sequence, **to)
+        coordinators = CoordinatorWitness(number, broker, self._producers, **to)
+        others: list[See] = [logs, coordinators]
+        return Witness(number, life, replicas, self.answers, others=others, **to)
 
     def _report(self, violation: Violation) -> None:
         """Record a violation in an answer, once for each invariant and partition."""

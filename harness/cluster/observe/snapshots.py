@@ -10,7 +10,13 @@ from typing import Final
 
 from broker_impl.node import zk_paths
 from broker_impl.node.broker import Broker
-from broker_impl.node.snapshot import BrokerSnapshot, LogSnapshot, ReplicaSnapshot, SnapshotReader
+from broker_impl.node.snapshot import (
+    BrokerSnapshot,
+    LogSnapshot,
+    Peek,
+    ReplicaSnapshot,
+    SnapshotReader,
+)
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.history import History
@@ -46,13 +52,15 @@ Look = Callable[[bool], BrokerSnapshot | None]
 """Returns a broker's own snapshot of its current life, with or without its producers."""
 
 
+def peeking(disk: SimDisk) -> Peek:
+    """Return a function that reads the files of a disk without an event."""
+    return lambda path, at, size: bytes(disk.names.file(path).data[at : at + size])
+
+
 def looking_at(broker: Broker, disk: SimDisk) -> Look:
     """Return a function that takes snapshots of a broker without the broker's own disk access."""
 
-    def peek(path: str, at: int, size: int) -> bytes:
-        return bytes(disk.names.file(path).data[at : at + size])
-
-    reader = SnapshotReader(peek)
+    reader = SnapshotReader(peeking(disk))
     return lambda producers: broker.snapshot(reader, producers=producers)
 
 

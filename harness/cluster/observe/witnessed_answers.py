@@ -4,7 +4,7 @@ A broker calls the witness with each request and, once it is ready, with its ans
 reads the state of the replica at that moment, and changes nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +30,7 @@ _ALL: Final = -1
 """``acks=all``."""
 
 OnAnswer = Callable[[Any], None]
+See = Callable[[Any], OnAnswer | None]
 
 
 class _Known(NamedTuple):
@@ -50,6 +51,7 @@ class Witness:
         answers: the checks.
         now_ns: returns the history's time.
         report: is called with each violation.
+        others: see each request, too, and return what sees its answer.
     """
 
     def __init__(
@@ -61,7 +63,9 @@ class Witness:
         *,
         now_ns: Callable[[], int],
         report: Callable[[Violation], None],
+        others: Sequence[See] = (),
     ) -> None:
+        self._others = others
         self._broker = broker
         self._life = life
         self._replicas = replicas
@@ -72,6 +76,18 @@ class Witness:
 
     def __call__(self, api_key: int, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
+        seen = [self._see(request), *(see(request) for see in self._others)]
+        wanted = [on_answer for on_answer in seen if on_answer is not None]
+        if len(wanted) < 2:
+            return wanted[0] if wanted else None
+
+        def on_answer(answer: Any) -> None:
+            for each in wanted:
+                each(answer)
+
+        return on_answer
+
+    def _see(self, request: Any) -> OnAnswer | None:
         match request:
             case FetchRequest() if request.replica_id == CONSUMER:
                 for topic in request.topics:

@@ -10,7 +10,7 @@ from harness.cluster import ensembles, links, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
-from model import roles
+from model import racks, roles
 from model.layout import PEER_PORTS, Layout
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
@@ -69,7 +69,8 @@ def of_broker(layout: Layout, plan: Plan, number: int) -> dict[str, str]:
         zookeepers=tuple(address(layout, node) for node in layout.zookeepers),
     )
     data = PurePosixPath("/data")
-    return settings.of_broker(number, plan.brokers, addresses, data, plan.broker)
+    chosen = {**racks.of_broker(number, plan.options), **plan.broker}
+    return settings.of_broker(number, plan.brokers, addresses, data, chosen)
 
 
 def links_of(layout: Layout) -> list[LinkSpec]:

@@ -38,7 +38,7 @@ from harness.cluster.observe.invariant_monitor import INTERVAL_S, Watcher, rules
 from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.probe import Sign, protocol_of
 from harness.cluster.observe.readiness import until_writable
-from harness.cluster.observe.snapshots import Snapshots, looking_at
+from harness.cluster.observe.snapshots import Snapshots, looking_at, peeking
 from harness.cluster.simulated import (
     aiokafka_patch,
     node_settings,
@@ -58,7 +58,7 @@ from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
 from harness.simulation.world import World
-from model import roles, violation
+from model import racks, roles, violation
 from model.capabilities.machines import Flip
 from model.capabilities.network import Interception, Selection
 from model.link_faults import LinkFaults
@@ -375,7 +375,9 @@ class Simulated(HostFaultsCluster):
         self._snapshots.broker_started(
             number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
         )
-        broker.show_answers(self._stage.watcher.witness(number, lambda: broker.replicas))
+        racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
+        watcher = self._stage.watcher
+        broker.show_answers(watcher.witness(number, broker, peeking(disk), racks_of))
 
     def _zookeeper_lives(self, name: NodeId, program: ZooKeeper) -> None:
         """Register a new life of a ZooKeeper server, in that server's process."""

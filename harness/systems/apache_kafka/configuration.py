@@ -6,7 +6,7 @@ from harness.cluster import settings
 from harness.cluster.address import Address
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER
 from harness.cluster.system import Place
-from model import roles
+from model import racks, roles
 from model.layout import Layout
 from model.plan import Plan
 from model.roles import NodeId
@@ -90,6 +90,7 @@ def of_broker(place: Place, plan: Plan, layout: Layout) -> dict[str, str]:
         "transaction.state.log.min.isr": str(min(2, plan.brokers)),
         "min.insync.replicas": str(settings.min_isr(plan.brokers, plan.broker)),
         **by_mode,
+        **racks.of_broker(node_id(place.node, layout), plan.options),
         **plan.broker,
     }
 

@@ -5,7 +5,7 @@ import sys
 from harness.cluster import settings
 from harness.cluster.settings import Addresses
 from harness.cluster.system import Place
-from model import roles
+from model import racks, roles
 from model.layout import PEER_PORTS, Layout, peer_port
 from model.plan import Plan
 from model.roles import ZOOKEEPER
@@ -15,7 +15,8 @@ def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
     """Return all settings of the broker at this place."""
     addresses = Addresses.of_links(place.listens, place.advertised, place.links)
     number = roles.number(place.node)
-    return settings.of_broker(number, plan.brokers, addresses, place.data, plan.broker)
+    chosen = {**racks.of_broker(number, plan.options), **plan.broker}
+    return settings.of_broker(number, plan.brokers, addresses, place.data, chosen)
 
 
 def zookeeper_arguments(place: Place, layout: Layout) -> list[str]:

@@ -1,0 +1,112 @@
+"""Bugs in what a group coordinator answers to members that act at the wrong time, or not at all."""
+
+from collections.abc import Mapping
+
+from broker_impl.coordinator.groups.states import GroupStatus
+from broker_impl.errors import ErrorCode
+from broker_impl.mutants import mutant
+
+
+@mutant(
+    "commit-while-completing",
+    of="broker_impl.coordinator.groups.rules:commit_state_error",
+    source="G1",
+    kind="mutation",
+    symptom="invariant:member-refused",
+    schedule="A member commits between its JoinGroup and its SyncGroup.",
+)
+def commit_state_error(state: GroupStatus) -> ErrorCode:
+    """A member may commit before it knows its assignment.
+
+    It commits for the partitions that it had, which another member may be about to receive.
+    """
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if state is GroupStatus.DEAD else ErrorCode.NONE
+
+
+@mutant(
+    "heartbeat-hides-rebalance",
+    of="broker_impl.coordinator.groups.rules:heartbeat_state_error",
+    source="G1, KIP-62",
+    kind="mutation",
+    symptom="invariant:member-refused",
+    schedule="A member joins a group whose other members only send heartbeats.",
+)
+def heartbeat_state_error(state: GroupStatus) -> ErrorCode:
+    """Heartbeats do not announce a rebalance.
+
+    No member joins again, so that each rebalance lasts until its timeout, and then removes all
+    members but the new ones.
+    """
+    return ErrorCode.NONE
+
+
+@mutant(
+    "static-twin-not-fenced",
+    of="broker_impl.coordinator.groups.rules:member_error",
+    source="KIP-345",
+    kind="mutation",
+    symptom="invariant:member-refused",
+    schedule="Two processes have the same instance id.",
+)
+def member_error(
+    is_member: bool, instance_id: str | None, instance_holder: str | None, member_id: str
+) -> ErrorCode:
+    """A static member that another one has replaced may go on: its instance id is enough.
+
+    Both read the same partitions, and each commits its own position.
+    """
+    if instance_id is not None and instance_holder is not None:
+        return ErrorCode.NONE if is_member else ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if is_member else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@mutant(
+    "stays-without-joining",
+    of="broker_impl.coordinator.groups.rules:is_absent",
+    source="G4, KIP-62",
+    kind="mutation",
+    symptom="invariant:joined-as-member",
+    schedule="A member sends heartbeats and does not join again until a rebalance times out.",
+)
+def is_absent(*, has_joined: bool, is_static: bool) -> bool:
+    """A member that does not join again stays a member of the next generation.
+
+    It receives partitions in it, of which it does not know.
+    """
+    return False
+
+
+@mutant(
+    "assignments-swapped",
+    of="broker_impl.coordinator.groups.rules:share",
+    source="G1",
+    kind="mutation",
+    symptom="invariant:assigned-as-given",
+    schedule="A group of several members rebalances.",
+)
+def share(assignments: Mapping[str, bytes], member_id: str) -> bytes:
+    """Each member receives what the leader has assigned to the next one.
+
+    Every partition has one owner, so that no record is read twice; but a member that keeps its
+    partitions (KIP-429) goes on to read what another one reads, too.
+    """
+    members = sorted(assignments)
+    if member_id not in members:
+        return b""
+    return assignments[members[(members.index(member_id) + 1) % len(members)]]
+
+
+@mutant(
+    "group-deleted-with-members",
+    of="broker_impl.coordinator.groups.rules:may_be_deleted",
+    source="KIP-229",
+    kind="mutation",
+    symptom="invariant:group-deleted-unused",
+    schedule="A client asks for the deletion of a group that has members.",
+)
+def may_be_deleted(state: GroupStatus, is_settled: bool) -> bool:
+    """A group is deleted although it has members.
+
+    Its offsets are gone; the members join a new group of the same name, and begin again.
+    """
+    return state is not GroupStatus.DEAD and is_settled

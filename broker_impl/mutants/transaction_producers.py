@@ -1,0 +1,103 @@
+"""Bugs in which requests of transactional producers coordinators and leaders accept."""
+
+from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.coordinator.transactions.states import TransactionState
+from broker_impl.errors import ErrorCode
+from broker_impl.mutants import mutant
+from broker_impl.wire.types import Epoch, TopicPartition
+
+
+@mutant(
+    "added-partitions-replace",
+    of="broker_impl.coordinator.transactions.rules:with_added",
+    source="T1, KIP-98",
+    kind="mutation",
+    symptom="invariant:added-partition-kept",
+    schedule="A transaction has two AddPartitionsToTxn requests.",
+)
+def with_added(
+    known: tuple[TopicPartition, ...], new: tuple[TopicPartition, ...]
+) -> tuple[TopicPartition, ...]:
+    """Partitions that are added to a transaction replace the ones that it has.
+
+    Only the last ones get a marker. In the others the transaction never ends, and consumers of
+    committed records wait there for ever.
+    """
+    return new
+
+
+@mutant(
+    "later-epoch-accepted",
+    of="broker_impl.coordinator.transactions.rules:refuse_client",
+    source="T4, KIP-98",
+    kind="mutation",
+    symptom="invariant:producer-refused",
+    schedule="A request names a later epoch than its transactional id has.",
+)
+def refuse_client(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> ErrorCode:
+    """A coordinator refuses earlier epochs only.
+
+    A later epoch is not known to it: the request is from a producer of another coordinator, or of
+    a transactional id that was forgotten and has begun again.
+    """
+    if producer_id != metadata.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if producer_epoch < metadata.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.NONE
+
+
+@mutant(
+    "ended-transaction-ends-again",
+    of="broker_impl.coordinator.transactions.rules:on_end",
+    source="KIP-98",
+    kind="mutation",
+    symptom="invariant:producer-refused",
+    schedule="A producer did not receive the response to its commit, and aborts.",
+)
+def on_end(state: TransactionState, is_commit: bool) -> ErrorCode | None:
+    """A coordinator acknowledges every end of a transaction that has ended.
+
+    A producer that aborts what it has committed takes the records for aborted, and writes them
+    again.
+    """
+    if state is TransactionState.ONGOING:
+        return None
+    if state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    is_complete = state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+    return ErrorCode.NONE if is_complete else ErrorCode.INVALID_TXN_STATE
+
+
+@mutant(
+    "epoch-for-any-producer",
+    of="broker_impl.coordinator.transactions.rules:is_known_producer",
+    source="KIP-360",
+    kind="mutation",
+    symptom="invariant:producer-refused",
+    schedule="A producer asks for its next epoch after another one has taken over its "
+    "transactional id with a new producer id.",
+)
+def is_known_producer(metadata: Metadata, producer_id: int, producer_epoch: Epoch) -> bool:
+    """A producer may name any producer id when it asks for its next epoch.
+
+    A zombie whose id was replaced gets an epoch of its successor, and fences it.
+    """
+    return True
+
+
+@mutant(
+    "epoch-begins-anywhere",
+    of="broker_impl.log.producers:starts_epoch",
+    source="P2, KIP-98, KIP-360",
+    kind="mutation",
+    symptom="invariant:acknowledged-as-stored",
+    schedule="The first batch of a new producer epoch is lost, and the second one arrives.",
+)
+def starts_epoch(first: int) -> bool:
+    """A new producer epoch may begin with any sequence number.
+
+    If several batches are in flight at the beginning of an epoch, and the first is lost on its
+    way, the second is accepted in its place; the first is refused when it is sent again.
+    """
+    return True

@@ -1,0 +1,349 @@
+"""Passes what a simulated broker answers about its logs to `checkers.invariants.stored`.
+
+The headers of the logs are read from the disk directly, which is no event of the simulation.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Final
+
+from broker_impl.errors import WireError
+from broker_impl.node.snapshot import LogHeaders, Peek
+from broker_impl.replica.events import Role
+from broker_impl.replica.partition import Partition
+from broker_impl.replica.replicas import Replicas
+from broker_impl.replica.watermark import CONSUMER
+from broker_impl.wire.batch import BatchHeader, batches
+from broker_impl.wire.messages.fetch_request import FetchRequest
+from broker_impl.wire.messages.fetch_response import FetchResponse, PartitionData
+from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
+from broker_impl.wire.messages.list_offsets_response import ListOffsetsResponse
+from broker_impl.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from broker_impl.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from broker_impl.wire.messages.produce_request import ProduceRequest
+from broker_impl.wire.messages.produce_response import ProduceResponse
+from broker_impl.wire.types import TopicPartition
+from checkers.invariants import stored
+from checkers.invariants.stored import StoredBatch
+from model.violation import Violation
+
+LOOKED_BACK: Final = 200
+"""In how many batches before an acknowledged one the producer's batch before it is searched."""
+_OUT_OF_RANGE: Final = 1
+OnAnswer = Callable[[Any], None]
+Report = Callable[[Violation], None]
+
+
+class _Converted:
+    """The headers of a log as the checks read them; the list of headers may grow."""
+
+    def __init__(self, headers: Sequence[BatchHeader]) -> None:
+        self.headers = headers
+        self.batches: list[StoredBatch] = []
+        self.is_dense = True
+        """False if records are missing between others: compaction has removed them."""
+
+    def go_on(self) -> None:
+        """Convert the headers that are new."""
+        for header in self.headers[len(self.batches) :]:
+            batch = _stored(header)
+            follows = not self.batches or self.batches[-1].next == batch.base
+            self.is_dense &= follows and header.count == batch.next - batch.base
+            self.batches.append(batch)
+
+
+class LogWitness:
+    """Sees the requests about logs of one life of a broker, and their answers.
+
+    Args:
+        broker: its id.
+        replicas: returns its replicas.
+        peek: reads its files.
+        racks: the rack of each broker, as the plan has it.
+        in_sequence: whether brokers remember each producer for the whole run.
+        now_ns: returns the history's time.
+        report: is called with each violation.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        replicas: Callable[[], Replicas],
+        peek: Peek,
+        racks: Mapping[int, str],
+        *,
+        in_sequence: bool,
+        now_ns: Callable[[], int],
+        report: Report,
+    ) -> None:
+        self._in_sequence = in_sequence
+        self._broker = broker
+        self._replicas = replicas
+        self._peek = peek
+        self._racks = racks
+        self._now_ns = now_ns
+        self._report = report
+        self._headers: dict[TopicPartition, LogHeaders] = {}
+        self._batches: dict[TopicPartition, _Converted] = {}
+
+    def __call__(self, request: Any) -> OnAnswer | None:
+        """See a request; return the function that sees its answer, if it is checked."""
+        match request:
+            case FetchRequest() if request.replica_id == CONSUMER and request.session_id == 0:
+                asked = {
+                    TopicPartition(topic.topic, row.partition): (
+                        row.fetch_offset,
+                        row.current_leader_epoch,
+                        self._partition(TopicPartition(topic.topic, row.partition)),
+                    )
+                    for topic in request.topics
+                    for row in topic.partitions
+                }
+                before = {
+                    tp: (partition, self._state(partition))
+                    for tp, (_, _, partition) in asked.items()
+                    if partition is not None
+                }
+                offsets = {tp: (offset, epoch) for tp, (offset, epoch, _) in asked.items()}
+                return lambda answer: self._fetched(request, offsets, before, answer)
+            case ListOffsetsRequest() if request.replica_id == CONSUMER:
+                return lambda answer: self._listed(request, answer)
+            case OffsetForLeaderEpochRequest() if request.replica_id == CONSUMER:
+                return lambda answer: self._ended(request, answer)
+            case ProduceRequest() if request.acks:
+                sent = {
+                    TopicPartition(topic.name, row.index): found[0]
+                    for topic in request.topic_data
+                    for row in topic.partition_data
+                    if (found := list(_headers(row.records)))
+                }
+                return lambda answer: self._produced(sent, answer)
+            case _:
+                return None
+
+    def _produced(
+        self, sent: Mapping[TopicPartition, BatchHeader], answer: ProduceResponse
+    ) -> None:
+        for topic in answer.responses:
+            for row in topic.partition_responses:
+                tp = TopicPartition(topic.name, row.index)
+                partition, header = self._partition(tp), sent.get(tp)
+                if row.error_code or row.base_offset < 0 or partition is None or header is None:
+                    continue
+                if header.producer_id >= 0 and partition.role is Role.LEADER:
+                    self._stored_batch(tp, partition, header, row.base_offset)
+
+    def _stored_batch(
+        self, tp: TopicPartition, partition: Partition, sent: BatchHeader, offset: int
+    ) -> None:
+        state = self._with_log(tp, partition)
+        if not state.is_whole or not state.start <= offset < state.end:
+            return  # its leadership may have ended and begun again
+        headers = self._headers[tp].read(self._peek)
+        at = bisect_left(headers, offset, key=lambda each: each.base_offset)
+        found = headers[at] if at < len(headers) and headers[at].base_offset == offset else None
+        earlier = islice(reversed(headers), len(headers) - at, len(headers) - at + LOOKED_BACK)
+        of_producer = (
+            each for each in earlier if each.producer_id == sent.producer_id and not each.is_control
+        )
+        before = next(of_producer, None)  # a marker has no sequence number
+        why = stored.acknowledged(
+            _producer_batch(sent),
+            None if found is None else _producer_batch(found),
+            None if before is None else _producer_batch(before),
+            in_sequence=self._in_sequence,
+        )
+        self._found("acknowledged-as-stored", tp, why, state)
+
+    def _listed(self, request: ListOffsetsRequest, answer: ListOffsetsResponse) -> None:
+        asked = {
+            TopicPartition(topic.name, row.partition_index): row
+            for topic in request.topics
+            for row in topic.partitions
+        }
+        for topic in answer.topics:
+            for row in topic.partitions:
+                tp = TopicPartition(topic.name, row.partition_index)
+                partition = self._partition(tp)
+                if row.error_code or partition is None or tp not in asked:
+                    continue
+                epoch = asked[tp].current_leader_epoch
+                given = stored.Listed(
+                    asked[tp].timestamp,
+                    request.isolation_level,
+                    epoch,
+                    row.offset,
+                    row.timestamp,
+                    row.leader_epoch,
+                )
+                state = self._with_log(tp, partition)
+                self._found("answered-as-leader", tp, stored.as_leader(state, epoch), state)
+                if state.is_leader:
+                    why = stored.listed(state, given) or self._first(tp, state, given)
+                    self._found("listed-as-stored", tp, why, state)
+
+    def _first(self, tp: TopicPartition, state: stored.Replica, given: stored.Listed) -> str | None:
+        """Compare an answer by time with the records of its batch, unless some are deleted."""
+        if given.timestamp in (stored.LATEST, stored.EARLIEST) or not state.is_whole:
+            return None
+        for number, each in enumerate(state.batches):
+            if each.base <= given.offset < each.next and each.base >= state.start:
+                records = self._headers[tp].records(number, self._peek)
+                found = [
+                    stored.StoredRecord(record.offset, record.timestamp_ms) for record in records
+                ]
+                return stored.first_in_batch(found, given)
+        return None
+
+    def _ended(
+        self, request: OffsetForLeaderEpochRequest, answer: OffsetForLeaderEpochResponse
+    ) -> None:
+        asked = {
+            TopicPartition(topic.topic, row.partition): row
+            for topic in request.topics
+            for row in topic.partitions
+        }
+        for topic in answer.topics:
+            for row in topic.partitions:
+                tp = TopicPartition(topic.topic, row.partition)
+                partition = self._partition(tp)
+                if row.error_code or partition is None or tp not in asked:
+                    continue
+                epoch = asked[tp].current_leader_epoch
+                given = stored.EpochEnd(
+                    asked[tp].leader_epoch, epoch, row.leader_epoch, row.end_offset
+                )
+                state = self._with_log(tp, partition)
+                self._found("answered-as-leader", tp, stored.as_leader(state, epoch), state)
+                if state.is_leader:
+                    self._found("epoch-end-as-stored", tp, stored.epoch_end(state, given), state)
+
+    def _fetched(
+        self,
+        request: FetchRequest,
+        asked: Mapping[TopicPartition, tuple[int, int]],
+        before: Mapping[TopicPartition, tuple[Partition, stored.Replica]],
+        answer: FetchResponse,
+    ) -> None:
+        for topic in answer.responses:
+            for data in topic.partitions:
+                tp = TopicPartition(topic.topic, data.partition_index)
+                partition, was = before.get(tp, (None, None))
+                if partition is None or was is None or partition is not self._partition(tp):
+                    continue
+                now = self._state(partition)
+                if (now.is_leader, now.epoch) != (was.is_leader, was.epoch):
+                    continue  # it may have answered in either role
+                self._read(request, tp, asked[tp], was, data, partition)
+
+    def _read(
+        self,
+        request: FetchRequest,
+        tp: TopicPartition,
+        asked: tuple[int, int],
+        was: stored.Replica,
+        data: PartitionData,
+        partition: Partition,
+    ) -> None:
+        if data.error_code not in (0, _OUT_OF_RANGE):
+            return
+        offset, epoch = asked
+        given = stored.Read(
+            offset,
+            bool(request.rack_id),
+            epoch,
+            data.error_code == _OUT_OF_RANGE,
+            data.high_watermark,
+            data.log_start_offset,
+            [(each.base_offset, each.next_offset, each.crc) for each in _batches(data)],
+        )
+        now = self._with_log(tp, partition) if given.batches else self._state(partition)
+        if not (request.rack_id and not now.is_leader and epoch in (-1, now.epoch)):
+            self._found("answered-as-leader", tp, stored.as_leader(now, epoch), now)
+        if data.preferred_read_replica >= 0:
+            isr = sorted(partition.isr | partition.maximal_isr)
+            chosen = data.preferred_read_replica
+            why = stored.preferred(self._broker, isr, self._racks, request.rack_id, chosen)
+            self._found("preferred-in-sync", tp, why, now)
+        else:
+            self._found("read-as-stored", tp, stored.read(was, now, given), now)
+
+    def _partition(self, tp: TopicPartition) -> Partition | None:
+        """Return the replica of a partition, unless its disk has failed."""
+        partition = self._replicas().partitions.get(tp)
+        return None if partition is None or partition.log.offline is not None else partition
+
+    def _state(self, partition: Partition) -> stored.Replica:
+        log = partition.log
+        return stored.Replica(
+            partition.role is Role.LEADER,
+            partition.leader_epoch,
+            partition.epoch_start,
+            log.start_offset,
+            partition.last_stable_offset,
+            partition.high_watermark,
+            log.end_offset,
+        )
+
+    def _with_log(self, tp: TopicPartition, partition: Partition) -> stored.Replica:
+        log = partition.log
+        known = self._headers.get(tp)
+        if known is None or known.log is not log:
+            known = self._headers[tp] = LogHeaders(log)
+        headers = known.read(self._peek)
+        if tp not in self._batches or self._batches[tp].headers is not headers:
+            self._batches[tp] = _Converted(headers)
+        converted = self._batches[tp]
+        converted.go_on()
+        found = converted.batches
+        is_whole = converted.is_dense and (not found or found[-1].next == log.end_offset)
+        return self._state(partition)._replace(batches=found, is_whole=is_whole)
+
+    def _found(
+        self, invariant: str, tp: TopicPartition, why: str | None, at: stored.Replica
+    ) -> None:
+        if why is not None:
+            self._report(
+                Violation(
+                    invariant=invariant,
+                    time_ns=self._now_ns(),
+                    key=str(tp),
+                    brokers=(self._broker,),
+                    epochs=(at.epoch,),
+                    why=f"broker {self._broker}: {why}",
+                )
+            )
+
+
+def _stored(header: BatchHeader) -> StoredBatch:
+    return StoredBatch(
+        header.base_offset,
+        header.next_offset,
+        header.partition_leader_epoch,
+        header.max_timestamp,
+        header.crc,
+    )
+
+
+def _producer_batch(header: BatchHeader) -> stored.ProducerBatch:
+    return stored.ProducerBatch(
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.last_offset_delta + 1,
+    )
+
+
+def _batches(data: PartitionData) -> Iterator[BatchHeader]:
+    return _headers(data.records)
+
+
+def _headers(records: Any) -> Iterator[BatchHeader]:
+    """Yield the headers of the batches; invalid bytes of a client are left to the broker."""
+    if isinstance(records, bytes | bytearray | memoryview):
+        records = [records]
+    for buffer in records or ():
+        with suppress(WireError):
+            yield from (header for _, header in batches(buffer, torn_tail=True))

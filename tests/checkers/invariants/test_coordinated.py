@@ -1,0 +1,122 @@
+"""Answers of coordinators: what must be refused, and what must not."""
+
+import pytest
+
+from checkers.invariants import coordinated
+from checkers.invariants.coordinated import (
+    COMPLETING,
+    EMPTY,
+    FENCED_INSTANCE,
+    ILLEGAL_GENERATION,
+    NONE,
+    PREPARING,
+    REBALANCE,
+    STABLE,
+    UNKNOWN_MEMBER,
+    Group,
+    Said,
+    Transaction,
+)
+
+MEMBERS = {"a": None, "b": "static"}
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "on_heartbeat", "on_commit"),
+    [
+        (STABLE, Said("a", 3), NONE, NONE),
+        (STABLE, Said("a", 2), ILLEGAL_GENERATION, ILLEGAL_GENERATION),
+        (STABLE, Said("c", 3), UNKNOWN_MEMBER, UNKNOWN_MEMBER),
+        (STABLE, Said("b", 3, "static"), NONE, NONE),
+        (STABLE, Said("a", 3, "static"), FENCED_INSTANCE, FENCED_INSTANCE),
+        (STABLE, Said("a", 3, "other"), UNKNOWN_MEMBER, UNKNOWN_MEMBER),
+        (PREPARING, Said("a", 3), REBALANCE, NONE),
+        (COMPLETING, Said("a", 3), NONE, REBALANCE),
+        (STABLE, Said("", -1), UNKNOWN_MEMBER, UNKNOWN_MEMBER),
+        (EMPTY, Said("", -1), UNKNOWN_MEMBER, NONE),
+    ],
+)
+def test_members_are_refused_as_the_group_says(
+    state: str, said: Said, on_heartbeat: int, on_commit: int
+) -> None:
+    """The right answers to a heartbeat and to a commit."""
+    group = Group(state, 3, {} if state == EMPTY else MEMBERS)
+    assert coordinated.on_heartbeat(group, said) == on_heartbeat
+    assert coordinated.on_commit(group, said) == on_commit
+
+
+def test_errors_of_the_coordinator_say_nothing() -> None:
+    """A member is misjudged if it is accepted or refused wrongly, whatever the coordinator does."""
+    not_coordinator = 16
+    assert coordinated.misjudged(NONE, NONE) is None
+    assert coordinated.misjudged(ILLEGAL_GENERATION, NONE) is not None
+    assert coordinated.misjudged(NONE, UNKNOWN_MEMBER) is not None
+    assert coordinated.misjudged(ILLEGAL_GENERATION, not_coordinator) is None
+    assert coordinated.misjudged(NONE, not_coordinator) is None
+    assert coordinated.misjudged(None, UNKNOWN_MEMBER) is None
+
+
+def test_who_joins_is_a_member_of_the_generation() -> None:
+    """A later generation of the group shows nothing."""
+    group = Group(COMPLETING, 3, MEMBERS)
+    assert coordinated.joined(group, "a", 3) is None
+    assert coordinated.joined(group, "c", 3) is not None
+    assert coordinated.joined(group, "a", 4) is not None
+    assert coordinated.joined(group, "c", 2) is None
+
+
+def test_members_of_a_generation_have_joined_it() -> None:
+    """Dynamic members join each generation; static ones may be absent for a while."""
+    assert coordinated.not_rejoined({"a": 1}, {"a": 2}, {"a": None}) is None
+    assert coordinated.not_rejoined({"a": 1}, {"a": 1}, {"a": None}) is not None
+    assert coordinated.not_rejoined({"a": 1}, {"a": 1}, {"b": None}) is None, "it was removed"
+    assert coordinated.not_rejoined({"b": 1}, {"b": 1}, {"b": "static"}) is None
+
+
+def test_groups_with_members_stay() -> None:
+    """A group without members may be deleted."""
+    assert coordinated.deleted(Group(EMPTY, 3, {})) is None
+    assert coordinated.deleted(Group(STABLE, 3, MEMBERS)) is not None
+
+
+OPEN = Transaction(7, 2, "ONGOING", {"t-0"})
+
+
+def test_only_the_current_producer_is_accepted() -> None:
+    """The producer may have become current, or stopped to be it, while the request was open."""
+    assert coordinated.of_producer(OPEN, OPEN, 7, 2) is None
+    assert coordinated.of_producer(OPEN, OPEN, 7, 3) is not None
+    assert coordinated.of_producer(OPEN, OPEN, 7, 1) is not None
+    assert coordinated.of_producer(OPEN, OPEN, 8, 2) is not None
+    assert coordinated.of_producer(OPEN, OPEN._replace(epoch=3), 7, 2) is None
+    assert coordinated.of_producer(None, None, 7, 9) is None, "nothing is known"
+
+
+def test_a_transaction_ends_in_one_way() -> None:
+    """The same end may be repeated, the opposite one is refused."""
+    committed = OPEN._replace(state="COMPLETE_COMMIT")
+    assert coordinated.ended(committed, is_commit=True) is None
+    assert coordinated.ended(committed, is_commit=False) is not None
+    assert coordinated.ended(OPEN, is_commit=False) is None
+
+
+def test_epochs_are_issued_once() -> None:
+    """The next epoch is later than all that were issued before the request."""
+    assert coordinated.issued(None, 0) is None
+    assert coordinated.issued(4, 5) is None
+    assert coordinated.issued(4, 4) is not None
+
+
+def test_the_next_epoch_is_for_the_current_producer() -> None:
+    """A producer that names no id, or the current one, may get it."""
+    assert coordinated.named(OPEN, -1, -1) is None
+    assert coordinated.named(OPEN, 7, 1) is None
+    assert coordinated.named(OPEN, 8, 2) is not None
+    assert coordinated.named(None, 8, 2) is None
+
+
+def test_added_partitions_stay_in_the_transaction() -> None:
+    """Once it is decided, its partitions are removed one after the other."""
+    assert coordinated.missing(OPEN, {"t-0"}) is None
+    assert coordinated.missing(OPEN, {"t-0", "t-1"}) is not None
+    assert coordinated.missing(OPEN._replace(state="PREPARE_COMMIT"), {"t-1"}) is None

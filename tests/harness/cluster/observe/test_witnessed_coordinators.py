@@ -1,0 +1,153 @@
+"""Answers of coordinators are compared with their groups and transactions."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+from broker_impl.coordinator.groups.events import Join
+from broker_impl.coordinator.groups.group import Group
+from broker_impl.coordinator.groups.members import GroupConfig, Member
+from broker_impl.coordinator.groups.states import GroupStatus
+from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.coordinator.transactions.states import TransactionState
+from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
+from broker_impl.wire.messages.end_txn_request import EndTxnRequest
+from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
+from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
+from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.sync_group_request import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
+
+
+class Coordinator:
+    """A broker with one group and one transactional id, whose answers the test makes up."""
+
+    def __init__(self) -> None:
+        numbers = itertools.count(1)
+        self.group = Group("g", GroupConfig(), lambda: next(numbers), 0)
+        self.group.generation = 3
+        for name in ("a", "b"):
+            self.group.members[name] = Member(
+                name,
+                Join(
+                    ticket=0,
+                    member_id=name,
+                    fresh_id=name,
+                    session_timeout_ms=1,
+                    rebalance_timeout_ms=1,
+                    protocols=(),
+                ),
+            )
+        self.group.state = GroupStatus.STABLE
+        self.metadata = Metadata(
+            producer_id=7, producer_epoch=2, timeout_ms=1, state=TransactionState.COMPLETE_COMMIT
+        )
+        self.found: list[str] = []
+        broker: Any = SimpleNamespace(
+            groups=SimpleNamespace(find=lambda name: self.group if name == "g" else None),
+            transactions=SimpleNamespace(
+                describe=lambda name: self.metadata if name == "t" else ErrorCode.NOT_COORDINATOR
+            ),
+        )
+        self.witness = CoordinatorWitness(
+            1,
+            broker,
+            Producers(),
+            now_ns=lambda: 0,
+            report=lambda violation: self.found.append(violation.invariant),
+        )
+
+    def ask(self, request: Any, **answer: Any) -> list[str]:
+        """Answer a request with these fields; return the violations."""
+        self.found.clear()
+        on_answer = self.witness(request)
+        assert on_answer is not None
+        on_answer(SimpleNamespace(**{"error_code": 0, **answer}))
+        return list(self.found)
+
+
+def test_heartbeats_of_an_old_generation_are_refused() -> None:
+    """The coordinator of the test accepts them, or refuses one that is right."""
+    coordinator = Coordinator()
+    old = HeartbeatRequest(group_id="g", member_id="a", generation_id=2)
+    right = HeartbeatRequest(group_id="g", member_id="a", generation_id=3)
+    assert coordinator.ask(old, error_code=22) == []
+    assert coordinator.ask(old) == ["member-refused"]
+    assert coordinator.ask(right) == []
+    assert coordinator.ask(right, error_code=25) == ["member-refused"]
+    other = HeartbeatRequest(group_id="unknown", member_id="a", generation_id=2)
+    assert coordinator.ask(other) == [], "another broker may have the group"
+
+
+def joined(generation: int, *members: str) -> dict[str, Any]:
+    """Return the answer to the JoinGroup of the leader, a."""
+    rows = [SimpleNamespace(member_id=member, group_instance_id=None) for member in members]
+    return {"generation_id": generation, "member_id": "a", "members": rows}
+
+
+def test_members_join_each_generation() -> None:
+    """Member b has not joined the fourth generation, and is a member of it all the same."""
+    coordinator = Coordinator()
+    join = JoinGroupRequest(group_id="g", member_id="a")
+    other = JoinGroupRequest(group_id="g", member_id="b")
+    assert coordinator.witness(other) is not None
+    assert coordinator.ask(join, **joined(3, "a", "b")) == []
+    coordinator.group.generation = 4
+    assert coordinator.ask(join, **joined(4, "a", "b")) == ["joined-as-member"]
+    coordinator.group.generation = 5
+    assert coordinator.witness(other) is not None
+    assert coordinator.ask(join, **joined(5, "a", "b")) == []
+
+
+def test_members_receive_what_their_leader_sends() -> None:
+    """The answer to a member is compared with the request of the leader."""
+    coordinator = Coordinator()
+    given = [SyncGroupRequestAssignment(member_id=name, assignment=name.encode()) for name in "ab"]
+    leader = SyncGroupRequest(group_id="g", generation_id=3, member_id="a", assignments=given)
+    follower = SyncGroupRequest(group_id="g", generation_id=3, member_id="b")
+    assert coordinator.ask(leader, assignment=b"a") == []
+    assert coordinator.ask(follower, assignment=b"b") == []
+    assert coordinator.ask(follower, assignment=b"a") == ["assigned-as-given"]
+
+
+def test_a_group_with_members_is_not_deleted() -> None:
+    """An error for the group is right."""
+    coordinator = Coordinator()
+    request = DeleteGroupsRequest(groups_names=["g"])
+    deleted = [SimpleNamespace(group_id="g", error_code=0)]
+    refused = [SimpleNamespace(group_id="g", error_code=68)]
+    assert coordinator.ask(request, results=refused) == []
+    assert coordinator.ask(request, results=deleted) == ["group-deleted-unused"]
+
+
+def test_transactions_are_ended_by_their_producer_in_one_way() -> None:
+    """The transaction was committed by producer 7 in epoch 2."""
+    coordinator = Coordinator()
+
+    def end(epoch: int, *, committed: bool) -> list[str]:
+        request = EndTxnRequest(
+            transactional_id="t", producer_id=7, producer_epoch=epoch, committed=committed
+        )
+        return coordinator.ask(request)
+
+    assert end(2, committed=True) == []
+    assert end(2, committed=False) == ["producer-refused"]
+    assert end(3, committed=True) == ["producer-refused"]
+
+
+def test_epochs_are_issued_once() -> None:
+    """A request for the next epoch names no epoch, or that of the current producer."""
+    coordinator = Coordinator()
+
+    def issue(epoch: int, named: int = -1) -> list[str]:
+        request = InitProducerIdRequest(transactional_id="t", producer_id=named)
+        return coordinator.ask(request, producer_id=7, producer_epoch=epoch)
+
+    assert issue(3) == []
+    assert issue(3) == ["epoch-issued-once"]
+    assert issue(3, named=7) == [], "it repeats its request"
+    assert issue(4, named=8) == ["producer-refused"]

@@ -1,0 +1,190 @@
+"""Members of a group of their own that act at the wrong time, or do not act.
+
+One process is all members of its group, and asks its coordinator what no consumer library asks: it
+commits before its assignment is known, sends heartbeats and does not join again, joins a second
+time under the name of a static member, and continues with an old generation. Its sessions last
+longer than its rebalances. At the end it leaves, or its group is deleted with members in it.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import for_code
+from aiokafka.protocol.admin import DeleteGroupsRequest
+from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
+from workloads.client.asking.group_requests import CommitRequest, HeartbeatRequest, Membership
+from workloads.client.asking.requests import Place
+
+SESSION_MS: Final = 6000
+REBALANCE_MS: Final = 700
+"""The timeout of a rebalance: a member that does not join again in time is removed."""
+BEATS: Final = 4
+BEAT_EVERY_S: Final = 0.15
+_PROTOCOL: Final = "range"
+_MEMBER_ID_REQUIRED: Final = 79
+
+
+class Joined(NamedTuple):
+    """The answer to a JoinGroup."""
+
+    code: int
+    generation: int
+    member: str
+    leader: str
+    members: tuple[str, ...]
+
+
+class Groups:
+    """The members of one process; ``ask`` runs one story, and returns it as text."""
+
+    def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str) -> None:
+        self._client = client
+        self._rng = rng
+        self._group = name
+        self._said: list[str] = []
+
+    async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
+        """Run a story that is drawn at random; ``place`` is the partition whose offset counts."""
+        stories = (self._early_commit, self._no_rejoin, self._static_twice, self._old_generation)
+        story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
+        self._said = [story.__name__.strip("_")]
+        try:
+            await story(place)
+        finally:
+            story_told = ", ".join(self._said)
+        return story_told
+
+    async def _send(self, request: Any) -> Any:
+        node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+
+    async def _apart(self, request: Any, group: int) -> Any:
+        """Send over another connection, because a JoinGroup blocks the requests behind it."""
+        node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+        return await self._client.send(node, request, group=group)
+
+    def _note(self, what: str, code: int) -> int:
+        self._said.append(f"{what}: {for_code(code).__name__}")
+        return code
+
+    async def _join(
+        self, member: str = "", instance: str | None = None, group: int = ConnectionGroup.DEFAULT
+    ) -> Joined:
+        request = JoinGroupRequest(
+            self._group,
+            SESSION_MS,
+            REBALANCE_MS,
+            member,
+            instance,
+            "consumer",
+            [(_PROTOCOL, b"\0\1\0\0\0\0\0\0\0\0")],
+        )
+        answer = await self._apart(request, group)
+        found = Joined(
+            answer.error_code,
+            answer.generation_id,
+            answer.member_id,
+            answer.leader_id,
+            tuple(row[0] for row in answer.members),
+        )
+        if found.code == _MEMBER_ID_REQUIRED:
+            return await self._join(found.member, instance, group)
+        self._note(f"join {found.generation}", found.code)
+        return found
+
+    async def _sync(self, joined: Joined, instance: str | None = None) -> int:
+        assigned = [(member, member.encode()) for member in joined.members]
+        request = SyncGroupRequest(
+            self._group, joined.generation, joined.member, instance, assigned
+        )
+        return self._note("sync", (await self._send(request)).error_code)
+
+    async def _beat(self, joined: Joined, instance: str | None = None) -> int:
+        membership = Membership(self._group, joined.generation, joined.member, instance)
+        return self._note("beat", (await self._send(HeartbeatRequest(membership))).error_code)
+
+    async def _commit(self, joined: Joined, place: Place, instance: str | None = None) -> int:
+        membership = Membership(self._group, joined.generation, joined.member, instance)
+        offset = self._rng.randint(0, 1000)
+        answer = await self._send(CommitRequest(membership, place, offset))
+        ((_, ((_, code),)),) = answer.topics
+        return self._note("commit", code)
+
+    async def _leave(self, *members: str) -> None:
+        for member in members:
+            answer = await self._send(LeaveGroupRequest(self._group, member))
+            self._note("leave", answer.error_code)
+
+    async def _end(self, *members: str) -> None:
+        """Leave; sometimes ask before and after that for the deletion of the group."""
+        deletes = self._rng.random() < 0.5
+        if deletes:
+            await self._delete()
+        await self._leave(*members)
+        if deletes:
+            await self._delete()
+
+    async def _delete(self) -> None:
+        answer = await self._send(DeleteGroupsRequest([self._group]))
+        self._note("delete", answer.results[0][1])
+
+    async def _early_commit(self, place: Place) -> None:
+        one = await self._join()
+        if one.code:
+            return
+        await self._commit(one, place)
+        await self._beat(one)
+        await self._sync(one)
+        await self._commit(one, place)
+        await self._end(one.member)
+
+    async def _no_rejoin(self, place: Place) -> None:
+        one = await self._join()
+        if one.code or await self._sync(one):
+            return
+        joining = asyncio.ensure_future(self._join(group=ConnectionGroup.DEFAULT))
+        try:
+            for _ in range(BEATS):
+                await asyncio.sleep(BEAT_EVERY_S)
+                if self._rng.random() < 0.5:
+                    await self._commit(one, place)
+                await self._beat(one)
+            other = await joining
+        finally:
+            joining.cancel()
+        await self._beat(one)
+        await self._commit(one, place)
+        if not other.code:
+            await self._sync(other)
+            await self._end(other.member)
+
+    async def _static_twice(self, place: Place) -> None:
+        instance = f"{self._group}-static"
+        one = await self._join(instance=instance)
+        if one.code or await self._sync(one, instance):
+            return
+        other = await self._join(instance=instance)
+        if other.code:
+            return
+        await self._beat(one, instance)
+        await self._commit(one, place, instance)
+        await self._beat(other, instance)
+        await self._end(other.member)
+
+    async def _old_generation(self, place: Place) -> None:
+        one = await self._join()
+        if one.code or await self._sync(one):
+            return
+        other = await self._join(one.member)
+        if other.code:
+            return
+        await self._beat(one)
+        await self._commit(one, place)
+        await self._sync(one)
+        await self._sync(other)
+        await self._commit(other, place)
+        await self._end(other.member)

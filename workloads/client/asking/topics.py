@@ -1,0 +1,92 @@
+"""Topics that only the asking process uses: it creates, extends and deletes them during the run."""
+
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import for_code
+from aiokafka.protocol.admin import CreatePartitionsRequest
+from aiokafka.protocol.produce import ProduceRequest
+
+from workloads.client import aio_admin
+from workloads.client.asking.requests import Place
+from workloads.client.asking.txn_requests import batch
+
+SECONDS: Final = 2000
+PARTITIONS_MAX: Final = 4
+
+
+class Topics:
+    """The topics of one process; ``ask`` changes one, and returns what happened as text."""
+
+    def __init__(
+        self,
+        client: AIOKafkaClient,
+        rng: random.Random,
+        name: str,
+        common: Mapping[str, Any],
+        replicas: int,
+    ) -> None:
+        self._client = client
+        self._rng = rng
+        self._name = name
+        self._common = common
+        self._replicas = replicas
+        self._count = 0
+        self._partitions = 0
+        """Of the topic that exists now; 0: none."""
+        self._lasting: str | None = None
+
+    async def lasting(self, partitions: int) -> str:
+        """Return a topic that is never deleted; create it first."""
+        if self._lasting is None:
+            name = f"{self._name}-lasting"
+            await aio_admin.create(self._common, self._new(name, partitions))
+            self._lasting = name
+        return self._lasting
+
+    def _new(self, name: str, partitions: int) -> NewTopic:
+        return NewTopic(name, partitions, self._replicas)
+
+    async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
+        """Create a topic, write to it, add a partition to it, or delete it."""
+        name = f"{self._name}-{self._count}"
+        if not self._partitions:
+            kind, error = await aio_admin.create(self._common, self._new(name, 1))
+            self._partitions = int(kind == "ok")
+            self._count += kind == "fail"
+            return f"create {name}: {error or 'NoError'}"
+        how = self._rng.random()
+        if how < 0.5:
+            return await self._write(Place(name, self._rng.randrange(self._partitions)))
+        if how < 0.75 and self._partitions < PARTITIONS_MAX:
+            return await self._extend(name)
+        self._partitions = 0
+        self._count += 1
+        _, error = await aio_admin.delete_topic(self._common, name)
+        return f"delete {name}: {error or 'NoError'}"
+
+    async def _write(self, place: Place) -> str:
+        await self._client._wait_on_metadata(place.topic)
+        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
+        data = batch(-1, -1, -1, 2, transactional=False)
+        request = ProduceRequest(None, -1, 1000, [(place.topic, [(place.partition, data)])])
+        answer = await self._client.send(leader, request)
+        ((_, ((_, code, *_),), *_),) = answer.topics
+        return f"write {place.topic}-{place.partition}: {for_code(code).__name__}"
+
+    async def _extend(self, name: str) -> str:
+        controller = self._client.cluster.controller
+        if controller is None:
+            return "no controller"
+        wanted = self._partitions + 1
+        request = CreatePartitionsRequest([(name, (wanted, None))], SECONDS, False)
+        answer = await self._client.send(controller.nodeId, request)
+        ((_, code, _),) = answer.topic_errors
+        if not code:
+            self._partitions = wanted
+            self._client.force_metadata_update()
+        return f"extend {name} to {wanted}: {for_code(code).__name__}"

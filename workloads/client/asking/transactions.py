@@ -1,0 +1,167 @@
+"""A producer that sends what a correct one never sends, in transactions of its own.
+
+It writes to a topic of its own, so that no reader of the workload sees its records. It adds several
+partitions in requests that are in flight at the same time, sends batches without waiting for the
+one before, begins an epoch with a later sequence number than 0, names epochs that it never had or
+has no longer, and ends a transaction twice.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiokafka import TopicPartition
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import for_code
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest
+
+from workloads.client.asking.requests import Place
+from workloads.client.asking.txn_requests import InitRequest, batch
+
+PARTITIONS: Final = 3
+"""The number of partitions of its topic."""
+TIMEOUT_MS: Final = 4000
+BACKOFF_S: Final = 0.1
+ATTEMPTS: Final = 10
+_CONCURRENT: Final = 51
+FOREIGN: Final = 1000
+"""How far an epoch that the producer never had is above its own."""
+NEVER_AGAIN: Final = -1
+"""The code of a request that was not answered in time."""
+
+Topic = Callable[[], Awaitable[str]]
+"""Creates the topic, unless it exists, and returns its name."""
+
+
+class Transactions:
+    """The producer of one process; ``ask`` runs one story, and returns it as text."""
+
+    def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str, topic: Topic) -> None:
+        self._client = client
+        self._rng = rng
+        self._name = name
+        self._topic = topic
+        self._said: list[str] = []
+        self._sequences: dict[int, int] = {}
+
+    async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
+        """Run a story that is drawn at random."""
+        stories = (self._several_in_flight, self._foreign_epochs, self._gap, self._end_twice)
+        story: Callable[[str], Awaitable[None]] = self._rng.choice(stories)
+        self._said = [story.__name__.strip("_")]
+        await story(await self._topic())
+        return ", ".join(self._said)
+
+    def _note(self, what: str, code: int) -> int:
+        self._said.append(f"{what}: {for_code(code).__name__}")
+        return code
+
+    async def _send(self, request: Any) -> Any:
+        kind = CoordinationType.TRANSACTION
+        node = await self._client.coordinator_lookup(kind, self._name)
+        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+
+    async def _init(self) -> tuple[int, int] | None:
+        for _ in range(ATTEMPTS):
+            answer = await self._send(InitRequest(self._name, TIMEOUT_MS))
+            if answer.error_code != _CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        self._sequences.clear()
+        if self._note(f"init {answer.producer_epoch}", answer.error_code):
+            return None
+        return answer.producer_id, answer.producer_epoch
+
+    async def _add(self, who: tuple[int, int], topic: str, *partitions: int) -> int:
+        for _ in range(ATTEMPTS):
+            request = AddPartitionsToTxnRequest(self._name, *who, [(topic, list(partitions))])
+            answer = await self._send(request)
+            ((_, rows),) = answer.errors
+            code = next((code for _, code in rows if code), 0)
+            if code != _CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        return self._note(f"add {partitions}", code)
+
+    async def _end(self, who: tuple[int, int], *, commit: bool) -> int:
+        for _ in range(ATTEMPTS):
+            answer = await self._send(EndTxnRequest(self._name, *who, commit))
+            code = answer.error_code
+            if code != _CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        return self._note("commit" if commit else "abort", code)
+
+    async def _produce(self, who: tuple[int, int], place: Place, sequence: int, count: int) -> int:
+        data = batch(*who, sequence, count, transactional=True)
+        await self._client._wait_on_metadata(place.topic)
+        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
+        request = ProduceRequest(self._name, -1, 1000, [(place.topic, [(place.partition, data)])])
+        answer = await self._client.send(leader, request)
+        ((_, ((_, code, *_),), *_),) = answer.topics
+        return self._note(f"batch {sequence}", code)
+
+    async def _batches(self, who: tuple[int, int], place: Place) -> None:
+        """Send some batches in a row, each before the one before it is answered."""
+        sending = []
+        for _ in range(self._rng.randint(1, 4)):
+            count = self._rng.randint(1, 3)
+            sequence = self._sequences.get(place.partition, 0)
+            self._sequences[place.partition] = sequence + count
+            sending.append(asyncio.ensure_future(self._produce(who, place, sequence, count)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*sending)
+
+    async def _several_in_flight(self, topic: str) -> None:
+        who = await self._init()
+        if who is None:
+            return
+        wanted = self._rng.sample(range(PARTITIONS), self._rng.randint(2, PARTITIONS))
+        codes = await asyncio.gather(*(self._add(who, topic, each) for each in wanted))
+        if any(codes):
+            return
+        await asyncio.gather(*(self._batches(who, Place(topic, each)) for each in wanted))
+        await self._end(who, commit=self._rng.random() < 0.5)
+
+    async def _foreign_epochs(self, topic: str) -> None:
+        who = await self._init()
+        if who is None:
+            return
+        own, epoch = who
+        others = [(own, epoch + FOREIGN), (own, epoch - 1), (own + 7, epoch)]
+        foreign = self._rng.choice([each for each in others if each[1] >= 0])
+        if self._rng.random() < 0.5:
+            await self._add(foreign, topic, 0)
+        if self._rng.random() < 0.3:
+            answer = await self._send(InitRequest(self._name, TIMEOUT_MS, *foreign))
+            self._note(f"init as {foreign[1] - epoch:+d}", answer.error_code)
+            if not answer.error_code:
+                return
+        if await self._add(who, topic, 0):
+            return
+        await self._batches(who, Place(topic, 0))
+        await self._produce(foreign, Place(topic, 0), 0, 1)
+        await self._end(foreign, commit=True)
+        await self._end(who, commit=False)
+
+    async def _gap(self, topic: str) -> None:
+        who = await self._init()
+        if who is None or await self._add(who, topic, 1):
+            return
+        await self._produce(who, Place(topic, 1), self._rng.randint(1, 9), 1)
+        await self._batches(who, Place(topic, 1))
+        after = self._sequences[1]
+        await self._produce(who, Place(topic, 1), after + self._rng.randint(1, 9), 1)
+        await self._end(who, commit=True)
+
+    async def _end_twice(self, topic: str) -> None:
+        who = await self._init()
+        if who is None or await self._add(who, topic, 2):
+            return
+        await self._batches(who, Place(topic, 2))
+        commit = self._rng.random() < 0.5
+        await self._end(who, commit=commit)
+        await self._end(who, commit=commit)
+        await self._end(who, commit=not commit)
