@@ -3,7 +3,7 @@
 Other packages import from here; the modules are this package's own.
 """
 
-from broker_impl.config.addresses import Endpoint, parse_endpoint
+from broker_impl.config.addresses import Endpoint, parse_address, parse_endpoint
 from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
 from broker_impl.config.idle import IDLE_TOPIC_SETTINGS
 from broker_impl.config.logins import Login
@@ -31,6 +31,7 @@ __all__ = [
     "check_active",
     "notes",
     "parse",
+    "parse_address",
     "parse_endpoint",
     "unusable_setting",
 ]
