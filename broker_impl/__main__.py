@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
 from broker_impl.node.exit_status import OK, exit_status
 from broker_impl.platform.descriptors import raise_limit, with_room_for_files
+from broker_impl.platform.idle_selector import IdleSelector
 from broker_impl.platform.malloc import tune_malloc
 from broker_impl.platform.os_disk import OsDisk
 from broker_impl.platform.port_file import publish
@@ -32,17 +34,23 @@ from broker_impl.properties import from_environment, load
 
 LOG = logging.getLogger("broker_impl")
 
+_METRICS = "METRICS"
+"""The name of the metrics' port in the file of ports."""
+
 
 def wall_ms() -> int:
     """Return the wall clock in milliseconds since 1970."""
     return int(time.time() * 1000)  # noqa: TID251 - the one place that reads the wall clock
 
 
-async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: bool) -> None:
-    """Run one broker until SIGTERM or SIGINT."""
+async def serve(
+    config: BrokerConfig, *, idle: IdleSelector, port_file: Path | None, reuse_port: bool
+) -> None:
+    """Run one broker until SIGTERM or SIGINT; ``idle`` is the selector of the running loop."""
+    disk = OsDisk(Path(config.log_dirs))
     broker = Broker(
         config,
-        disk=OsDisk(Path(config.log_dirs)),
+        disk=disk,
         rng=random.SystemRandom(),  # nonces must not be predictable
         wall_ms=wall_ms,
         reuse_port=reuse_port,
@@ -54,9 +62,23 @@ async def serve(config: BrokerConfig, *, port_file: Path | None, reuse_port: boo
     endpoints = await broker.start()
     if endpoints is None:
         LOG.info("the broker was stopped before it had started")
-    elif port_file is not None:
-        publish(port_file, {endpoint.name: endpoint.port for endpoint in endpoints})
-    await broker.run()
+        await broker.run()
+        return
+    ports = {endpoint.name: endpoint.port for endpoint in endpoints}
+    async with AsyncExitStack() as stack:
+        if config.metrics_listener:
+            # The library costs a broker without metrics 0.1 s at its start.
+            from broker_impl.node import metrics
+
+            source = metrics.Source(broker, broker.groups, disk.log_syncs, idle)
+            serving = metrics.serving(source, config.metrics_listener)
+            try:
+                ports[_METRICS] = await stack.enter_async_context(serving)
+            except OSError as error:
+                broker.fail(ConfigError(f"faultline.metrics.listener: {error.strerror or error}"))
+        if port_file is not None:
+            publish(port_file, ports)
+        await broker.run()
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -134,7 +156,9 @@ def run(
         mutants.plant(mutant_names)
         tune_malloc()
         config = with_room_for_files(config, raise_limit())
-        asyncio.run(serve(config, port_file=port_file, reuse_port=reuse_port))
+        idle = IdleSelector()
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(idle)) as runner:
+            runner.run(serve(config, idle=idle, port_file=port_file, reuse_port=reuse_port))
     except Exception as error:  # noqa: BLE001 - any failure is logged
         return exit_status(error)
     return OK

@@ -196,6 +196,7 @@ class _Reading:
             )
         topics: dict[str, list[PartitionData]] = {}
         for tp in shown:
+            self._count(tp.topic, results[tp])
             topics.setdefault(tp.topic, []).append(_row_of(tp, results[tp]))
             if tp in self._throttled and results[tp].records:
                 now_ms = context.services.replicas.clock() * 1000
@@ -206,6 +207,14 @@ class _Reading:
                 FetchableTopicResponse(topic=name, partitions=rows) for name, rows in topics.items()
             ],
         )
+
+    def _count(self, topic: str, result: FetchResult) -> None:
+        counts = self._context.services.counts
+        if result.error:
+            counts.failed_fetches += 1
+        else:
+            is_follower = self._request.replica_id >= 0
+            counts.fetched(topic, _bytes_of(result), by_follower=is_follower)
 
 
 def _row_of(tp: TopicPartition, result: FetchResult) -> PartitionData:

@@ -150,9 +150,15 @@ def _append(
     records: memoryview,
     guard: int | None,
 ) -> AppendResult:
-    result = context.services.replicas.append(tp, records, acks=request.acks, guard=guard)
+    services = context.services
+    result = services.replicas.append(tp, records, acks=request.acks, guard=guard)
     if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return AppendResult(error=context.services.view.not_here(tp))
+        result = AppendResult(error=services.view.not_here(tp))
+    if result.error:
+        services.counts.failed_produces += 1
+    else:
+        count = result.last_offset - result.base_offset + 1
+        services.counts.produced(tp.topic, len(records), count)
     return result
 
 

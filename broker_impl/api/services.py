@@ -10,11 +10,13 @@ from broker_impl.api.quotas.entities import Entity
 from broker_impl.api.quotas.limits import ClientQuotas
 from broker_impl.api.quotas.replication import ReplicationQuota
 from broker_impl.config import BrokerConfig
+from broker_impl.controller.figures import Figures
 from broker_impl.coordinator.groups.events import Request
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.members import GroupSnapshot
 from broker_impl.coordinator.transactions.events import InitAnswer
 from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.replicas import Replicas
 from broker_impl.security.acls import Authorizer, Binding, Filter
@@ -62,6 +64,9 @@ class Controller(Protocol):
     async def list_reassignments(
         self, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse: ...
+    def figures(self) -> Figures | None:
+        """The numbers of the cluster's partitions; None if this broker is not the controller."""
+        ...
 
 
 class Groups(Protocol):
@@ -215,6 +220,8 @@ class Services(Protocol):
     def quotas(self) -> Quotas: ...
     @property
     def security(self) -> Security: ...
+    @property
+    def counts(self) -> Counts: ...
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
         """The overrides of a topic, read from ZooKeeper; ApiError if it cannot be reached."""

@@ -3,7 +3,7 @@
 Other packages import from here; the modules are this package's own.
 """
 
-from broker_impl.config.addresses import Endpoint, parse_endpoint
+from broker_impl.config.addresses import Endpoint, parse_address, parse_endpoint
 from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
 from broker_impl.config.logins import Login
 from broker_impl.config.names import notes, unusable_setting
@@ -33,6 +33,7 @@ __all__ = [
     "check_active",
     "notes",
     "parse",
+    "parse_address",
     "parse_endpoint",
     "unusable_setting",
 ]

@@ -40,6 +40,11 @@ class IdentitySettings:
         one_of=(NEWEST, KAFKA_2_8),
     )
     log_dirs: str = key("log.dirs", "/tmp/kafka-logs", "The data directory.")
+    metrics_listener: str = key(
+        "faultline.metrics.listener",
+        "",
+        "host:port of the metrics for Prometheus; port 0 selects a free port; empty: no metrics.",
+    )
     zookeeper_connect: str = key(
         "zookeeper.connect", "", "The ZooKeeper servers: host:port,host:port/chroot."
     )

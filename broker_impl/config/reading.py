@@ -81,6 +81,8 @@ def _check(config: BrokerConfig) -> None:
     if not config.zookeeper_connect:
         raise ConfigError("zookeeper.connect: must be set")
     check_ensemble(config.zookeeper_connect)
+    if config.metrics_listener:
+        parse_address(config.metrics_listener, "faultline.metrics.listener")
     if config.broker_id < 0:
         raise ConfigError("broker.id: must be set")
     if not config.log_dirs:

@@ -18,9 +18,10 @@ from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
+from broker_impl.counts import Counts
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
-from broker_impl.node import config_changes, registration, zk_answers
+from broker_impl.node import config_changes, opening, registration, zk_answers
 from broker_impl.node.cleaner import Cleaner
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.controller_client import ControllerClient
@@ -31,7 +32,6 @@ from broker_impl.node.coordinators.transaction_coordinator import Transactions
 from broker_impl.node.effects import Effects
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
-from broker_impl.node.log_settings import log_config
 from broker_impl.node.peers import Peers
 from broker_impl.node.quotas import QuotasRuntime
 from broker_impl.node.security import Security
@@ -40,7 +40,6 @@ from broker_impl.node.settings_reader import SettingsReader
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
 from broker_impl.node.topic_settings import TopicSettings
-from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
 from broker_impl.server.connection import Witness
@@ -83,6 +82,7 @@ class Broker:
             rng=rng,
         )
         self._cluster_id = ""
+        self._counts = Counts()
         self._view = ClusterView()
         self._sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
@@ -103,6 +103,7 @@ class Broker:
             self._obey_settings,
         )
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
+        self._all_peers: list[Peers] = []
         self._controller_peers = self._peers("controller")
         self._fetcher_peers = self._peers("fetcher")
         self._controller_client_peers = self._peers("errands")
@@ -131,7 +132,9 @@ class Broker:
 
     def _peers(self, purpose: str) -> Peers:
         client_id = f"broker-{self._config.broker_id}-{purpose}"
-        return Peers(client_id, self._config.peer_overrides, self._security.peers)
+        peers = Peers(client_id, self._config.peer_overrides, self._security.peers)
+        self._all_peers.append(peers)
+        return peers
 
     # Services.
 
@@ -179,6 +182,10 @@ class Broker:
     def security(self) -> Security:
         return self._security
 
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
     async def topic_settings(self, topic: str) -> dict[str, str]:
         return await self._of_zookeeper(self._settings.read(topic))
 
@@ -208,6 +215,7 @@ class Broker:
         for topic in topics:
             if topic not in hosted:
                 self._settings.forget(topic)
+                self._counts.forget(topic)
 
     def create_in_background(self, topics: Iterable[str]) -> None:
         if self._controller_client.request_creation(topics):
@@ -304,24 +312,13 @@ class Broker:
 
     def _open_logs(self) -> None:
         config = self._config
-        self._logs = LogManager(
-            self._disk,
-            lambda topic: log_config(self._settings.merged(topic)),
-            broker_id=config.broker_id,
-            cluster_id=self._cluster_id,
-            retention_check_ms=config.log_retention_check_interval_ms,
-            producer_check_ms=config.producer_id_expiration_check_interval_ms,
+        self._logs = opening.logs(
+            self._disk, config, self._settings.merged, self._cluster_id, self._wall_ms()
         )
-        self._logs.open(self._wall_ms())
-        self._replicas = Replicas(
-            config.broker_id,
+        self._replicas = opening.replicas(
             self._logs,
-            ReplicaConfig(
-                lag_time_max_ms=config.replica_lag_time_max_ms,
-                fetch_backoff_ms=config.replica_fetch_backoff_ms,
-                min_insync_replicas=lambda topic: self._settings.merged(topic).min_insync_replicas,
-            ),
-            clock=asyncio.get_running_loop().time,
+            config,
+            self._settings.merged,
             wall_ms=self._wall_ms,
             on_effect=lambda effect: self._effects.carry_out(effect),
         )
@@ -355,8 +352,9 @@ class Broker:
             on_failure=self.fail,
         )
         self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk, self.fail)
+        following, counts = self._quotas.following, self._counts
         self._fetchers = Fetchers(
-            self._replicas, self._fetcher_peers, config, self._quotas.following, self.fail
+            self._replicas, self._fetcher_peers, config, following, counts, self.fail
         )
         self._effects = Effects(
             self._waiting,
@@ -366,6 +364,7 @@ class Broker:
             self._transactions,
             self._isr_writer,
             self._fetchers,
+            self._counts,
         )
         self._logs_are_open = True
 
@@ -378,9 +377,7 @@ class Broker:
             async with asyncio.timeout(_STOP_BOUND_S):
                 await self._controller_client.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
         except TimeoutError:
-            LOG.warning(
-                "the controlled shutdown did not move all leaders within %g s", _STOP_BOUND_S
-            )
+            LOG.warning("not all leaders were moved within %g s", _STOP_BOUND_S)
 
     async def _end(self) -> None:
         """Stop serving and sending requests; logs and the session stay open."""
@@ -390,12 +387,7 @@ class Broker:
             await self._isr_writer.close()
             await self._groups.close()
             await self._transactions.close()
-        for peers in (
-            self._controller_peers,
-            self._fetcher_peers,
-            self._controller_client_peers,
-            self._transaction_peers,
-        ):
+        for peers in self._all_peers:
             peers.close()
         await self._server.close()
         await self._tasks.ended()
@@ -434,6 +426,7 @@ class Broker:
             config=ControllerConfig.of(config, lambda: self._settings.base),
             wall_ms=self._wall_ms,
             rng=self._rng,
+            counts=self._counts,
         )
         self._controller_task = self._tasks.start(self._controller.run())
 
@@ -442,6 +435,7 @@ class Broker:
         while True:
             await self._session.expired.wait()
             LOG.warning("the ZooKeeper session expired")
+            self._counts.expired_sessions += 1
             assert self._controller_task is not None, "the task is started with the session"
             assert self._settings_task is not None, "the task is started with the session"
             ended = self._controller_task, self._settings_task
@@ -469,7 +463,7 @@ class Broker:
         if self._controller_task is not None:
             self._controller.settings_changed()
 
-    # Snapshots.
+    # Snapshots and metrics.
 
     def show_answers(self, witness: Witness) -> None:
         """Call ``witness`` with every request and answer of this broker from now on."""
@@ -487,6 +481,10 @@ class Broker:
             term=self._controller.controller_epoch if reigns else None,
             producers=producers,
         )
+
+    def connections(self) -> dict[str, int]:
+        """The number of open connections, by listener."""
+        return self._server.connection_counts()
 
     # Periodic tasks.
 

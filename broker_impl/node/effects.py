@@ -11,6 +11,7 @@ from typing import assert_never
 from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.coordinator import records, transaction_records
+from broker_impl.counts import Counts
 from broker_impl.log.manager import LogManager
 from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
 from broker_impl.node.coordinators.transaction_coordinator import Transactions
@@ -46,6 +47,7 @@ class Effects:
     transactions: Transactions
     isr_writer: IsrWriter
     fetchers: Fetchers
+    counts: Counts
     _moved: dict[TopicPartition, None] = field(default_factory=dict)
 
     def carry_out(self, effect: Effect) -> None:
@@ -70,7 +72,8 @@ class Effects:
                 self.isr_writer.write(effect)
             case RefreshIsr():
                 self.isr_writer.refresh(effect)
-            case IsrChanged(tp):
+            case IsrChanged(tp, before, after):
+                self.counts.isr_changed(before, after)
                 self.isr_writer.announce(tp)
                 self._retry_soon(tp)
             case StartFetching() | StopFetching():

@@ -12,6 +12,7 @@ from typing import Any
 
 from broker_impl.api.quotas.replication import ReplicationQuota
 from broker_impl.config import BrokerConfig
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.node.fetch_session import LOST, FetchSession
 from broker_impl.node.peers import PeerError, Peers
@@ -93,6 +94,7 @@ class Fetchers:
         peers: Peers,
         config: BrokerConfig,
         quota: ReplicationQuota,
+        counts: Counts,
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._replicas = replicas
@@ -101,6 +103,7 @@ class Fetchers:
         self._quota = quota
         self._lagging: dict[TopicPartition, None] = {}
         """The throttled replicas that were not in sync at their last fetch."""
+        self._counts = counts
         self._news: dict[BrokerId, asyncio.Event] = {}
         self._tasks = Tasks(on_failure)
         self._is_waking = False
@@ -290,10 +293,12 @@ class Fetchers:
 
     def _take(self, found: FetchTarget, row: Any) -> None:
         end = row.diverging_epoch
+        records = row.records if row.records is not None else _NO_RECORDS
+        self._counts.replication_bytes_in += len(records)
         self._replicas.fetched(
             found,
             _code(row.error_code),
-            records=row.records if row.records is not None else _NO_RECORDS,
+            records=records,
             high_watermark=row.high_watermark,
             log_start_offset=row.log_start_offset,
             diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,

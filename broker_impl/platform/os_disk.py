@@ -3,15 +3,18 @@
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from broker_impl.counts import Durations
 from broker_impl.errors import StorageError
 from broker_impl.wire.types import Buffer
 
 LOCK_NAME = ".lock"
 _TEMPORARY_SUFFIX = ".tmp"
+_BATCHES_SUFFIX = ".log"
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
@@ -30,10 +33,12 @@ class OsFile:
     It counts what was written, without what is reserved behind it.
     """
 
-    __slots__ = ("_fd", "_path", "size")
+    __slots__ = ("_fd", "_path", "_syncs", "size")
 
-    def __init__(self, path: Path, *, create: bool) -> None:
+    def __init__(self, path: Path, *, create: bool, syncs: Durations | None = None) -> None:
+        """``syncs``: where to count the syncs of this file."""
         self._path = path
+        self._syncs = syncs
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with _refusals(f"open {path}"):
             self._fd = os.open(path, flags, 0o644)
@@ -86,8 +91,11 @@ class OsFile:
             os.ftruncate(self._fd, self.size + size)
 
     def fsync(self) -> None:
+        begun = time.perf_counter()
         with _refusals(f"fsync {self._path}"):
             _fdatasync(self._fd)
+        if self._syncs is not None:
+            self._syncs.add((time.perf_counter() - begun) * 1000)
 
     def close(self) -> None:
         with _refusals(f"close {self._path}"):
@@ -99,12 +107,15 @@ class OsDisk:
 
     def __init__(self, path: Path) -> None:
         self._root = path
+        self.log_syncs = Durations()
+        """The syncs of the files that hold batches."""
         self._lock_fd: int | None = None
         with _refusals(f"make {path}"):
             path.mkdir(parents=True, exist_ok=True)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
-        return OsFile(self._root / path, create=create)
+        syncs = self.log_syncs if path.endswith(_BATCHES_SUFFIX) else None
+        return OsFile(self._root / path, create=create, syncs=syncs)
 
     def read(self, path: str) -> bytes:
         with _refusals(f"read {path}"):

@@ -21,6 +21,7 @@ from broker_impl.api.services import Services
 from broker_impl.api.table import APIS
 from broker_impl.api.versions import API_VERSIONS, advertise, for_clients
 from broker_impl.config import BrokerConfig
+from broker_impl.counts import FOLLOWER_FETCH
 from broker_impl.errors import ErrorCode, StorageError, WireError
 from broker_impl.security import principals
 from broker_impl.security.acls import Authorizer
@@ -42,6 +43,7 @@ _JOIN_BELOW = 64 * 1024
 """Responses smaller than this are joined into one write; larger parts are written separately."""
 _WRITE_HIGH_WATER = 64 * 1024
 """The unread bytes of a slow reader above which its requests wait."""
+_FETCH = 1
 _KEY_BYTES = 2
 """The size of the API key, with which a request begins."""
 _REQUESTS_PER_TURN = 64
@@ -58,6 +60,10 @@ class _Request:
     version: int
     size: int
     """The bytes that the request holds; 0 once it is parked or answered."""
+    kind: int
+    """The API key, or ``FOLLOWER_FETCH``."""
+    arrived_at: float
+    """Seconds of the loop."""
     answer: Any = None
     is_answered: bool = False
     charge: Charge | None = None
@@ -313,9 +319,10 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         try:
             header, body = decode_request_header(frame)
-            self._session.check(header.api_key, self._loop.time())
+            now = self._loop.time()
+            self._session.check(header.api_key, now)
             row = self._row(header)
-            request = _Request(header, header.api_version, len(frame))
+            request = _Request(header, header.api_version, len(frame), row.key, now)
             self._line.append(request)
             self.idle_since = None
             request.charge = self._throttle.charge(
@@ -366,6 +373,8 @@ class Connection(asyncio.BufferedProtocol):
             self._session.versions_refused()
             return advertise(context, ErrorCode.UNSUPPORTED_VERSION)
         message = request_module(row.key).decode(body, request.version)
+        if row.key == _FETCH and message.replica_id >= 0:
+            request.kind = FOLLOWER_FETCH
         if self._server.witness is not None:
             request.on_answer = self._server.witness(row.key, message)
         request.charge = self._throttle.of_client(request.charge, message)
@@ -420,8 +429,10 @@ class Connection(asyncio.BufferedProtocol):
             request.on_answer(answer)
         while self._line and self._line[0].is_answered:
             self._write(self._line.popleft())
+        now = self._loop.time()
+        self._server.services.counts.answered(request.kind, now - request.arrived_at)
         if not self._line:
-            self.idle_since = self._loop.time()
+            self.idle_since = now
         if request.header.api_key in AUTHENTICATION:
             self._limit_frames()
             if self._session.is_failed:

@@ -144,6 +144,13 @@ class Server:
             connection.close()
         await asyncio.sleep(0)  # the transports close their sockets in the next turn
 
+    def connection_counts(self) -> dict[str, int]:
+        """The number of open connections, by listener."""
+        counts = dict.fromkeys((endpoint.name for endpoint in self.config.endpoints()), 0)
+        for connection in self._connections:
+            counts[connection.listener] += 1
+        return counts
+
     # Called by connections.
 
     def admit(self, connection: Connection) -> str | None:

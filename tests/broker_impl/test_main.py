@@ -13,6 +13,7 @@ from broker_impl import __main__ as main
 from broker_impl import config as configuration
 from broker_impl.errors import StorageError
 from broker_impl.node.exit_status import BAD_CONFIG, FAILED, OK, STORAGE_FAILED
+from broker_impl.platform.idle_selector import IdleSelector
 from tests.broker_impl.conftest import ZooKeeperInLoop, until
 
 
@@ -142,7 +143,10 @@ async def test_a_broker_serves_until_sigterm(
         }
     )
     ports = tmp_path / "ports"
-    serving = asyncio.create_task(main.serve(config, port_file=ports, reuse_port=True))
+    selector = IdleSelector()
+    serving = asyncio.create_task(
+        main.serve(config, idle=selector, port_file=ports, reuse_port=True)
+    )
     await until(ports.exists)
     assert msgspec.json.decode(ports.read_bytes())["PLAINTEXT"] > 0
     os.kill(os.getpid(), signal.SIGTERM)

@@ -163,9 +163,13 @@ class Groups:
         """Return the group; None if this broker does not coordinate it or it does not exist."""
         return self._led.get(self.partition_of(name), {}).get(name)
 
+    def all(self) -> list[Group]:
+        """All groups of the partitions that are loaded."""
+        return [group for groups in self._led.values() for group in groups.values()]
+
     def snapshots(self) -> list[GroupSnapshot]:
         """Return snapshots of all groups that this broker coordinates."""
-        return [group.snapshot() for groups in self._led.values() for group in groups.values()]
+        return [group.snapshot() for group in self.all()]
 
     @property
     def is_loading(self) -> bool:

@@ -8,8 +8,9 @@ from broker_impl import failpoints
 from broker_impl.controller import context as contexts
 from broker_impl.controller import election
 from broker_impl.controller.context import Context, Leadership
-from broker_impl.controller.election import Choice
+from broker_impl.controller.election import NO_LEADER, Choice
 from broker_impl.controller.requests import Outbox
+from broker_impl.counts import Counts
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
 from broker_impl.node.controller.config import ControllerConfig
 from broker_impl.node.controller.znodes import ControllerZnodes
@@ -45,12 +46,18 @@ class Leaders:
     """The leadership of all partitions during one term."""
 
     def __init__(
-        self, context: Context, znodes: ControllerZnodes, outbox: Outbox, config: ControllerConfig
+        self,
+        context: Context,
+        znodes: ControllerZnodes,
+        outbox: Outbox,
+        config: ControllerConfig,
+        counts: Counts,
     ) -> None:
         self._context = context
         self._znodes = znodes
         self._outbox = outbox
         self._config = config
+        self._counts = counts
 
     async def lead_new(self) -> None:
         """Elect a first leader for each partition that never had one and has a live replica."""
@@ -254,6 +261,10 @@ class Leaders:
     def _now(self, tp: TopicPartition, state: Leadership, *, is_new: bool = False) -> None:
         """Record a partition's state; queue its replicas' roles and all brokers' metadata."""
         LOG.info("%s: leader %d, epoch %d, ISR %s", tp, state.leader, state.leader_epoch, state.isr)
+        before = self._context.leadership.get(tp)
+        is_elected = is_new if before is None else before.leader != state.leader
+        if is_elected and state.leader != NO_LEADER:
+            self._counts.elected(state.leader, None if before is None else before.isr)
         self._context.leadership[tp] = state
         self._outbox.queue_leader_and_isr(self._context.live_replicas(tp), tp, is_new=is_new)
         self._outbox.queue_metadata(self._context.brokers, [tp])

@@ -18,6 +18,8 @@ from typing import Any
 
 from broker_impl import failpoints
 from broker_impl.controller.context import Context
+from broker_impl.controller.figures import Figures
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.node.controller import events, refusal
 from broker_impl.node.controller.config import ControllerConfig
@@ -97,6 +99,7 @@ class ControllerRuntime:
         config: ControllerConfig,
         wall_ms: Callable[[], int],
         rng: random.Random,
+        counts: Counts,
     ) -> None:
         self.controller_id: BrokerId = NOBODY
         """The id of the controller that this broker knows; -1: none."""
@@ -107,6 +110,7 @@ class ControllerRuntime:
         self._config = config
         self._wall_ms = wall_ms
         self._rng = rng
+        self._counts = counts
         self._term: Term | None = None
         self._events: dict[Event | Asked, None] = {}
         self._event_came = asyncio.Event()
@@ -120,6 +124,10 @@ class ControllerRuntime:
     def controller_epoch(self) -> Epoch:
         """The epoch of this broker's latest term; 0 before its first."""
         return self._znodes.epoch
+
+    def figures(self) -> Figures | None:
+        """The numbers of the cluster's partitions; None if this broker is not the controller."""
+        return self._term.figures() if self._term is not None and self.is_active else None
 
     async def run(self) -> None:
         """Take part in elections until the session is over.
@@ -265,6 +273,7 @@ class ControllerRuntime:
             self._peers,
             self._config,
             rng=self._rng,
+            counts=self._counts,
             put=self._put,
             watch=self._watch,
         )

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, assert_never
 
+from broker_impl.controller import figures
 from broker_impl.controller.context import Context
 from broker_impl.controller.requests import Order, Outbox
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.node.controller.admin_requests import AdminRequests
 from broker_impl.node.controller.config import ControllerConfig
@@ -71,6 +73,7 @@ class Term:
         config: ControllerConfig,
         *,
         rng: random.Random,
+        counts: Counts,
         put: Callable[[Event], None],
         watch: Callable[[Event], Callable[[WatchEvent], None]],
     ) -> None:
@@ -83,7 +86,7 @@ class Term:
         self._context = Context(znodes.epoch)
         self._outbox = Outbox()
         self._orders = Orders(peers, timeout_s=config.socket_timeout_s, on_answer=self._answered)
-        self._leaders = Leaders(self._context, znodes, self._outbox, config)
+        self._leaders = Leaders(self._context, znodes, self._outbox, config, counts)
         self._topics = Topics(
             self._context,
             znodes,
@@ -190,6 +193,10 @@ class Term:
         await self._admin_requests.go_on()
         self._settled()
         return response
+
+    def figures(self) -> figures.Figures:
+        """The numbers of partitions, and of those that need an election."""
+        return figures.of(self._context)
 
     async def until(self, is_true: Callable[[Context], bool]) -> bool:
         """Wait until the condition holds and this broker has its orders; False if the term ends."""

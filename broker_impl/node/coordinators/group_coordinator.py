@@ -92,6 +92,10 @@ class GroupsRuntime:
         """The partition whose leader coordinates this group."""
         return TopicPartition(records.TOPIC, self._groups.partition_of(group))
 
+    def all(self) -> list[Group]:
+        """All groups that this broker coordinates."""
+        return self._groups.all()
+
     def snapshots(self) -> list[GroupSnapshot]:
         """Snapshots of all groups that this broker coordinates."""
         return self._groups.snapshots()

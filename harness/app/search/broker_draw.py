@@ -115,6 +115,7 @@ NOT_DRAWN: Mapping[str, str] = {
         (
             "advertised.listeners",
             "broker.id",
+            "faultline.metrics.listener",
             "inter.broker.listener.name",
             "listener.security.protocol.map",
             "listeners",

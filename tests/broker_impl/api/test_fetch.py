@@ -12,6 +12,7 @@ from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import RequestContext
 from broker_impl.config import RACK_AWARE_SELECTOR
+from broker_impl.counts import Counts
 from broker_impl.node.peers import PeerError
 from broker_impl.replica.results import FetchResult
 from broker_impl.wire import batch
@@ -44,6 +45,7 @@ class Leader:
         config = SimpleNamespace(fetch_max_bytes=1000, replica_selector_class=selector)
         replicas = SimpleNamespace(fetch=self._fetch, clock=lambda: 0.0, leader_epoch=lambda tp: 0)
         services: Any = SimpleNamespace(
+            counts=Counts(),
             config=config,
             replicas=replicas,
             waiting=self.waiting,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from broker_impl import config as configuration
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.peers import PeerError
@@ -111,7 +112,7 @@ class World:
         replicas: Any = self.replicas
         peers: Any = self.peers
         quota: Any = SimpleNamespace(throttles=lambda _: False)
-        self.fetchers = Fetchers(replicas, peers, config, quota, self.failures.append)
+        self.fetchers = Fetchers(replicas, peers, config, quota, Counts(), self.failures.append)
 
     async def tell(self, *targets: FetchTarget) -> list[Any]:
         """Let the fetcher work on these targets, and return the recorded results."""

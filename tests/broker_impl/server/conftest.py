@@ -12,6 +12,7 @@ from broker_impl import config as configuration
 from broker_impl.api import registry
 from broker_impl.api.quotas.limits import ClientQuotas
 from broker_impl.api.services import Services
+from broker_impl.counts import Counts
 from broker_impl.security.credentials import Credentials
 from broker_impl.server import Server
 from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -59,7 +60,7 @@ async def world() -> AsyncIterator[Open]:
         quotas = SimpleNamespace(
             limits=ClientQuotas(11, 1000), leading=SimpleNamespace(throttles=lambda _: False)
         )
-        services = cast(Services, SimpleNamespace(config=config, quotas=quotas))
+        services = cast(Services, SimpleNamespace(config=config, quotas=quotas, counts=Counts()))
         credentials = Credentials(config, lambda: "nonce")
         server = Server(services, config, fatal.append, credentials)
         ports = [(await server.listen(endpoint)).port for endpoint in config.endpoints()]

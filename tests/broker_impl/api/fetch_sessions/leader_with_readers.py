@@ -10,6 +10,7 @@ import msgspec
 from broker_impl.api.fetch import fetch
 from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.registry import RequestContext
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.replica.events import READS_CHANGED, Effect, WriteIsr
 from broker_impl.wire.messages.fetch_request import (
@@ -45,6 +46,7 @@ class Leader:
         config = SimpleNamespace(fetch_max_bytes=ROOM, replica_selector_class="")
         view = SimpleNamespace(not_here=lambda tp: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         services: Any = SimpleNamespace(
+            counts=Counts(),
             config=config,
             replicas=self.replicas,
             sessions=self.sessions,

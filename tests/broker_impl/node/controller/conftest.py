@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker_impl import config as configuration
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.node import zk_paths
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
@@ -240,6 +241,7 @@ class World:
             config=ControllerConfig.of(config),
             wall_ms=lambda: WALL_MS,
             rng=random.Random(number),
+            counts=Counts(),
         )
         contender = Contender(zk, runtime, peers)
         self.contenders.append(contender)
