@@ -1,6 +1,7 @@
-"""Bugs in how a follower handles its leader's answers."""
+"""Bugs in how followers handle their leader's responses, and in what a fetch may return."""
 
 from broker_impl.mutants import mutant
+from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.types import Epoch
 
 
@@ -45,3 +46,22 @@ def fencing_epoch(named: Epoch, known: Epoch) -> Epoch:
     to 2.4.
     """
     return known
+
+
+@mutant(
+    "acl-checked-at-session-start",
+    of="broker_impl.api.access.fetch_rights:as_checked",
+    source="KIP-11 and KIP-227 are related",
+    kind="mutation",
+    symptom="invariant:leaked",
+    schedule="A consumer with a fetch session loses its right to read, and continues to fetch in "
+    "the session.",
+)
+def as_checked(request: FetchRequest) -> FetchRequest:
+    """The rights of a consumer are checked when its fetch session begins, and not within it.
+
+    An incremental fetch names the partitions that it fetches differently than before, and only
+    these are checked. A consumer whose right to read is taken away receives new records as long as
+    its session lasts.
+    """
+    return request

@@ -243,6 +243,16 @@ INVARIANTS = (
         holds="an open transaction has each partition whose addition was acknowledged",
     ),
     Invariant(
+        id="leaked",
+        rules="KIP-11",
+        summary="A broker returned records to a client that had no right to read them.",
+        holds=(
+            "a client gets no record from a broker that says before its request and after the "
+            "response that the client has no right to read"
+        ),
+        suspended_under="plans without `outsider_ms`",
+    ),
+    Invariant(
         id="offsets-in-order",
         rules="L1",
         summary="Log start, high watermark and log end are not in this order.",

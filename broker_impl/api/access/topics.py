@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from broker_impl.api.access import fetch_rights
 from broker_impl.api.access.guard import (
     Call,
     Check,
@@ -16,7 +17,6 @@ from broker_impl.api.access.guard import (
     in_parts,
     then,
 )
-from broker_impl.api.fetch_sessions import rules as sessions
 from broker_impl.api.registry import CloseConnection
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import watermark
@@ -116,10 +116,7 @@ def fetch(check: Check, request: Any, call: Call) -> Any:
     """
     parts = Parts("topics", "topic", "responses", fetch_response.FetchResponse, _fetched)
     if request.replica_id == watermark.CONSUMER:
-        if request.session_epoch == sessions.CREATE:
-            request = msgspec.structs.replace(
-                request, session_id=sessions.NO_SESSION, session_epoch=sessions.CLOSE
-            )
+        request = fetch_rights.as_checked(request)
         return in_parts(request, parts, partial(check.topic, Operation.READ), call)
     if check.cluster(Operation.CLUSTER_ACTION):
         return call(request)

@@ -145,7 +145,8 @@ NOT_DRAWN: Mapping[str, str] = {
             "ssl.truststore.type",
             "super.users",
         ),
-        "the listeners of a simulation are PLAINTEXT, so all clients are the same principal",
+        "the clients of workloads do not authenticate; with the option `outsider_ms`, the run"
+        " itself protects a listener for another client",
     ),
     "broker.rack": "the option `racks` gives each broker one, and is drawn",
     **dict.fromkeys(

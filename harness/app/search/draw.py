@@ -32,6 +32,8 @@ PAUSE_SCALES = (0.3, 0.6, 1.0, 1.5)
 """The length of pauses between faults, relative to a single run's."""
 REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
+OUTSIDERS_MS = (0, 0, 0, 500)
+"""The mean pauses between the fetches of a client without rights; 0: there is none."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
 """How far clients' clocks are ahead.
 
@@ -97,6 +99,7 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
         "options": options | {"batch_max": batch_max},
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
+    parts["options"]["outsider_ms"] = random.Random(f"{seed}:search:outsider").choice(OUTSIDERS_MS)
     draw_settings = DrawSettings(
         rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)
     )

@@ -123,8 +123,20 @@ class Watcher:
         others: list[See] = [logs, coordinators]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
+    def leaked(self, broker: int, key: str, offset: int, why: str) -> None:
+        """Record that a broker returned records to a client that had no right to read them."""
+        violation = Violation(
+            invariant="leaked",
+            time_ns=self._time_ns(),
+            key=key,
+            offset=offset,
+            brokers=(broker,),
+            why=why,
+        )
+        self._report(violation)
+
     def _report(self, violation: Violation) -> None:
-        """Record a violation in an answer, once for each invariant and partition."""
+        """Record a violation in a response, once for each invariant and partition."""
         trusts = all(self.snapshots.trusts(broker) for broker in violation.brokers)
         if trusts and not self._is_over and self._watch.is_new(violation):
             self._record(encode(violation))

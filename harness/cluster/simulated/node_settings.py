@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from broker_impl.config import AUTHORIZER
 from broker_impl.zookeeper.program import Settings
 from broker_impl.zookeeper.quorum.ensemble import Member
 from harness.cluster import ensembles, links, settings
@@ -16,13 +17,31 @@ from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
 
 QUORUM_PORT, ELECTION_PORT = 2888, 3888
+OUTSIDER = "outsider"
+"""The user without rights, and its password."""
+OUTSIDER_LISTENER = OUTSIDER.upper()
+"""The listener on which it authenticates."""
 PORTS: Mapping[str, int] = {
     CLIENT_LISTENER: 9092,
     PEER_LISTENER: 9093,
+    OUTSIDER_LISTENER: 9094,
     ZOOKEEPER: 2181,
     **dict(zip(PEER_PORTS, (QUORUM_PORT, ELECTION_PORT), strict=True)),
 }
 """The port of each listener, by name."""
+
+
+_OF_ITS_LISTENER = f"listener.name.{OUTSIDER}"
+_GUARDED: Mapping[str, str] = {
+    "authorizer.class.name": AUTHORIZER,
+    "super.users": "User:ANONYMOUS",
+    f"{_OF_ITS_LISTENER}.sasl.enabled.mechanisms": "PLAIN",
+    f"{_OF_ITS_LISTENER}.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'user_{OUTSIDER}="{OUTSIDER}";'
+    ),
+}
+"""The settings of brokers with ACLs; clients of the other listeners may do everything."""
 
 
 def listener(layout: Layout, node: NodeId) -> str:
@@ -62,7 +81,13 @@ def of_zookeeper(layout: Layout, plan: Plan, name: NodeId) -> Settings:
 def of_broker(layout: Layout, plan: Plan, number: int) -> dict[str, str]:
     """Return the settings of a broker: its host's name and ports, without proxies."""
     name = roles.broker(number)
-    listeners = (CLIENT_LISTENER, PEER_LISTENER)
+    listeners = [CLIENT_LISTENER, PEER_LISTENER]
+    own: dict[str, str] = {}
+    if outsider_s(plan):
+        protocols = ",".join(f"{each}:PLAINTEXT" for each in listeners)
+        protocols += f",{OUTSIDER_LISTENER}:SASL_PLAINTEXT"
+        own = {**_GUARDED, "listener.security.protocol.map": protocols}
+        listeners.append(OUTSIDER_LISTENER)
     addresses = Addresses(
         listeners={each: Address("0.0.0.0", PORTS[each]) for each in listeners},
         advertised={each: Address(name, PORTS[each]) for each in listeners},
@@ -70,7 +95,21 @@ def of_broker(layout: Layout, plan: Plan, number: int) -> dict[str, str]:
     )
     data = PurePosixPath("/data")
     chosen = {**racks.of_broker(number, plan.options), **plan.broker}
-    return settings.of_broker(number, plan.brokers, addresses, data, chosen)
+    return settings.of_broker(number, plan.brokers, addresses, data, chosen) | own
+
+
+def outsider_s(plan: Plan) -> float:
+    """Return the mean pause between two fetches of the outsider in seconds; 0: there is none."""
+    return float(plan.options.get("outsider_ms", 0)) / 1000
+
+
+def outsider_addresses(layout: Layout) -> tuple[dict[int, Address], dict[int, Address]]:
+    """Return where the operator of ACLs reaches each broker, and where the outsider does."""
+    brokers = {roles.number(name): name for name in layout.brokers}
+    return (
+        {number: Address(name, PORTS[CLIENT_LISTENER]) for number, name in brokers.items()},
+        {number: Address(name, PORTS[OUTSIDER_LISTENER]) for number, name in brokers.items()},
+    )
 
 
 def links_of(layout: Layout) -> list[LinkSpec]:

@@ -42,6 +42,7 @@ from harness.cluster.observe.snapshots import Snapshots, looking_at, peeking
 from harness.cluster.simulated import (
     aiokafka_patch,
     node_settings,
+    outsider,
     session_expiry,
     simulated_node,
 )
@@ -56,7 +57,7 @@ from harness.cluster.system import MakeView
 from harness.simulation.clock import EPOCH_S
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
-from harness.simulation.process import ProcessKilled
+from harness.simulation.process import Process, ProcessKilled
 from harness.simulation.world import World
 from model import racks, roles, violation
 from model.capabilities.machines import Flip
@@ -71,6 +72,7 @@ OPTIONS: Mapping[str, float] = {
     "start_gap_ms": 0,
     "snapshot_ms": 1000 * INTERVAL_S,
     "clients_clock_s": 0,
+    "outsider_ms": 0,
 }
 """Options of a plan:
 
@@ -81,6 +83,7 @@ OPTIONS: Mapping[str, float] = {
   batch of events, at twice the cost.
 - ``clients_clock_s``: how far the clients' clock, from which records take their times, is ahead of
   all other clocks (behind, if negative).
+- ``outsider_ms``: the mean pause between the fetches of a client without rights; 0: there is none.
 """
 LEAST: Mapping[str, float] = {**dict.fromkeys(OPTIONS, 0.0), "clients_clock_s": -EPOCH_S}
 """The smallest value of each option; no record can have a time before 1970."""
@@ -169,6 +172,7 @@ class Simulated(HostFaultsCluster):
         self._link_faults = LinkFaultInjector(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
         self._messages = Messages(stage.world.network)
         self._breakpoints = stage.breakpoints
+        self._outsider: Process | None = None
 
     # --- Cluster
 
@@ -366,6 +370,8 @@ class Simulated(HostFaultsCluster):
         for broker in names:
             await self._nodes[broker].start()
             await asyncio.sleep(gap_s)
+        stage = self._stage
+        self._outsider = outsider.begin(stage.harness, self._plan, self.layout, stage.watcher)
 
     def _broker_lives(self, number: int, broker: Broker) -> None:
         """Register a new life of a broker for snapshots; called in the broker's process."""
@@ -410,6 +416,8 @@ class Simulated(HostFaultsCluster):
         while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
+        if self._outsider is not None:
+            self._outsider.result() if self._outsider.is_done else self._outsider.kill()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
         for name, node in self._machines.items():
             for path in node.disk.paths():

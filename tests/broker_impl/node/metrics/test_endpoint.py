@@ -101,6 +101,7 @@ async def test_silent_clients_are_few_and_bounded(
                 assert await reader.read() == b""
         writer.close()
         also.close()
+        monkeypatch.setattr(endpoint, "_IN_TIME_S", 10)
         head, _ = await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK")
 
