@@ -98,24 +98,6 @@ def listed_start(log_start: Offset, first_stored: Offset) -> Offset:
 
 
 @mutant(
-    "end-before-epoch-is-committed",
-    of="broker_impl.replica.watermark:may_list_end",
-    source="KIP-207, KAFKA-2334",
-    kind="historic",
-    symptom="invariant:listed-as-stored",
-    schedule="A leader fails, and a client asks the next leader for the end of the log before "
-    "the followers have fetched from it.",
-)
-def may_list_end(high_watermark: Offset, epoch_start: Offset) -> bool:
-    """A new leader states the end of its log as it knows it, before that is up to date.
-
-    The former leader may have stated a later end. To a consumer, the log seems to have lost its
-    last records.
-    """
-    return True
-
-
-@mutant(
     "any-replica-lists-offsets",
     of="broker_impl.replica.fencing:of_listing",
     source="KIP-320",

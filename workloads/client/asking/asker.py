@@ -85,6 +85,7 @@ class Asker:
                         return completed(op, "ok", [[op.f, name, await self._ends(name)]])
                     answer = await self._ask(name, question)
         except (KafkaError, TimeoutError, OSError) as error:
+            self._client.force_metadata_update()
             return completed(op, "fail", op.value, name_of(error))
         return completed(op, "ok", [["ask", name, question, answer]])
 
