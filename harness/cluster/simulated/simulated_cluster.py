@@ -26,12 +26,7 @@ from harness.cluster import settings
 from harness.cluster.address import Address
 from harness.cluster.expected_exits import ExpectedExits
 from harness.cluster.links import HARNESS, LinkSpec
-from harness.cluster.mesh.link_proof import (
-    GRACE_S,
-    PROBE_TIMEOUT_S,
-    SLOWNESS_S_MAX,
-    round_trip_patience_s,
-)
+from harness.cluster.mesh import link_proof
 from harness.cluster.node import ClusterError, Exit
 from harness.cluster.observe import probe
 from harness.cluster.observe.invariant_monitor import INTERVAL_S, Watcher, rules_of
@@ -428,7 +423,7 @@ class Simulated(HostFaultsCluster):
     # --- measurements
 
     async def _answers(self, node: NodeId) -> bool:
-        return await self._sign(HARNESS, self._past(node), PROBE_TIMEOUT_S) == "answer"
+        return await self._sign(HARNESS, self._past(node), link_proof.PROBE_TIMEOUT_S) == "answer"
 
     def _past(self, node: NodeId) -> LinkSpec:
         return LinkSpec(HARNESS, node, node_settings.listener(self.layout, node))
@@ -452,11 +447,13 @@ class Simulated(HostFaultsCluster):
         ``None`` if this cannot be decided.
         """
         slowness_s = self._link_faults.slowness_s(link.opener, link.acceptor)
-        if slowness_s > SLOWNESS_S_MAX:
+        if slowness_s > link_proof.SLOWNESS_S_MAX:
             return None
-        grace_s = GRACE_S + 2 * slowness_s  # a connection takes another round trip
+        grace_s = link_proof.GRACE_S + 2 * slowness_s  # a connection takes another round trip
         lost = self._link_faults.lost(link.opener, link.acceptor)
-        through = asyncio.create_task(self._sign(link.opener, link, PROBE_TIMEOUT_S + grace_s))
+        through = asyncio.create_task(
+            self._sign(link.opener, link, link_proof.PROBE_TIMEOUT_S + grace_s)
+        )
         try:
             if not await self._answers(link.acceptor):
                 return None
@@ -469,7 +466,7 @@ class Simulated(HostFaultsCluster):
         return True if self._link_faults.lost(link.opener, link.acceptor) > lost else None
 
     async def _is_refused(self, link: LinkSpec) -> bool:
-        sign = await self._sign(link.opener, link, PROBE_TIMEOUT_S)
+        sign = await self._sign(link.opener, link, link_proof.PROBE_TIMEOUT_S)
         return sign == "end" and self._link_faults.is_refused(link.opener, link.acceptor)
 
     async def _took_s(self, link: LinkSpec) -> float | None:
@@ -480,7 +477,7 @@ class Simulated(HostFaultsCluster):
         sign = await self._sign(
             link.opener,
             link,
-            round_trip_patience_s(slowness_s),
+            link_proof.round_trip_patience_s(slowness_s),
             lambda: asked_s.append(world.now),
         )
         return world.now - asked_s[0] if sign == "answer" else None
