@@ -4,8 +4,8 @@ The rules that a coordinator applies are applied here again, to its state at the
 request arrives (what is refused later, depends on later events, and is not compared):
 
 - ``member-refused``: a heartbeat, commit or sync is refused exactly if its member is not one of the
-  group, was replaced by another one with its instance id (KIP-345), or names another generation
-  than the current one (KAFKA-2596); a heartbeat during a rebalance is answered with it, and nothing
+  group, was replaced by another one with its instance id (KIP-345; only the error for that keeps it
+  from joining again), or names another generation than the current one (KAFKA-2596); a heartbeat during a rebalance is answered with it, and nothing
   is committed while a rebalance completes.
 - ``joined-as-member``: what an accepted JoinGroup states of its generation is so. Each member of
   the former generation that the answer lists has joined again since.
@@ -103,6 +103,8 @@ def misjudged(right: int | None, given: int) -> str | None:
         return f"accepted, but error {right} is right"
     if given in _OF_MEMBERS and right == NONE:
         return f"refused with error {given}, but the request is right"
+    if given in _OF_MEMBERS and right == FENCED_INSTANCE:
+        return f"refused with error {given}, after which it joins again; error {right} ends it"
     return None
 
 

@@ -202,6 +202,8 @@ def epoch_end(replica: Replica, answer: EpochEnd) -> str | None:
         return None
     if answer.wanted > replica.epoch:
         return None if answer.epoch == NONE else "a later epoch than its own cannot have ended"
+    if answer.wanted == replica.epoch != answer.epoch:
+        return f"it leads in epoch {replica.epoch}, and does not know it"
     if answer.epoch == NONE:
         return f"its log has records of epoch {stored[0].epoch}, so it knows where that one ends"
     later = [batch.base for batch in stored if batch.epoch > answer.wanted]

@@ -54,6 +54,9 @@ def test_errors_of_the_coordinator_say_nothing() -> None:
     assert coordinated.misjudged(ILLEGAL_GENERATION, not_coordinator) is None
     assert coordinated.misjudged(NONE, not_coordinator) is None
     assert coordinated.misjudged(None, UNKNOWN_MEMBER) is None
+    assert coordinated.misjudged(FENCED_INSTANCE, UNKNOWN_MEMBER) is not None
+    assert coordinated.misjudged(FENCED_INSTANCE, FENCED_INSTANCE) is None
+    assert coordinated.misjudged(UNKNOWN_MEMBER, FENCED_INSTANCE) is None
 
 
 def test_who_joins_is_a_member_of_the_generation() -> None:

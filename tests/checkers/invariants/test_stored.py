@@ -106,7 +106,7 @@ def test_only_the_leader_of_the_named_epoch_answers() -> None:
     ("wanted", "right", "wrong"),
     [
         (1, (1, 8), (1, 10)),
-        (2, (1, 8), (2, 8)),  # no record has epoch 2
+        (2, (1, 8), (3, 10)),  # no record has epoch 2
         (3, (3, 10), (-1, -1)),
         (4, (-1, -1), (3, 10)),
     ],
@@ -115,10 +115,15 @@ def test_epochs_end_where_later_ones_begin(
     wanted: int, right: tuple[int, int], wrong: tuple[int, int]
 ) -> None:
     """The same question has a right and a wrong answer."""
-    if wanted == 2:
-        wrong = (3, 10)
     assert stored.epoch_end(LEADER, EpochEnd(wanted, -1, *right)) is None
     assert stored.epoch_end(LEADER, EpochEnd(wanted, -1, *wrong)) is not None
+
+
+def test_a_leader_knows_its_epoch_before_its_first_record() -> None:
+    """A new leader has entered its epoch at the end of its log (KAFKA-7415)."""
+    new = LEADER._replace(epoch=4)
+    assert stored.epoch_end(new, EpochEnd(4, -1, 4, 10)) is None
+    assert stored.epoch_end(new, EpochEnd(4, -1, 3, 10)) is not None
 
 
 def test_ends_of_deleted_epochs_are_not_compared() -> None:
