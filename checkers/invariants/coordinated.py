@@ -5,8 +5,8 @@ request arrives (what is refused later, depends on later events, and is not comp
 
 - ``member-refused``: a heartbeat, commit or sync is refused exactly if its member is not one of the
   group, was replaced by another one with its instance id (KIP-345; only the error for that keeps it
-  from joining again), or names another generation than the current one (KAFKA-2596); a heartbeat during a rebalance is answered with it, and nothing
-  is committed while a rebalance completes.
+  from joining again), or names another generation than the current one (KAFKA-2596); a heartbeat
+  during a rebalance is answered with it, and nothing is committed while a rebalance completes.
 - ``joined-as-member``: what an accepted JoinGroup states of its generation is so. Each member of
   the former generation that the answer lists has joined again since.
 - ``assigned-as-given``: a member receives the assignment that its leader has sent for it.

@@ -111,6 +111,7 @@ def test_what_the_brokers_obey_may_be_set() -> None:
         *("broker.id", "listeners", "advertised.listeners", "listener.security.protocol.map"),
         *("inter.broker.listener.name", "log.dirs", "zookeeper.connect", "replica.selector.class"),
         *("authorizer.class.name", "ssl.keystore.location", "ssl.truststore.location"),
+        *("faultline.api.versions", "faultline.metrics.listener"),
     }
 
 

@@ -1,6 +1,6 @@
 """The wheels that go into the node's image: the packages that the broker imports, from ``uv.lock``.
 
-The broker needs five small packages of the many that the project locks. They are listed here, and a
+The broker needs few small packages of the many that the project locks. They are listed here, and a
 test compares them with the imports of ``broker_impl``. Versions and checksums come from the lock
 file.
 """
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from setup import fetch
 from setup.pins import Pin
 
-PACKAGES = ("click", "cramjam", "fastcrc", "javaproperties", "msgspec")
+PACKAGES = ("click", "cramjam", "fastcrc", "javaproperties", "msgspec", "prometheus-client")
 PYTHON = "cp311"
 """The CPython version of the base image."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
