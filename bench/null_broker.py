@@ -16,6 +16,7 @@ from broker_impl.api.cluster_view import BrokerView, ClusterView, PartitionView
 from broker_impl.api.purgatory import Waiting
 from broker_impl.api.services import Services
 from broker_impl.config import parse
+from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
 from broker_impl.node.quotas import limits
 from broker_impl.platform.malloc import tune_malloc
@@ -68,6 +69,7 @@ async def main(port_file: Path, topics: list[str]) -> None:
         replicas=NullReplicas(),
         next_producer_id=next_producer_id,
         quotas=SimpleNamespace(limits=limits(config)),
+        counts=Counts(),
     )
     server = Server(cast(Services, services), config, lambda error: sys.exit(str(error)))
     bound = await server.listen(config.endpoints()[0])
