@@ -19,6 +19,8 @@ from model.violation import BadRecord, Violation
 from tests.checkers.anomalies.emitted import Emitted
 
 CHECKERS = Path(checkers.__file__).parent
+WITNESSES = CHECKERS.parent / "harness" / "cluster" / "observe"
+"""The modules that see the answers of simulated brokers, and report violations by themselves."""
 HOLES = """
 def kernel(log):
     for name in ("hole", "int-hole"):
@@ -30,9 +32,9 @@ def _holes(log, anomaly):
 """
 
 
-def emitted(folder: str, constructors: tuple[str, ...], keyword: str) -> set[str]:
-    """Return what the modules of a folder of ``checkers`` give to the constructors."""
-    sources = sorted((CHECKERS / folder).rglob("*.py"))
+def emitted(folder: Path, constructors: tuple[str, ...], keyword: str) -> set[str]:
+    """Return what the modules of a folder give to the constructors."""
+    sources = sorted(folder.rglob("*.py"))
     return Emitted([ast.parse(path.read_text()) for path in sources]).of(constructors, keyword)
 
 
@@ -44,13 +46,16 @@ def test_names_are_followed_through_a_module() -> None:
 
 def test_every_id_of_a_kernel_is_in_the_table() -> None:
     """The kernels and the checks of nodes report all anomalies of the table, and no others."""
-    of_kernels = emitted("kernels", ("Found", "replace"), "anomaly")
+    of_kernels = emitted(CHECKERS / "kernels", ("Found", "replace"), "anomaly")
     assert of_kernels | {findings.CRASH, findings.UNRESPONSIVE} == set(anomalies.OF_HISTORIES)
 
 
 def test_every_name_of_a_violation_is_in_the_table() -> None:
-    """The folds report all invariants of the table, and no others."""
-    assert emitted("invariants", ("Violation",), "invariant") == VIOLATIONS
+    """The folds and the witnesses report all invariants of the table, and no others."""
+    of_folds = emitted(CHECKERS / "invariants", ("Violation",), "invariant")
+    of_witnesses = emitted(WITNESSES, ("Violation",), "invariant")
+    assert of_folds | of_witnesses == VIOLATIONS
+    assert not of_folds & of_witnesses
 
 
 def test_every_checker_of_the_table_is_in_verdicts() -> None:
