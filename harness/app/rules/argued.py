@@ -8,7 +8,6 @@ from collections.abc import Mapping
 _CONSTANT = "the rule that is called is constant; only a planted bug replaces it"
 _EXPIRY = "a commit names its own expiry only before version 5 of OffsetCommit, and no client does"
 _RESUMED = "aiokafka asks for a producer id without naming the one it has (KIP-360)"
-_IN_ORDER = "aiokafka sends the next batch of a partition only after the one before it is settled"
 _NO_EPOCHS = "no request of Kafka 2.8 says with which epoch a broker fetches or is alive (KIP-903)"
 _MALFORMED = "no broker writes such a control record, and damage does not pass the checksum"
 
@@ -35,9 +34,7 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
     "broker_impl.log.producers:copied": {"folds_replicated_batches(): false": _CONSTANT},
     "broker_impl.log.producers:check_sequence": {
         "batch.first_sequence == first: false": "a batch is repeated with the same bounds",
-        "follows(known, first): false": _IN_ORDER,
     },
-    "broker_impl.log.producers:follows": {"first == sequence_after(last, 1): false": _IN_ORDER},
     "broker_impl.replica.isr:eligible": {
         "live_epoch == fetch_epoch: false": _NO_EPOCHS,
         "-1 in (live_epoch, fetch_epoch): true": _NO_EPOCHS,
