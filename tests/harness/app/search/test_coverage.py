@@ -67,7 +67,7 @@ def test_the_rules_are_those_of_the_system(tmp_path: Path) -> None:
     assert all(name.startswith("broker_impl.zookeeper") for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.prove
 def test_a_run_is_the_same_with_probes(tmp_path: Path) -> None:
     """The history of a seed does not depend on whether coverage is recorded, or on the jobs."""
     plan = tmp_path / "plan.toml"
