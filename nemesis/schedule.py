@@ -111,7 +111,7 @@ def draw(
     if not packages:
         return ()
     start_s = min(QUIET_START_S, time_limit_s / 6)
-    end_s = time_limit_s - min(QUIET_END_S, time_limit_s / 6)
+    end_s = quiet_from_s(time_limit_s)
     wanted = int((end_s - start_s) / SECONDS_PER_FAULT)
     kinds = min(KINDS, len(packages), wanted)
     best: list[tuple[float, str, Drawn]] = []
@@ -138,6 +138,11 @@ def draw(
         )
         for number, (at_s, _, fault) in enumerate(best, start=1)
     )
+
+
+def quiet_from_s(time_limit_s: float) -> float:
+    """Return the second by which every fault is healed, so that clients can recover."""
+    return time_limit_s - min(QUIET_END_S, time_limit_s / 6)
 
 
 def _trigger(rng: random.Random, trigger_ops: Sequence[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import msgspec
 from harness.app import catalogue
 from model.plan import Plan, ScheduledFault
 from nemesis.package import Package
-from nemesis.schedule import QUIET_END_S
+from nemesis.schedule import quiet_from_s
 
 TAKES_S = 2.0
 """How long applying, healing and proving a fault may take, in addition to its duration."""
@@ -96,8 +96,7 @@ def _with(plan: Plan, first: Sequence[ScheduledFault], then: Iterable[ScheduledF
 
 def _fits(plan: Plan, fault: ScheduledFault) -> bool:
     """Return whether a fault is healed before the quiet end of a run."""
-    end_s = plan.time_limit_s - min(QUIET_END_S, plan.time_limit_s / 6)
-    return fault.at_s + fault.duration_s < end_s
+    return fault.at_s + fault.duration_s < quiet_from_s(plan.time_limit_s)
 
 
 def _at(fault: ScheduledFault, at_s: float) -> ScheduledFault:
