@@ -15,7 +15,10 @@ from checkers.kernels.faults import FaultInterval
 ENDS_BROKERS = ("kill", "restart", "restart-rolling", "power-loss")
 """Faults that end a broker's process: it remembers nothing when it starts again."""
 
-HARMLESS = (*ENDS_BROKERS, "disk-full", "bit-flip", "partition-clients")
+OF_CLIENTS = ("change-credentials", "revoke-acl", "partition-clients")
+"""Faults that keep clients from brokers, and brokers from nothing."""
+
+HARMLESS = (*ENDS_BROKERS, "disk-full", "bit-flip", *OF_CLIENTS)
 """Faults that do not keep news of new leaders from a broker that answers clients."""
 
 OF_MESSAGES = (

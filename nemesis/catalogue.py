@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from model.plan import Plan
 from nemesis import (
+    access,
     admin,
     bit_flip,
     clock,
@@ -35,6 +36,7 @@ NEMESES: dict[str, Package] = {
         *(disconnect, disk, resource_limits, packets),
         *(power, slow_disk, clock, session_expiry, messages),
         *(failpoint, bit_flip),
+        access,
     )
 }
 """The order is that of ``all``, on which the schedule of a seed depends."""

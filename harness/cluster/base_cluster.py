@@ -120,6 +120,7 @@ class BaseCluster(ObservedCluster):
                 await self._start()
                 if brokers := {name: self.direct(name) for name in self.brokers}:
                     await self._ready(self.view, brokers)
+                    await self._admit_clients()
         except TimeoutError:
             reason = self._what_failed() or "no node has exited"
             await self.stop()
@@ -193,6 +194,9 @@ class BaseCluster(ObservedCluster):
         return await self._answers(node)
 
     # --- implementation
+
+    async def _admit_clients(self) -> None:
+        """Let clients use a cluster that is ready; by default they may at once."""
 
     async def _may_start_again(self, node: NodeId) -> None:
         """Wait until a node that has ended may be started again; by default it may at once."""

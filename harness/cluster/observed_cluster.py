@@ -34,7 +34,7 @@ class ObservedCluster(abc.ABC):
 
     @abc.abstractmethod
     def direct(self, node: NodeId) -> Address:
-        """The address of a broker's client listener, or of another node, past all faults."""
+        """The address where the harness reaches a node past all faults, without authentication."""
 
     @property
     def layout(self) -> Layout:

@@ -58,6 +58,8 @@ class Target:
     """Returns why the target cannot run a plan; ``None`` if it can."""
     lacks: Callable[[Package, Plan], str | None] = lambda package, plan: None
     """Returns what a plan's cluster lacks for a fault package, where users can provide it."""
+    withholds: Callable[[type, Plan], bool] = lambda capability, plan: False
+    """Returns whether a plan's cluster lacks a capability that its class has."""
     is_virtual: bool = False
     """True if the target's time is simulated."""
     pace: float = 1.0
@@ -74,4 +76,7 @@ class Target:
 
     def offers(self, package: Package, plan: Plan) -> bool:
         """Does a plan's cluster have every capability that a fault package needs?"""
-        return all(issubclass(self.cluster_kind(plan), need) for need in package.needs)
+        return all(
+            issubclass(self.cluster_kind(plan), need) and not self.withholds(need, plan)
+            for need in package.needs
+        )

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 
-from tests.broker_impl.security.certificates import Authority
+from harness.cluster.authority import Authority
 from tests.broker_impl.test_process import Site
 
 with warnings.catch_warnings():

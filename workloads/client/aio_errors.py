@@ -31,11 +31,14 @@ REFUSED_SENDS: AbstractSet[type[errors.KafkaError]] = frozenset(
         errors.InvalidTopicError,
         errors.MessageSizeTooLargeError,
         errors.RecordListTooLargeError,
-        errors.TopicAuthorizationFailedError,
         errors.UnsupportedForMessageFormatError,
     }
 )
-"""Errors of a record's future that mean that the record is certainly not in the log."""
+"""Errors of a record's future that mean that the record is certainly not in the log.
+
+TopicAuthorizationFailedError is not among them: if the right to write is taken away meanwhile, an
+earlier attempt, whose response was lost, may have written the record.
+"""
 
 REFUSED_CREATIONS: AbstractSet[type[errors.KafkaError]] = frozenset(
     {

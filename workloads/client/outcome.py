@@ -22,13 +22,16 @@ REFUSED_SENDS: AbstractSet[str] = frozenset(
         "INVALID_TIMESTAMP",
         "MSG_SIZE_TOO_LARGE",
         "RECORD_LIST_TOO_LARGE",
-        "TOPIC_AUTHORIZATION_FAILED",
         "TOPIC_EXCEPTION",
         "UNSUPPORTED_COMPRESSION_TYPE",
         "UNSUPPORTED_FOR_MESSAGE_FORMAT",
     }
 )
-"""Errors of delivery reports that mean that the record is certainly not in the log."""
+"""Errors of delivery reports that mean that the record is certainly not in the log.
+
+TOPIC_AUTHORIZATION_FAILED is not among them: if the right to write is taken away meanwhile, an
+earlier attempt, whose response was lost, may have written the record.
+"""
 
 REFUSED_CREATIONS: AbstractSet[str] = frozenset(
     {

@@ -145,8 +145,8 @@ NOT_DRAWN: Mapping[str, str] = {
             "ssl.truststore.type",
             "super.users",
         ),
-        "the clients of workloads do not authenticate; with the option `outsider_ms`, the run"
-        " itself protects a listener for another client",
+        "the options `security` and `outsider_ms`, which are drawn, decide how listeners are"
+        " protected",
     ),
     "broker.rack": "the option `racks` gives each broker one, and is drawn",
     **dict.fromkeys(

@@ -13,6 +13,7 @@ from harness.app import catalogue, plan_resolution
 from harness.app.refused import Refused
 from harness.app.search import broker_draw, ensemble_draw, layouts, workload_draw
 from harness.app.search.layouts import EXCLUSIVE_PS, Layout
+from harness.cluster import security
 from model.plan import Plan
 from nemesis.schedule import DrawSettings
 from workloads import asking
@@ -34,6 +35,10 @@ REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
 OUTSIDERS_MS = (0, 0, 0, 500)
 """The mean pauses between the fetches of a client without rights; 0: there is none."""
+SECURITIES = ("none", "none", "none", "none", "none", "none", "none", "scram")
+"""How brokers are protected: only with ``scram`` must the clients of workloads authenticate."""
+ACCESS_P = 0.8
+"""How likely a run with users has faults that change their passwords and rights."""
 CLIENTS_CLOCKS_S = (0, 0, 0, -200_000, -30, 300)
 """How far clients' clocks are ahead.
 
@@ -100,6 +105,8 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
     parts["options"]["outsider_ms"] = random.Random(f"{seed}:search:outsider").choice(OUTSIDERS_MS)
+    secured = random.Random(f"{seed}:search:security")
+    parts["options"]["security"] = secured.choice(SECURITIES)
     draw_settings = DrawSettings(
         rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)
     )
@@ -108,6 +115,8 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     for part, fields in varied.items():
         drawn[part] = {**fields, **pinned.get(part, {})}
     _only_simulated(pinned)
+    if tuple(drawn["nemesis"]) != tuple(wanted) and secured.random() < ACCESS_P:
+        drawn["nemesis"] = (*drawn["nemesis"], *_of_access(drawn["options"]))
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
     protocol = rng.choice(PROTOCOLS)
     if protocol is not None:
@@ -175,7 +184,8 @@ def _of_workload(
     drawn = {part: dict(fields) for part, fields in parts.items()}
     if workload is None:
         return drawn  # refused later, with the pinned name
-    known = {**workload.options, **catalogue.SIMULATED.options}
+    system = catalogue.system_of(Plan(target=catalogue.SIMULATED.name))
+    known = {**workload.options, **catalogue.SIMULATED.options, **system.options}
     drawn["options"] = {name: drawn["options"][name] for name in drawn["options"] if name in known}
     drawn["options"] |= asking.draw(random.Random(f"{seed}:search:asking"))
     for part, fields in workload.vary(random.Random(f"{seed}:search:{workload.name}")).items():
@@ -226,6 +236,14 @@ def _nemesis(rng: random.Random, wanted: Sequence[str], always: Sequence[str]) -
         return tuple(wanted)
     chosen = taken if len(taken) >= 3 else some
     return tuple(name for name in possible if name in chosen or name in always)
+
+
+def _of_access(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the nemeses that a simulated cluster with these options offers in addition."""
+    usual = plan_resolution.offered(Plan(target=catalogue.SIMULATED.name))
+    chosen = {security.OPTION: options.get(security.OPTION, security.NONE)}
+    own = Plan(target=catalogue.SIMULATED.name, options=chosen)
+    return tuple(name for name in plan_resolution.offered(own) if name not in usual)
 
 
 def described(plan: Plan) -> str:

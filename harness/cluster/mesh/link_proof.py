@@ -11,7 +11,7 @@ from harness.cluster.mesh import counters
 from harness.cluster.mesh.counters import Counters
 from harness.cluster.mesh.toxiproxy import Link, Mesh
 from harness.cluster.observe import probe
-from harness.cluster.observe.probe import Sign, protocol_of
+from harness.cluster.observe.probe import Protocol, Sign, protocol_of
 from harness.cluster.polling import until
 
 PROBE_TIMEOUT_S = 2.0
@@ -49,7 +49,7 @@ async def is_cut(mesh: Mesh, link: Link) -> bool | None:
 
 async def is_refused(mesh: Mesh, link: Link) -> bool:
     """Return whether a probe ended without an answer, and Toxiproxy reports the link as closed."""
-    sign = await probe.sign(link.reached, protocol_of(link.acceptor), PROBE_TIMEOUT_S)
+    sign = await probe.sign(link.reached, _protocol(link), PROBE_TIMEOUT_S)
     return sign == "end" and await mesh.is_closed(link)
 
 
@@ -68,7 +68,7 @@ async def round_trip_s(links: Sequence[Link], slowness_s: float = 0.0) -> float 
 
     async def took(link: Link) -> float | None:
         began = clock()
-        protocol = protocol_of(link.acceptor)
+        protocol = _protocol(link)
         answered = await probe.answers(link.reached, protocol, patience_s)
         return clock() - began if answered else None
 
@@ -88,11 +88,11 @@ async def _sign_through(mesh: Mesh, link: Link) -> Sign | None:
     slowness_s = mesh.faults(link.opener, link.acceptor).slowness_s
     if slowness_s > SLOWNESS_S_MAX:
         return None
-    protocol = protocol_of(link.acceptor)
+    protocol = _protocol(link)
     grace_s = GRACE_S + slowness_s
     through = asyncio.create_task(probe.sign(link.reached, protocol, PROBE_TIMEOUT_S + grace_s))
     try:
-        if not await probe.answers(link.past, protocol_of(link.node), PROBE_TIMEOUT_S):
+        if not await probe.answers(link.past, _protocol_past(link), PROBE_TIMEOUT_S):
             return None
         async with asyncio.timeout(grace_s):
             return await through
@@ -104,7 +104,7 @@ async def _sign_through(mesh: Mesh, link: Link) -> Sign | None:
 
 async def _was_swallowed(mesh: Mesh, link: Link, before: Counters) -> bool:
     """Return whether the link has lost at least a probe's request, or an answer."""
-    asked = probe.request_bytes(protocol_of(link.acceptor))
+    asked = probe.request_bytes(_protocol(link))
 
     async def counted() -> bool:
         now = await mesh.counters()
@@ -118,3 +118,13 @@ async def _was_swallowed(mesh: Mesh, link: Link, before: Counters) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def _protocol(link: Link) -> Protocol:
+    """The protocol in which the acceptor of a link is probed."""
+    return protocol_of(link.acceptor, has_tls=link.has_tls)
+
+
+def _protocol_past(link: Link) -> Protocol:
+    """The protocol in which the acceptor's node is probed past the link."""
+    return protocol_of(link.node, has_tls=link.has_tls)

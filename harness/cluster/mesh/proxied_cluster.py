@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
-from harness.cluster import settings
+from harness.cluster import security, settings
 from harness.cluster.address import Address
 from harness.cluster.base_cluster import BaseCluster
 from harness.cluster.links import LinkSpec
@@ -113,7 +113,7 @@ class ProxiedCluster(MeshFaults, BaseCluster):
         return ",".join(str(self._entrance(link)) for link in links)
 
     def direct(self, node: NodeId) -> Address:
-        """The address of a broker's client listener, or of another node, past the mesh."""
+        """The address of a broker's first listener, or of another node, past the mesh."""
         return self._past(node, self._system.listeners(node, self._plan)[0])
 
     # --- HasFacts
@@ -164,7 +164,9 @@ class ProxiedCluster(MeshFaults, BaseCluster):
         is_peer = acceptor not in (*self.nodes, *self.layout.controllers)
         first = self._system.listeners(node, self._plan)[0]
         past = self._past(node, first if is_peer else listener)
-        await self.mesh.add(opener, acceptor, upstream, past, self._endpoint(wanted))
+        has_tls = security.has_tls(listener, self._plan)
+        endpoint = self._endpoint(wanted)
+        await self.mesh.add(opener, acceptor, upstream, past, endpoint, has_tls=has_tls)
 
     def _entrance(self, link: Link) -> Address:
         """The address at which the opener of a link enters it."""

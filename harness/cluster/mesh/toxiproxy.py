@@ -104,6 +104,8 @@ class Link:
     """The proxy, as this machine reaches it."""
     past: Address
     """The acceptor's node, as this machine reaches it without any fault in between."""
+    has_tls: bool = False
+    """Is the listener encrypted, whose address ``past`` then is?"""
 
     @property
     def name(self) -> str:
@@ -179,6 +181,8 @@ class Mesh:
         upstream: Address,
         past: Address,
         endpoint: ProxyEndpoint | None,
+        *,
+        has_tls: bool = False,
     ) -> Link:
         """Create a link, which has its own port: the port of ``endpoint``, or any free one of this
         machine."""
@@ -189,7 +193,7 @@ class Mesh:
         listens, reached = (
             (endpoint.inside, endpoint.outside) if endpoint is not None else (taken, taken)
         )
-        link = Link(opener, acceptor, listens, upstream, reached, past)
+        link = Link(opener, acceptor, listens, upstream, reached, past, has_tls)
         self._proxies[opener, acceptor] = proxy
         self._links[opener, acceptor] = link
         return link

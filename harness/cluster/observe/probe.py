@@ -5,6 +5,8 @@ is no leader. Its election port answers a greeting of an unknown kind by closing
 """
 
 import asyncio
+import functools
+import ssl
 import struct
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -13,7 +15,7 @@ from harness.cluster.address import Address
 from model.layout import peer_port
 from model.roles import ZOOKEEPER, NodeId
 
-Protocol = Literal["kafka", "zookeeper", "ensemble", "election"]
+Protocol = Literal["kafka", "kafka-tls", "zookeeper", "ensemble", "election"]
 Sign = Literal["answer", "end", "silence"]
 """``end``: the connection was refused, reset or closed without an answer.
 
@@ -31,6 +33,7 @@ _GREETING = struct.pack(">qqi", -3, 0, 0)
 """A version that no release knows, and the id of no server: every release closes the connection."""
 _REQUESTS: Mapping[Protocol, bytes] = {
     "kafka": _API_VERSIONS,
+    "kafka-tls": _API_VERSIONS,
     "zookeeper": _CONNECT,
     "ensemble": _WORD,
     "election": _GREETING,
@@ -40,10 +43,22 @@ _WORD_BYTES_MIN = 4
 """The size of ``imok``; a server that does not permit the word says so in more bytes."""
 
 
-def protocol_of(node: NodeId) -> Protocol:
-    """The protocol in which a node, or an end of a link, is probed."""
+@functools.cache
+def unverified() -> ssl.SSLContext:
+    """Return the TLS context of probes, which accept any certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def protocol_of(node: NodeId, *, has_tls: bool = False) -> Protocol:
+    """The protocol in which a node, or an end of a link, is probed.
+
+    ``has_tls``: whether the listener of a broker is encrypted.
+    """
     if not node.startswith(ZOOKEEPER):
-        return "kafka"
+        return "kafka-tls" if has_tls else "kafka"
     server = node.partition(".")[0]
     if node == peer_port(server, "ELECTION"):
         return "election"
@@ -51,7 +66,7 @@ def protocol_of(node: NodeId) -> Protocol:
 
 
 def request_bytes(protocol: Protocol) -> int:
-    """The number of bytes that a probe sends."""
+    """The number of bytes that a probe sends at least."""
     return len(_REQUESTS[protocol])
 
 
@@ -64,7 +79,8 @@ async def sign(
     """The outcome of a probe within this time; ``on_connect`` is called before the request."""
     try:
         async with asyncio.timeout(timeout_s):
-            reader, writer = await asyncio.open_connection(*address)
+            context = unverified() if protocol == "kafka-tls" else None
+            reader, writer = await asyncio.open_connection(*address, ssl=context)
             try:
                 on_connect()
                 writer.write(_REQUESTS[protocol])

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.cluster.address import Address
+from harness.cluster.certified_cluster import CertifiedCluster
 from harness.cluster.links import LinkSpec
 from harness.cluster.mesh import toxiproxy
 from harness.cluster.mesh.intercepted_cluster import InterceptedCluster
@@ -18,12 +19,13 @@ from harness.cluster.observe import probe
 from harness.cluster.ports import HOST, Ports, Subnet
 from harness.cluster.process import Process
 from harness.cluster.registry import Registry, reap
+from harness.cluster.settings import CLIENT_LISTENER
 from harness.cluster.system import MakeView, Place, Program, Ready, System
 from model.plan import Plan
 from model.roles import CLIENTS, NodeId
 
 
-class Processes(InterceptedCluster):
+class Processes(InterceptedCluster, CertifiedCluster):
     """A cluster of local processes."""
 
     def __init__(
@@ -66,6 +68,9 @@ class Processes(InterceptedCluster):
         nodes.mkdir(parents=True, exist_ok=True)
         self._registry = Registry(self._folder.name, self._state, nodes / "pids.json")
         self._reserve_ports()
+        for name in self.brokers:
+            self._data_of(name).mkdir(parents=True, exist_ok=True)
+        self._issue_certificates()
         self._server = self._process("toxiproxy", toxiproxy.command(), toxiproxy.ENVIRONMENT)
         self.mesh.connect(await toxiproxy.serve(self._server))
 
@@ -159,6 +164,9 @@ class Processes(InterceptedCluster):
     def _index(self, node: NodeId) -> int:
         """The number of a node in the cluster's subnet."""
         return 1 + self.nodes.index(node)
+
+    def _guarded(self, node: NodeId) -> Address:
+        return self._past(node, CLIENT_LISTENER)
 
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(self._host_of(node), self._ports[node][listener])

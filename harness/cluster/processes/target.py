@@ -1,6 +1,6 @@
 """The target ``processes``, as the catalogue lists it."""
 
-from harness.cluster import base_cluster, links
+from harness.cluster import base_cluster, links, security
 from harness.cluster.base_cluster import CONTROLLER_FIRST
 from harness.cluster.processes.process_cluster import Processes
 from harness.cluster.target import Target
@@ -21,4 +21,5 @@ TARGET = Target(
     options={"client_listeners": [], CONTROLLER_FIRST: False},
     any_system=True,
     refuse=_refuse,
+    withholds=security.withholds,
 )

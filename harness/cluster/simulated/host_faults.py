@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 from broker_impl.errors import WireError
 from broker_impl.wire.batch import batches, check_crc, parse_header
-from harness.cluster.base_cluster import BaseCluster
+from harness.cluster.address import Address
 from harness.cluster.expected_exits import ExpectedExits
+from harness.cluster.guarded_cluster import GuardedCluster
 from harness.cluster.links import HARNESS
+from harness.cluster.simulated import node_settings
 from harness.cluster.simulated.simulated_node import SimulatedNode
 from harness.simulation.disk import Place, SimDisk
 from harness.simulation.host import Host
@@ -40,7 +42,7 @@ PROBED_PATH = "meta.properties"
 """The path that a probe of a disk looks up; it need not exist."""
 
 
-class HostFaultsCluster(BaseCluster, abc.ABC):
+class HostFaultsCluster(GuardedCluster, abc.ABC):
     """A cluster whose every node has its own simulated host and disk."""
 
     _hosts: dict[NodeId, Host]
@@ -170,6 +172,9 @@ class HostFaultsCluster(BaseCluster, abc.ABC):
         return wall_s - self._hosts[HARNESS].clock.wall()
 
     # --- implementation
+
+    def _guarded(self, node: NodeId) -> Address:
+        return node_settings.address(self.layout, node)
 
     def _disk(self, node: NodeId) -> SimDisk:
         return self._machines[node].disk

@@ -7,9 +7,10 @@ from pathlib import PurePosixPath
 from broker_impl.config import AUTHORIZER
 from broker_impl.zookeeper.program import Settings
 from broker_impl.zookeeper.quorum.ensemble import Member
-from harness.cluster import ensembles, links, settings
+from harness.cluster import ensembles, links, security, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
+from harness.cluster.security import HARNESS_LISTENER
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
 from model import racks, roles
 from model.layout import PEER_PORTS, Layout
@@ -25,6 +26,7 @@ PORTS: Mapping[str, int] = {
     CLIENT_LISTENER: 9092,
     PEER_LISTENER: 9093,
     OUTSIDER_LISTENER: 9094,
+    HARNESS_LISTENER: 9095,
     ZOOKEEPER: 2181,
     **dict(zip(PEER_PORTS, (QUORUM_PORT, ELECTION_PORT), strict=True)),
 }
@@ -54,6 +56,13 @@ def address(layout: Layout, node: NodeId) -> Address:
     return Address(node, PORTS[listener(layout, node)])
 
 
+def open_address(layout: Layout, plan: Plan, node: NodeId) -> Address:
+    """Return the address of a node's listener without authentication."""
+    if node in layout.zookeepers or security.of(plan) is None:
+        return address(layout, node)
+    return Address(node, PORTS[HARNESS_LISTENER])
+
+
 def of_zookeeper(layout: Layout, plan: Plan, name: NodeId) -> Settings:
     """Return the settings of a ZooKeeper server, alone or in an ensemble."""
     chosen = ensembles.settings(plan)
@@ -81,12 +90,13 @@ def of_zookeeper(layout: Layout, plan: Plan, name: NodeId) -> Settings:
 def of_broker(layout: Layout, plan: Plan, number: int) -> dict[str, str]:
     """Return the settings of a broker: its host's name and ports, without proxies."""
     name = roles.broker(number)
-    listeners = [CLIENT_LISTENER, PEER_LISTENER]
-    own: dict[str, str] = {}
+    listeners = [*security.listeners((CLIENT_LISTENER, PEER_LISTENER), plan)]
+    own = security.broker_settings(plan, listeners, PurePosixPath("/"))
     if outsider_s(plan):
-        protocols = ",".join(f"{each}:PLAINTEXT" for each in listeners)
+        protocols = own.get("listener.security.protocol.map")
+        protocols = protocols or ",".join(f"{each}:PLAINTEXT" for each in listeners)
         protocols += f",{OUTSIDER_LISTENER}:SASL_PLAINTEXT"
-        own = {**_GUARDED, "listener.security.protocol.map": protocols}
+        own = {**_GUARDED, **own, "listener.security.protocol.map": protocols}
         listeners.append(OUTSIDER_LISTENER)
     addresses = Addresses(
         listeners={each: Address("0.0.0.0", PORTS[each]) for each in listeners},
@@ -103,11 +113,11 @@ def outsider_s(plan: Plan) -> float:
     return float(plan.options.get("outsider_ms", 0)) / 1000
 
 
-def outsider_addresses(layout: Layout) -> tuple[dict[int, Address], dict[int, Address]]:
+def outsider_addresses(layout: Layout, plan: Plan) -> tuple[dict[int, Address], dict[int, Address]]:
     """Return where the operator of ACLs reaches each broker, and where the outsider does."""
     brokers = {roles.number(name): name for name in layout.brokers}
     return (
-        {number: Address(name, PORTS[CLIENT_LISTENER]) for number, name in brokers.items()},
+        {number: open_address(layout, plan, name) for number, name in brokers.items()},
         {number: Address(name, PORTS[OUTSIDER_LISTENER]) for number, name in brokers.items()},
     )
 

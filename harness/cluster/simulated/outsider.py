@@ -1,10 +1,11 @@
 """A client that may not read: it fetches from the brokers all the time, and reports what it gets.
 
 The brokers of a plan with ``outsider_ms`` have ACLs, and a listener on which clients authenticate.
-All other clients, and the brokers, use listeners without authentication, and their principal is a
-super user. The outsider has no right, except that an operator gives it the right to read all topics
-and takes it away again, several times in a run. It fetches as a consumer with and without a fetch
-session, and as a debugging tool, which reads to the end of the log.
+Operators and brokers are super users; so are the clients of workloads, unless the option
+``security`` makes them authenticate. The outsider has no right, except that an operator gives it
+the right to read all topics and takes it away again, several times in a run. It fetches as a
+consumer with and without a fetch session, and as a debugging tool, which reads to the end of the
+log.
 
 What it gets is a leak only if the broker itself said before the request and after the response that
 the outsider has no right, and was not started again in between. A broker may learn late that a
@@ -180,7 +181,7 @@ def begin(host: Host, plan: Plan, layout: Layout, watcher: Watcher) -> Process |
     if not pause_s:
         return None
     rng = random.Random(f"{plan.seed}:outsider")
-    addresses, life_of = node_settings.outsider_addresses(layout), watcher.snapshots.life_of
+    addresses, life_of = node_settings.outsider_addresses(layout, plan), watcher.snapshots.life_of
     outsider = Outsider(*addresses, rng, pause_s, watcher.leaked, life_of)
     return host.spawn(outsider.run, OUTSIDER)
 

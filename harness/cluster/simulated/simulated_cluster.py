@@ -173,10 +173,10 @@ class Simulated(HostFaultsCluster):
 
     def bootstrap(self, client: str | None = None) -> str:
         assert client is None, "simulated clients have no separate listeners"
-        return ",".join(str(self.direct(node)) for node in self.layout.members)
+        return ",".join(str(self._guarded(node)) for node in self.layout.members)
 
     def direct(self, node: NodeId) -> Address:
-        return node_settings.address(self.layout, node)
+        return node_settings.open_address(self.layout, self._plan, node)
 
     async def is_running(self, node: NodeId) -> bool:
         """Measure whether the node's process runs, or its port accepts connections."""

@@ -1,5 +1,6 @@
 """The target ``simulated``, as the catalogue lists it."""
 
+from harness.cluster import security
 from harness.cluster.simulated import simulated_cluster
 from harness.cluster.simulated.simulated_cluster import Simulated
 from harness.cluster.target import Target
@@ -20,6 +21,12 @@ def _refuse(plan: Plan) -> str | None:
             f"options: zk_client={library} cannot be simulated, because kazoo starts threads;"
             " use asyncio"
         )
+    chosen = security.of(plan)
+    if chosen is not None and chosen.has_tls:
+        return (
+            f"options: {security.OPTION}={security.SCRAM_TLS} cannot be simulated, because keys and"
+            f" encrypted bytes differ from run to run; use {security.SCRAM}"
+        )
     return options.refusal(plan.options, simulated_cluster.LEAST)
 
 
@@ -32,6 +39,7 @@ TARGET = Target(
     consumer={"fetch.wait.max.ms": "500"},
     options={"client": "aiokafka", "zk_client": "asyncio", **simulated_cluster.OPTIONS},
     refuse=_refuse,
+    withholds=security.withholds,
     is_virtual=True,
     pace=0.04,
 )

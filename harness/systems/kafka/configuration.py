@@ -2,7 +2,7 @@
 
 import sys
 
-from harness.cluster import settings
+from harness.cluster import security, settings
 from harness.cluster.settings import Addresses
 from harness.cluster.system import Place
 from model import racks, roles
@@ -16,7 +16,8 @@ def broker_settings(place: Place, plan: Plan) -> dict[str, str]:
     addresses = Addresses.of_links(place.listens, place.advertised, place.links)
     number = roles.number(place.node)
     chosen = {**racks.of_broker(number, plan.options), **plan.broker}
-    return settings.of_broker(number, plan.brokers, addresses, place.data, chosen)
+    own = security.broker_settings(plan, [*place.listens], place.configuration)
+    return settings.of_broker(number, plan.brokers, addresses, place.data, chosen) | own
 
 
 def zookeeper_arguments(place: Place, layout: Layout) -> list[str]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from harness.cluster import ensembles, links, mutants, settings
+from harness.cluster import ensembles, links, mutants, security, settings
 from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.observe.metadata_view import MetadataView
@@ -23,7 +23,7 @@ class Kafka(System):
 
     name = "kafka"
     broker = settings.SCALED
-    options: ClassVar[Mapping[str, Any]] = ensembles.OPTIONS
+    options: ClassVar[Mapping[str, Any]] = {**ensembles.OPTIONS, security.OPTION: security.NONE}
     reuses_ports = True
 
     def layout(self, plan: Plan) -> Layout:
@@ -33,7 +33,7 @@ class Kafka(System):
         layout = self.layout(plan)
         if node in layout.zookeepers:
             return (ZOOKEEPER, *(PEER_PORTS if layout.is_ensemble else ()))
-        return links.listeners(plan.options.get("client_listeners", ()))
+        return security.listeners(links.listeners(plan.options.get("client_listeners", ())), plan)
 
     def links(self, plan: Plan) -> Iterator[LinkSpec]:
         clients = plan.options.get("client_listeners", ())
@@ -62,7 +62,11 @@ class Kafka(System):
         return View(",".join(servers), rng)
 
     def refusal(self, plan: Plan) -> str | None:
-        return ensembles.refusal({**self.options, **plan.options}) or settings.refusal(plan.broker)
+        return (
+            ensembles.refusal({**self.options, **plan.options})
+            or security.refusal(plan.options)
+            or settings.refusal(plan.broker)
+        )
 
     def session_timeout_s(self, plan: Plan) -> float:
         return settings.session_timeout_s(plan.broker)

@@ -17,8 +17,8 @@ from broker_impl.wire.messages.create_topics_request import CreatableTopic, Crea
 from broker_impl.wire.messages.metadata_request import MetadataRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
+from harness.cluster.authority import Authority
 from tests.broker_impl.conftest import ClusterInLoop
-from tests.broker_impl.security.certificates import Authority
 
 NO_LOGIN = Login("", "", {})
 SALT = b"salt of a test"

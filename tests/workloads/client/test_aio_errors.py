@@ -12,7 +12,7 @@ from workloads.client.aio_offset_delete import StillSubscribed
     [
         (None, "ok"),
         (errors.MessageSizeTooLargeError(), "fail"),
-        (errors.TopicAuthorizationFailedError("t"), "fail"),
+        (errors.TopicAuthorizationFailedError("t"), "info"),  # an earlier attempt may be written
         (errors.NotLeaderForPartitionError(), "info"),  # also: waited too long for a leader
         (errors.LeaderNotAvailableError(), "info"),
         (errors.RequestTimedOutError(), "info"),

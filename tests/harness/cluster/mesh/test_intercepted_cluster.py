@@ -71,8 +71,11 @@ class FakeMesh:
         upstream: Address,
         past: Address,
         endpoint: ProxyEndpoint | None,
+        *,
+        has_tls: bool,
     ) -> None:
-        self.links.append(Link(opener, acceptor, upstream, upstream, upstream, past))
+        link = Link(opener, acceptor, upstream, upstream, upstream, past, has_tls)
+        self.links.append(link)
 
     def between(self, one: NodeId, other: NodeId) -> list[Link]:
         return [link for link in self.links if (link.opener, link.acceptor) == (one, other)]

@@ -116,7 +116,10 @@ async def test_all_its_bugs_and_faults_are_offered(tmp_path: Path) -> None:
     assert dict(system.mutants()) == dict(mutants.catalogue("kafka"))
     assert system.mutants()
     assert all(system.offers(package) for package in NEMESES.values())
-    assert (dict(system.options), system.versions) == ({"zookeepers": 1, "observers": 0}, {})
+    assert (dict(system.options), system.versions) == (
+        {"zookeepers": 1, "observers": 0, "security": "none"},
+        {},
+    )
     assert system.reuses_ports
     await system.prepare(PLAN, said.append)
     assert said == []

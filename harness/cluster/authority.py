@@ -1,8 +1,9 @@
-"""A certificate authority for tests: keys and certificates in PEM files, also expired ones."""
+"""A certificate authority of one run: keys and certificates in PEM files, also expired ones."""
 
 import datetime
 import ipaddress
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -12,19 +13,26 @@ from cryptography.x509.oid import NameOID
 
 BEGIN = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 END = datetime.datetime(2120, 1, 1, tzinfo=datetime.UTC)
+EXPIRED = BEGIN + datetime.timedelta(days=1)
+LOOPBACK = "127.0.0.1"
 
 
 class Authority:
-    """An authority with one root certificate."""
+    """An authority with one root certificate, whose private key exists in memory only."""
 
-    def __init__(self, folder: Path, name: str = "authority") -> None:
+    def __init__(
+        self, folder: Path, name: str = "authority", organization: str = "Faultline"
+    ) -> None:
+        """Write the root certificate to ``folder/name.pem``."""
         self.folder = folder
+        self._organization = organization
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         root = self._builder(self._name, self._key.public_key(), END).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         self.trust = folder / f"{name}.pem"
+        """The file with the root certificate."""
         self.trust.write_bytes(_pem(root.sign(self._key, hashes.SHA256())))
 
     def _builder(
@@ -40,23 +48,35 @@ class Authority:
             .not_valid_after(end)
         )
 
-    def issue(self, name: str, *, address: str = "127.0.0.1", is_expired: bool = False) -> Path:
-        """Write a private key and its certificate into one file, as Kafka's PEM key store."""
+    def issue(
+        self,
+        name: str,
+        *,
+        addresses: Sequence[str] = (LOOPBACK,),
+        is_expired: bool = False,
+        to: Path | None = None,
+    ) -> Path:
+        """Write a private key and its certificate into one file, as Kafka's PEM key store.
+
+        The certificate is for these IP addresses. The file is ``to``, by default ``NAME.pem`` in
+        the folder of the authority.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name(
             [
-                x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Tests, Inc"),
+                x509.NameAttribute(NameOID.ORGANIZATION_NAME, self._organization),
                 x509.NameAttribute(NameOID.COMMON_NAME, name),
             ]
         )
-        end = BEGIN + datetime.timedelta(days=1) if is_expired else END
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        names = x509.SubjectAlternativeName(
+            [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+        )
         certificate = (
-            self._builder(subject, key.public_key(), end)
+            self._builder(subject, key.public_key(), EXPIRED if is_expired else END)
             .add_extension(names, critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        path = self.folder / f"{name}.pem"
+        path = to or self.folder / f"{name}.pem"
         private = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
