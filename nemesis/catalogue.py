@@ -7,6 +7,7 @@ from nemesis import (
     access,
     admin,
     bit_flip,
+    certificates,
     clock,
     controllers,
     disconnect,
@@ -36,7 +37,7 @@ NEMESES: dict[str, Package] = {
         *(disconnect, disk, resource_limits, packets),
         *(power, slow_disk, clock, session_expiry, messages),
         *(failpoint, bit_flip),
-        access,
+        *(access, certificates),
     )
 }
 """The order is that of ``all``, on which the schedule of a seed depends."""

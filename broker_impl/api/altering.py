@@ -2,7 +2,9 @@
 
 Any broker accepts them; other brokers read a change from ZooKeeper, shortly after the response. Of
 a broker's settings, those that are read at each use can be changed, for one broker, or under the
-empty name for all brokers. Some settings are accepted without effect (docs/broker-settings.md).
+empty name for all brokers. The key stores of single listeners can be changed as well, and their
+files are then read again (KIP-226). Some settings are accepted without effect
+(docs/broker-settings.md).
 IncrementalAlterConfigs also changes the levels of this broker's loggers (KIP-412).
 
 Refuses: unknown topics, brokers other than this one, invalid values.
@@ -18,6 +20,7 @@ from broker_impl.api.overrides import Change
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.config import SETTINGS, TOPIC_ONLY_SETTINGS, TOPIC_SETTINGS, Setting
 from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.security import tls
 from broker_impl.wire.messages import (
     alter_configs_response,
     incremental_alter_configs_response,
@@ -159,7 +162,12 @@ async def _alter(
             if resource.resource_type == TOPIC:
                 services.config.for_topic(after)
             else:
-                (services.config.static or services.config).while_running({}, after)
+                is_common = resource.resource_name == ""
+                default, own = (after, {}) if is_common else ({}, after)
+                at_start = services.config.static or services.config
+                changed = at_start.while_running(default, own)
+                if changed.of_listeners != at_start.of_listeners:
+                    tls.check_key_stores(changed)
         except ConfigError as error:
             raise overrides.refusal(error) from error
         return after

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from broker_impl.api import loggers
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.config import SETTINGS, BrokerConfig, Setting, Source, Sourced
+from broker_impl.config import (
+    DYNAMIC_OF_A_LISTENER,
+    SETTINGS,
+    BrokerConfig,
+    Setting,
+    Source,
+    Sourced,
+)
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.kafka_settings import CHANGEABLE, LISTENER_PREFIX, Inactive, Kind, inactive
 from broker_impl.wire.messages.describe_configs_request import (
@@ -60,7 +67,7 @@ async def _resource(
         rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
         rows += _inactive_rows(config.static or config)
         rows += _changed_rows(config)
-        rows += _listener_rows(config.static or config)
+        rows += _listener_rows(config)
     elif resource.resource_type == BROKER_LOGGER:
         if resource.resource_name != str(config.broker_id):
             return _of_another_broker(result, config)
@@ -122,11 +129,22 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
 
 def _listener_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
     """The settings of single listeners that this broker was given, with their given text."""
+    at_start = (config.static or config).of_listeners
     for listener, own in sorted(config.of_listeners.items()):
-        for name, text in sorted(own.items()):
+        for name in sorted(own):
             full = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
-            values = [Sourced(full, SETTINGS[name].parse(text), Source.FILE)]
-            yield _row(full, SETTINGS[name], values)
+            given = (
+                (config.dynamic, full, Source.BROKER),
+                (at_start.get(listener, {}), name, Source.FILE),
+            )
+            values = [
+                Sourced(full, SETTINGS[name].parse(texts[key]), source)
+                for texts, key, source in given
+                if key in texts
+            ]
+            row = _row(full, SETTINGS[name], values)
+            row.read_only = name not in DYNAMIC_OF_A_LISTENER
+            yield row
 
 
 def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:

@@ -5,8 +5,9 @@ Other packages import from here; the modules are this package's own.
 
 from broker_impl.config.addresses import Endpoint, parse_address, parse_endpoint
 from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
+from broker_impl.config.listener_checks import check_tls
 from broker_impl.config.logins import Login
-from broker_impl.config.names import notes, unusable_setting
+from broker_impl.config.names import DYNAMIC_OF_A_LISTENER, notes, unusable_setting
 from broker_impl.config.network import KAFKA_2_8
 from broker_impl.config.reading import check_active, parse
 from broker_impl.config.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
@@ -17,6 +18,7 @@ from broker_impl.config.topic_only import TOPIC_ONLY_SETTINGS
 
 __all__ = [
     "AUTHORIZER",
+    "DYNAMIC_OF_A_LISTENER",
     "KAFKA_2_8",
     "LEADER_SELECTOR",
     "MECHANISMS",
@@ -31,6 +33,7 @@ __all__ = [
     "Source",
     "Sourced",
     "check_active",
+    "check_tls",
     "notes",
     "parse",
     "parse_address",

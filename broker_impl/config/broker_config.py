@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 from broker_impl.config.addresses import Endpoint, parse_endpoint
 from broker_impl.config.logins import NO_LOGIN, Login
-from broker_impl.config.names import hint, unusable_setting
+from broker_impl.config.names import (
+    DYNAMIC_OF_A_LISTENER,
+    hint,
+    listener_setting,
+    unusable_setting,
+)
 from broker_impl.config.security import SASL_PLAINTEXT, SASL_SSL, SSL
 from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS, AllSettings
@@ -128,19 +133,34 @@ class BrokerConfig(AllSettings):
         each use, and some on which this broker does not act. A ConfigError names the invalid
         setting.
         """
-        changed = {}
+        changed: dict[str, Any] = {}
+        of_listeners = {listener: dict(named) for listener, named in self.of_listeners.items()}
         for name, text in (dict(default) | dict(own)).items():
+            part = listener_setting(name)
+            if part is not None and part.name in DYNAMIC_OF_A_LISTENER:
+                if name in default:
+                    raise ConfigError(f"{name} can be changed for single brokers only")
+                if part.listener not in {endpoint.name for endpoint in self.endpoints()}:
+                    raise ConfigError(f"{name}: there is no listener {part.listener}")
+                SETTINGS[part.name].parse(text, name)
+                of_listeners.setdefault(part.listener, {})[part.name] = text
+                continue
             setting = SETTINGS.get(name)
             if setting is None and name in CHANGEABLE:
                 CHANGEABLE[name].check(name, text)
                 continue
-            if setting is None:
+            if setting is None and part is None:
                 raise unusable_setting(name)
-            if not setting.is_dynamic:
+            if setting is None or not setting.is_dynamic:
                 raise ConfigError(f"{name} cannot be changed while a broker runs")
             changed[setting.field] = setting.parse(text)
         return dataclasses.replace(
-            self, **changed, static=self, dynamic=dict(own), dynamic_default=dict(default)
+            self,
+            **changed,
+            of_listeners=of_listeners,
+            static=self,
+            dynamic=dict(own),
+            dynamic_default=dict(default),
         )
 
     def sourced(self, setting: Setting) -> list[Sourced]:

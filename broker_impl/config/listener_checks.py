@@ -23,8 +23,7 @@ def check_listeners(config: BrokerConfig) -> None:
         if endpoint.name not in names:
             raise ConfigError(f"advertised.listeners: {endpoint.name} is not one of the listeners")
     for name in names:
-        if config.has_tls(name):
-            _check_tls(config.for_listener(name), name)
+        check_tls(config, name)
         if config.has_sasl(name):
             _check_sasl(config.for_listener(name), name)
     _check_inter_broker(config, names)
@@ -60,8 +59,11 @@ def _check_inter_broker(config: BrokerConfig, names: list[str]) -> None:
         )
 
 
-def _check_tls(config: BrokerConfig, listener: str) -> None:
-    """config: with the listener's own settings."""
+def check_tls(config: BrokerConfig, listener: str) -> None:
+    """Raise ConfigError if a listener uses TLS, and lacks a key store or a trust store for it."""
+    if not config.has_tls(listener):
+        return
+    config = config.for_listener(listener)
     if config.ssl_keystore_type != PEM or not config.ssl_keystore_location:
         raise ConfigError(
             f"listener {listener}: needs ssl.keystore.type=PEM and ssl.keystore.location"

@@ -27,6 +27,9 @@ OF_A_LISTENER: Final = frozenset(
 }
 """Settings that one listener can override."""
 
+DYNAMIC_OF_A_LISTENER: Final = frozenset({"ssl.keystore.type", "ssl.keystore.location"})
+"""Settings of one listener that can change while the broker runs, for this broker (KIP-226)."""
+
 
 class ListenerSetting(NamedTuple):
     """A setting ``listener.name.LISTENER.NAME`` on which this broker acts."""

@@ -112,7 +112,8 @@ class Broker:
             config, self._controller_client_peers, self._view, lambda: self._controller
         )
         users, rules = self._security.credentials, self._security.authorizer
-        self._server = Server(self, config, self.fail, users, rules)
+        keys = self._security.key_stores
+        self._server = Server(self, config, self.fail, users, rules, keys)
         self._listening: list[Endpoint] = []
         self._tasks = Tasks(self.fail)
         self._starting: asyncio.Task[None] | None = None

@@ -21,6 +21,7 @@ from broker_impl.node import (
 from broker_impl.security import scram
 from broker_impl.security.acls import Authorizer, Binding, Entry, Filter, Resource, super_users
 from broker_impl.security.credentials import Credentials
+from broker_impl.security.tls import KeyStores
 from broker_impl.zookeeper.client import ZooKeeper
 
 _NONCE_CHARACTERS = string.ascii_letters + string.digits
@@ -43,6 +44,8 @@ class Security:
             return "".join(rng.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH))
 
         self.credentials = Credentials(config, nonce)
+        self.key_stores = KeyStores()
+        """The keys of the listeners with TLS."""
         self.peers = peer_security.of(config, nonce)
         self.authorizer: Authorizer | None = None
         """None: every client may do everything."""
@@ -88,6 +91,10 @@ class Security:
             follow(zk, acl_store.CHANGES, acl_store.announced),
             follow(zk, acl_store.EXTENDED_CHANGES, acl_store.announced_extended),
         )
+
+    def settings_changed(self, config: BrokerConfig) -> None:
+        """Read the files of key stores again; raises ConfigError, and then nothing is changed."""
+        self.key_stores.reload(config, self.peers.context)
 
     async def user_changed(self, name: str) -> None:
         """Read the credentials of one user again; ``name``: that of the znode."""

@@ -73,7 +73,9 @@ class SettingsReader:
         try:
             common = await config_changes.read(zk, f"brokers/{ALL_BROKERS}")
             own = await config_changes.read(zk, f"brokers/{self._config.broker_id}")
-            self._settings.rebase(self._config.while_running(common, own))
+            config = self._config.while_running(common, own)
+            self._security.settings_changed(config)
+            self._settings.rebase(config)
         except (ConfigError, zk_paths.BadZnode) as error:
             LOG.warning(
                 "the changed settings of this broker are invalid and not applied: %s", error

@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from broker_impl.config import BrokerConfig
+from broker_impl.config import BrokerConfig, check_tls
 from broker_impl.errors import ConfigError
 
 HANDSHAKE_S: Final = 10.0
@@ -31,6 +31,48 @@ def listener_context(config: BrokerConfig, listener: str) -> ssl.SSLContext | No
     if context.verify_mode is not ssl.CERT_NONE:
         _load_trust(context, own, listener)
     return context
+
+
+class KeyStores:
+    """The TLS contexts of a broker, whose keys are replaced while it runs (KIP-226).
+
+    Connections that exist keep their key. The file of a key store is read again at every change of
+    this broker's settings, also if its path is the same.
+    """
+
+    def __init__(self) -> None:
+        self._now: dict[str, ssl.SSLContext] = {}
+        """By listener: the context whose key new connections are shown."""
+
+    def serve(self, config: BrokerConfig, listener: str) -> ssl.SSLContext | None:
+        """Return the context of a listener's socket; None if the listener does not use TLS."""
+        context = listener_context(config, listener)
+        if context is not None:
+            self._now[listener] = context
+
+            def choose(connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext) -> None:
+                connection.context = self._now[listener]
+
+            context.sni_callback = choose  # called for clients that name no server, too
+        return context
+
+    def reload(self, config: BrokerConfig, peers: ssl.SSLContext | None = None) -> None:
+        """Read the key stores of all listeners again, and for ``peers`` the inter-broker one.
+
+        A ConfigError leaves everything as it was.
+        """
+        read = {listener: listener_context(config, listener) for listener in self._now}
+        self._now = {listener: context for listener, context in read.items() if context is not None}
+        listener = config.inter_broker_listener()
+        if peers is not None and listener in self._now:
+            _load_key(peers, config.for_listener(listener), listener)
+
+
+def check_key_stores(config: BrokerConfig) -> None:
+    """Raise ConfigError if a listener with TLS has no usable key store."""
+    for endpoint in config.endpoints():
+        check_tls(config, endpoint.name)
+        listener_context(config, endpoint.name)
 
 
 def peer_context(config: BrokerConfig) -> ssl.SSLContext | None:

@@ -37,8 +37,12 @@ class Server:
         on_fatal: Callable[[BaseException], None],
         credentials: Credentials | None = None,
         authorizer: Authorizer | None = None,
+        key_stores: tls.KeyStores | None = None,
     ) -> None:
-        """``credentials``: the users of listeners with SASL; ``authorizer``: their ACLs."""
+        """``credentials``: the users of listeners with SASL; ``authorizer``: their ACLs.
+
+        ``key_stores``: the keys of listeners with TLS.
+        """
         self.services = services
         self.config = config
         self.bounds = Bounds(config.queued_max_request_bytes)
@@ -52,6 +56,7 @@ class Server:
         self.authorizer = authorizer
         """The rules about requests; None: every client may do everything."""
         self._credentials = credentials
+        self._key_stores = key_stores or tls.KeyStores()
         self._contexts: dict[str, ssl.SSLContext | None] = {}
         """The TLS contexts of the listeners."""
         self._limits: dict[str, Limits] = {}
@@ -68,7 +73,7 @@ class Server:
 
     async def listen(self, endpoint: Endpoint, *, reuse_port: bool = False) -> Endpoint:
         """Listen on an endpoint; return it with the actual port if port 0 was requested."""
-        self._contexts[endpoint.name] = tls.listener_context(self.config, endpoint.name)
+        self._contexts[endpoint.name] = self._key_stores.serve(self.config, endpoint.name)
         if self.config.has_sasl(endpoint.name):
             self._limits[endpoint.name] = Limits.of(self.config.for_listener(endpoint.name))
         if endpoint.host or endpoint.port:

@@ -1,4 +1,4 @@
-"""Requests of an operator about the user of a protected cluster: its password and its rights."""
+"""Requests of an operator of a protected cluster: passwords, rights, and key stores of brokers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -12,6 +12,11 @@ from broker_impl.wire.messages.alter_user_scram_credentials_request import (
 from broker_impl.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from broker_impl.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from broker_impl.wire.messages.describe_acls_request import DescribeAclsRequest
+from broker_impl.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from harness.cluster.address import Address
 from harness.cluster.observe.kafka_request import ask
 from harness.cluster.security import USER
@@ -20,6 +25,9 @@ from model.capabilities.security import Right
 TIMEOUT_S = 2.0
 PRINCIPAL: Final = f"User:{USER}"
 _ALTER_USERS = (51, 0)
+_ALTER_CONFIGS = (44, 1)
+_BROKER, _SET = 4, 0
+"""The type of resource, and the operation, of IncrementalAlterConfigs."""
 _CREATE_ACLS, _DELETE_ACLS, _DESCRIBE_ACLS = (30, 2), (31, 2), (29, 2)
 _ITERATIONS = 4096
 _MECHANISMS: Mapping[str, int] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
@@ -118,3 +126,15 @@ async def granted(broker: Address, right: Grant) -> bool | None:
     if answer is None or answer.error_code:
         return None
     return bool(answer.resources)
+
+
+async def use_key_store(broker: Address, number: int, listeners: Iterable[str], path: str) -> bool:
+    """Let a broker read the key store of these listeners (KIP-226); return whether it confirmed."""
+    settings = [
+        AlterableConfig(f"listener.name.{name.lower()}.ssl.keystore.location", _SET, path)
+        for name in listeners
+    ]
+    resource = AlterConfigsResource(_BROKER, str(number), settings)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    answer = await ask(broker, _ALTER_CONFIGS, request, TIMEOUT_S)
+    return answer is not None and not any(row.error_code for row in answer.responses)

@@ -7,10 +7,13 @@ folder, which is replaced when its certificate is.
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.cluster import security
+from harness.cluster import access, security
 from harness.cluster.authority import Authority
 from harness.cluster.guarded_cluster import GuardedCluster
-from model.capabilities.security import Certificate
+from harness.cluster.observe import login
+from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER
+from model import roles
+from model.capabilities.security import Certificate, Handshake
 from model.roles import NodeId
 
 
@@ -18,6 +21,20 @@ class CertifiedCluster(GuardedCluster):
     """A cluster whose listeners a plan may encrypt."""
 
     _authorities: Mapping[Certificate, Authority] = {}
+
+    # --- CanReplaceCertificates
+
+    async def replace_certificate(self, node: NodeId, certificate: Certificate) -> bool:
+        self._issue(node, certificate)
+        at, number, path = self.direct(node), roles.number(node), str(self._key_store(node))
+        listeners = (CLIENT_LISTENER, PEER_LISTENER)
+        return await access.use_key_store(at, number, listeners, path)
+
+    async def handshake(self, node: NodeId) -> Handshake:
+        context = self._authorities["valid"].client_context()
+        return await login.handshake(self._guarded(node), context)
+
+    # --- implementation
 
     def _issue_certificates(self) -> None:
         """Create the authorities and a key store for every broker, if the plan needs them."""
@@ -43,4 +60,4 @@ class CertifiedCluster(GuardedCluster):
         new.replace(store)
 
     def _key_store(self, node: NodeId) -> Path:
-        return self._folder_of(node) / security.KEY_STORE
+        return self._folder_of(node).resolve() / security.KEY_STORE

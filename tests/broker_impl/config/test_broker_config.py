@@ -103,3 +103,39 @@ def test_not_every_setting_changes_while_a_broker_runs(name: str) -> None:
     """Only settings that are read at each use can change dynamically, others are read at start."""
     with pytest.raises(ConfigError, match=name):
         config.parse(MINIMAL).while_running({}, {name: "1"})
+
+
+TLS = MINIMAL | {
+    "listeners": "IN://:1,OUT://:2",
+    "listener.security.protocol.map": "IN:PLAINTEXT,OUT:SSL",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": "/first.pem",
+}
+KEY_STORE = "listener.name.out.ssl.keystore.location"
+
+
+def test_the_key_store_of_a_listener_changes_while_a_broker_runs() -> None:
+    """A broker's own setting for one listener is in effect for that listener (KIP-226)."""
+    broker = config.parse(TLS | {KEY_STORE: "/second.pem"})
+    now = broker.while_running({}, {KEY_STORE: "/third.pem"})
+    assert now.for_listener("OUT").ssl_keystore_location == "/third.pem"
+    assert now.for_listener("IN").ssl_keystore_location == "/first.pem"
+    assert broker.for_listener("OUT").ssl_keystore_location == "/second.pem"
+    assert broker.while_running({}, {}).of_listeners == broker.of_listeners
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "why"),
+    [
+        ({KEY_STORE: "/a.pem"}, {}, "for single brokers only"),
+        ({}, {"listener.name.else.ssl.keystore.location": "/a.pem"}, "there is no listener ELSE"),
+        ({}, {"listener.name.out.ssl.client.auth": "none"}, "cannot be changed"),
+        ({}, {"ssl.keystore.location": "/a.pem"}, "cannot be changed"),
+    ],
+)
+def test_only_key_stores_of_own_listeners_change(
+    default: dict[str, str], own: dict[str, str], why: str
+) -> None:
+    """Neither all brokers, nor an unknown listener, nor other settings of security."""
+    with pytest.raises(ConfigError, match=why):
+        config.parse(TLS).while_running(default, own)

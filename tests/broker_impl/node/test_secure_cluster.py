@@ -13,7 +13,16 @@ from broker_impl.node import config_changes, scram_users
 from broker_impl.node.peer_security import PeerSecurity
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.security import scram
+from broker_impl.wire.messages.alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+)
 from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from broker_impl.wire.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from broker_impl.wire.messages.metadata_request import MetadataRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
@@ -181,3 +190,53 @@ async def test_only_the_right_password_opens(cluster: ClusterInLoop) -> None:
     while await outcome("SCRAM-SHA-256", "alice", "new-secret") != "served":
         pass
     assert "invalid credentials" in await outcome("SCRAM-SHA-256", "alice", "a-secret")
+
+
+async def test_a_key_store_is_read_again(
+    cluster: ClusterInLoop, authority: Authority, tmp_path: Path
+) -> None:
+    """New connections see the new certificate; an unusable key store is refused (KIP-226)."""
+    store = tmp_path / "store.pem"
+    cluster.inactive = protected("SSL", "SSL") | tls(authority)
+    cluster.inactive["ssl.keystore.location"] = str(authority.issue("broker", to=store))
+    await asyncio.gather(cluster.add(1), cluster.add(2))
+    await cluster.ready()
+    context = authority.client_context()
+    first = connected(cluster, context)
+
+    async def use(path: Path) -> int:
+        rows = [
+            AlterableConfig(f"listener.name.{name}.ssl.keystore.location", str(path))
+            for name in ("client", "replication")
+        ]
+        request = AlterConfigsRequest(resources=[AlterConfigsResource(4, "1", rows)])
+        answer = await first.request(1, request, 1, timeout_s=5)
+        code: int = answer.responses[0].error_code
+        return code
+
+    async def is_served() -> bool:
+        peers = connected(cluster, context)
+        try:
+            await peers.request(1, MetadataRequest(topics=[]), 9, timeout_s=5)
+        except PeerError as error:
+            return "CERTIFICATE_VERIFY_FAILED" not in str(error)
+        finally:
+            peers.close()
+        return True
+
+    assert await is_served()
+    authority.issue("broker", to=store, is_expired=True)
+    assert await is_served()  # nothing has asked the broker to read the file
+    assert (await use(store), await is_served()) == (0, False)
+    store.write_text("no key")
+    assert (await use(store), await is_served()) == (40, False)  # INVALID_CONFIG
+    assert (await use(tmp_path / "missing.pem"), await is_served()) == (40, False)
+    authority.issue("broker", to=store)
+    assert (await use(store), await is_served()) == (0, True)
+    described = await first.request(
+        1, DescribeConfigsRequest(resources=[DescribeConfigsResource(4, "1", None)]), 1, timeout_s=5
+    )
+    name = "listener.name.client.ssl.keystore.location"
+    [row] = [each for each in described.results[0].configs if each.name == name]
+    assert (row.value, row.config_source, row.read_only) == (str(store), 2, False)
+    first.close()
