@@ -20,6 +20,7 @@ documented rule. ``control``: a loss of data that a configuration permits. ``pro
 correct protocol, with which the checkers can detect bugs that this broker's protocol hides."""
 
 _SECTIONS = (
+    "access",
     "compaction",
     "controller",
     "epochs",

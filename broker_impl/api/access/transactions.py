@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from broker_impl.api.access import refusals
 from broker_impl.api.access.guard import (
     Call,
     Check,
@@ -19,7 +20,6 @@ from broker_impl.wire.messages import (
     add_offsets_to_txn_response,
     add_partitions_to_txn_response,
     describe_transactions_response,
-    end_txn_response,
     init_producer_id_response,
     txn_offset_commit_response,
     write_txn_markers_response,
@@ -94,7 +94,7 @@ def end_txn(check: Check, request: Any, call: Call) -> Any:
     """WRITE on the transactional id."""
     if check.transactional_id(Operation.WRITE, request.transactional_id):
         return call(request)
-    return end_txn_response.EndTxnResponse(error_code=_DENIED)
+    return refusals.of_end_txn()
 
 
 def txn_offset_commit(check: Check, request: Any, call: Call) -> Any:
