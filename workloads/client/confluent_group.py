@@ -235,6 +235,17 @@ class Member(Grouped):
         self._feed.read(key, [[offset, payload.decode(key, message.key(), message.value())]])
         return True
 
+    def _commit(self, offsets: Mapping[str, Place], is_async: bool) -> tuple[Outcome, str | None]:
+        """Commit, unless a partition was revoked meanwhile: librdkafka would commit it anyway.
+
+        It sends the member's present generation, which the coordinator accepts for every partition.
+        Polls during the commit before may have brought the revocation, which the next operation
+        reports. An application, whose listener was called, would not commit these offsets, either.
+        """
+        if self._feed.has_lost(offsets):
+            return "fail", "revoked"
+        return super()._commit(offsets, is_async)
+
     def _revoked(self, places: list[TopicPartition]) -> None:
         """Commit if a listener does, unless this poll has brought records already.
 

@@ -15,6 +15,7 @@ from workloads.client.base_client import PlainClient
 from workloads.client.common import Place, Records, completed
 
 Change = Literal["assigned", "revoked", "lost"]
+_LOSSES: tuple[Change, ...] = ("revoked", "lost")
 
 
 class Outsider(Protocol):
@@ -145,6 +146,13 @@ class Feed:
     def has_records(self) -> bool:
         """Will the next operation report records?"""
         return any(isinstance(event, dict) for event in self._events)
+
+    def has_lost(self, keys: Iterable[str]) -> bool:
+        """Was one of these partitions taken away by an event that no operation has reported yet?"""
+        lost = [
+            event[3] for event in self._events if isinstance(event, list) and event[0] in _LOSSES
+        ]
+        return any(key in each for key in keys for each in lost)
 
     def unplaced(self) -> list[dict[str, int | None]]:
         """Return the start positions of assignments that are not reported yet.

@@ -164,3 +164,19 @@ async def test_a_late_refusal_is_no_certainty(
     monkeypatch.setattr(confluent_group, "FIRST_ATTEMPT_S", first_attempt_s)
     done = await ask(clients(0), "commit", ["commit", "g", {"a-0": 1}, "sync"])
     assert (done.type, done.error) == (kind, "ILLEGAL_GENERATION")
+
+
+async def test_what_was_revoked_is_not_committed(clients: Any) -> None:
+    """A revocation that no operation has reported yet keeps a commit of the partition back."""
+    one = clients(0)
+    await written(one, ("a-0", 0), ("a-1", 1))
+    await join(one)
+    await poll_until(one, "poll")
+    feed = one._member._feed
+    feed.read("a-0", [[0, 0]])
+    feed.gone("revoked", None, ["a-0"])
+    refused = await ask(one, "commit", ["commit", "g", {"a-0": 1, "a-1": 1}, "sync"])
+    assert (refused.type, refused.error) == ("fail", "revoked")
+    assert (await ask(one, "commit", ["commit", "g", {"a-1": 1}, "sync"])).type == "ok"
+    told = await ask(one, "committed", ["committed", "g", {"a-0": None, "a-1": None}])
+    assert told.value == [["committed", "g", {"a-0": None, "a-1": 1}]]

@@ -70,3 +70,18 @@ def test_positions_are_those_of_owned_keys() -> None:
     assert feed.positions == {"a-0": 5, "b-0": 10}
     feed.gone("lost", None, {"a-0", "c-0"})
     assert feed.positions == {"b-0": 10}
+
+
+def test_a_loss_counts_until_it_is_reported() -> None:
+    """A partition is lost from its revocation until an operation has reported that."""
+    feed = Feed("g")
+    feed.assigned(3, ["a-0", "a-1", "b-0"])
+    feed.read("a-0", [[4, 40]])
+    assert not feed.has_lost(["a-0", "a-1"])
+    feed.gone("revoked", 3, ["a-0"])
+    feed.gone("lost", 3, ["a-1"])
+    assert [feed.has_lost([key]) for key in ("a-0", "a-1", "b-0")] == [True, True, False]
+    feed.take()  # the records before the losses
+    assert feed.has_lost(["b-0", "a-0"])
+    feed.take()
+    assert not feed.has_lost(["a-0", "a-1"])
