@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from harness.cluster import access, security
+from harness.cluster import access, security, settings
 from harness.cluster.access import WRITES, Grant
 from harness.cluster.address import Address
 from harness.cluster.base_cluster import BaseCluster
@@ -85,6 +85,9 @@ class GuardedCluster(BaseCluster):
         await until(lambda: self.write_password(is_right=True))
         await until(lambda: self._operate(lambda at: access.grant(at, access.GRANTS)))
         await until(self._is_admitted)
+        bootstrap, properties, _ = self.connection()
+        known = {"bootstrap.servers": bootstrap, **properties}
+        settings.write(self._trust.with_name(security.CLIENT_FILE), known)
 
     async def _is_admitted(self) -> bool:
         """Does every broker know the user, and the rights that were given last?"""

@@ -30,6 +30,8 @@ REAUTH_MS: Final = 5000
 """After this time a client must authenticate again (KIP-368), and notices a changed password."""
 KEY_STORE, TRUST_STORE = "key-store.pem", "authority.pem"
 """The files in the folder of a broker."""
+CLIENT_FILE: Final = "client.properties"
+"""The file with what a client must know, by librdkafka's names."""
 _BROKER_USER: Final = "broker"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 

@@ -6,6 +6,7 @@ The capabilities are those of the faults of ``nemesis.access``, on real brokers.
 from pathlib import Path
 from typing import Any
 
+import javaproperties
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
@@ -62,6 +63,9 @@ def test_clients_have_the_rights_that_an_operator_leaves_them(tmp_path: Path) ->
 
     async def work(cluster: Simulated) -> None:
         assert await written(cluster)
+        known = javaproperties.loads((tmp_path / "nodes" / "client.properties").read_text())
+        own = {"bootstrap.servers": cluster.bootstrap(), **cluster.connection().properties}
+        assert known == own
         assert await cluster.change_right("topics", is_granted=False)
         await until_right(cluster, granted=False)
         assert (await cluster.has_right("transactions"))["broker-1"]
