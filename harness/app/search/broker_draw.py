@@ -144,6 +144,8 @@ NOT_DRAWN: Mapping[str, str] = {
             "ssl.truststore.location",
             "ssl.truststore.type",
             "super.users",
+            "zookeeper.set.acl",
+            "faultline.zookeeper.sasl.jaas.config",
         ),
         "the clients of workloads do not authenticate; with the option `outsider_ms`, the run"
         " itself protects a listener for another client",

@@ -17,12 +17,15 @@ from broker_impl.wire.messages.create_topics_request import CreatableTopic, Crea
 from broker_impl.wire.messages.metadata_request import MetadataRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.digest_md5 import ServerExchange
+from broker_impl.zookeeper.errors import NoAuth
 from tests.broker_impl.conftest import ClusterInLoop
 from tests.broker_impl.security.certificates import Authority
 
 NO_LOGIN = Login("", "", {})
 SALT = b"salt of a test"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
@@ -181,3 +184,32 @@ async def test_only_the_right_password_opens(cluster: ClusterInLoop) -> None:
     while await outcome("SCRAM-SHA-256", "alice", "new-secret") != "served":
         pass
     assert "invalid credentials" in await outcome("SCRAM-SHA-256", "alice", "a-secret")
+
+
+async def test_only_brokers_may_change_their_znodes(cluster: ClusterInLoop) -> None:
+    """With zookeeper.set.acl brokers authenticate, and form a cluster; other clients only read."""
+    server = cluster.zookeeper.server
+    assert server is not None
+    server.logins = lambda: ServerExchange({"kafka": "z-secret"}, lambda: "nonce-of-a-test")
+    cluster.inactive = {
+        "zookeeper.set.acl": "true",
+        "faultline.zookeeper.sasl.jaas.config": f"{DIGEST} username=kafka password=z-secret;",
+    }
+    await asyncio.gather(cluster.add(1), cluster.add(2))
+    await cluster.ready()
+    peers = connected(cluster, None)
+    await replicated(cluster, peers)
+    peers.close()
+    zk = ZooKeeper(
+        cluster.zookeeper.address,
+        session_timeout_ms=2000,
+        rng=random.Random(1),
+        on_state=lambda _: None,
+    )
+    await zk.start()
+    assert await zk.children("/brokers/topics") == ["t"]
+    with pytest.raises(NoAuth):
+        await zk.delete("/brokers/topics/t")
+    with pytest.raises(NoAuth):
+        await zk.set("/brokers/topics/t", b"{}")
+    await zk.close()
