@@ -139,7 +139,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "zookeeper.clientCnxnSocket": _TEXT,
     "zookeeper.connection.timeout.ms": _NUMBER,
     "zookeeper.max.in.flight.requests": _at_least(1),
-    "zookeeper.set.acl": _FLAG,
     "zookeeper.ssl.cipher.suites": _NAMES,
     "zookeeper.ssl.client.enable": _FLAG,
     "zookeeper.ssl.crl.enable": _FLAG,

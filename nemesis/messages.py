@@ -36,13 +36,20 @@ from nemesis.package import Applied, Cleanup, Effect, Environment, Fault, Packag
 
 PARTS = ("request", "response")
 FOLLOWERS_SHARE = 1 / 3
-"""The share of faults on periodic requests that catch a Fetch, if there are followers."""
+"""The share of faults on periodic requests that catch one between brokers, if replicas follow."""
+PERIODIC = "Fetch"
+"""What followers request of leaders all the time."""
+BETWEEN_BROKERS = (*[PERIODIC] * 4, "WriteTxnMarkers", "OffsetForLeaderEpoch")
+"""The requests between brokers with their weights; the others need transactions or new leaders."""
 LAST_RESORT = "Metadata"
 """The API that every client calls every few seconds."""
-ORDERS = (*["LeaderAndIsr"] * 3, "UpdateMetadata")
+USUAL_ORDER = "LeaderAndIsr"
+"""What a controller sends after every reason."""
+ORDERS = (*[USUAL_ORDER] * 3, "UpdateMetadata", "StopReplica")
 """The controller requests with their weights: LeaderAndIsr carries more.
 
-The controller sends both equally often.
+The controller sends UpdateMetadata equally often. StopReplica comes when a topic is deleted, a
+replica is moved, or a broker shuts down; without these, another request is caught.
 """
 REASONS = (True, "leaders")
 """What makes the controller send requests: the end of a broker's session, or new leaders."""
@@ -74,6 +81,8 @@ _DONE: Mapping[Interception, str] = {
     "drop-request": "the request is dropped",
     "duplicate-request": "the request is delivered twice",
 }
+RARE = frozenset({"WriteTxnMarkers", "OffsetForLeaderEpoch", "StopReplica"})
+"""The drawn APIs of which there may be no request, so that another one is caught later."""
 CATCH_S = 3.0
 """How long a fault waits for a message at its targets, and then again at any broker."""
 LOOK_EVERY_S = 0.01
@@ -143,20 +152,24 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     options["or"] = [each for each in (*answered, LAST_RESORT) if each != api]
     if shape.intercepts_brokers:
         if rng.random() < FOLLOWERS_SHARE and min(shape.replicas, len(shape.brokers)) > 1:
-            options = {"api": "Fetch", "from": "brokers", "or": [LAST_RESORT]}
+            api = rng.choice(BETWEEN_BROKERS)
+            others = [each for each in (PERIODIC, LAST_RESORT) if each != api]
+            options = {"api": api, "from": "brokers", "or": others}
         if rng.random() < ORDERS_SHARE and len(shape.brokers) > 2:
             options = {"api": rng.choice(ORDERS), "from": aim.CONTROLLER}
+            if options["api"] == "StopReplica":
+                options["or"] = [USUAL_ORDER]
             options["stir"] = rng.choice(REASONS) if shape.replicas > 1 else True
     targets = aim.draw_broker(rng, shape)
     alone = "stir" in options
+    overhead_s = OVERHEAD_S + (CATCH_S if options["api"] in RARE else 0.0)
     if not alone and rng.random() < CORRUPT_SHARE:
         options = {"api": "Produce", "from": CLIENTS}
         return Drawn("corrupt-request", 0.0, targets, options, overhead_s=OVERHEAD_S)
     if rng.random() < DROPPED_SHARE / (2 if alone else 1):
-        return Drawn("drop-response", 0.0, targets, options, alone=alone, overhead_s=OVERHEAD_S)
+        return Drawn("drop-response", 0.0, targets, options, alone=alone, overhead_s=overhead_s)
     options["part"] = rng.choice(PARTS)
     duration_s = rng.uniform(0.1, 2.5) * shape.session_timeout_s
-    overhead_s = OVERHEAD_S
     if alone:
         # A controller's request is late once a later one has been obeyed.
         options["part"] = rng.choice(("request", "request", *PARTS))

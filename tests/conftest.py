@@ -18,6 +18,9 @@ settings.load_profile("untimed")  # a busy machine may stop a process for long
 
 GROUPS = {"spark": "spark", "cluster": "cluster", "docker": "cluster", "real_kafka": "cluster"}
 """The group of tests that run one after another, by marker."""
+TRACED = ("broker_impl", "checkers")
+"""The folders of tests whose code is measured by coverage, which doubles the time of a test."""
+HERE = Path(__file__).resolve().parent
 GROUND_TRUTH = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 
@@ -34,9 +37,17 @@ def docker_answers() -> bool:
     return answer.returncode == 0
 
 
+def is_traced(item: pytest.Item) -> bool:
+    """Return whether a test counts for coverage: a fast test in a folder that mirrors the code."""
+    folder = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
+    return folder in TRACED and not any(map(item.get_closest_marker, ("slow", *GROUPS)))
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if not is_traced(item):
+            item.add_marker("no_cover")
         for marker, group in GROUPS.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.xdist_group(group))

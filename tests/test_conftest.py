@@ -1,4 +1,5 @@
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -35,6 +36,30 @@ def test_what_cannot_run_is_told_in_one_line(
     result.stdout.fnmatch_lines(["*not run on this machine*", "*1 skipped: real_kafka: *mvn*"])
     result.stdout.fnmatch_lines(["*3 skipped: docker: no container*"])
     assert "1 passed, 4 skipped" in result.outlines[-1]
+
+
+def test_only_fast_tests_of_the_measured_code_are_traced(pytester: pytest.Pytester) -> None:
+    """Other tests run without coverage: what they reach by the way says nothing about them."""
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n"
+        "  docker: engine\n  ground_truth: data\n  real_kafka: jars\n  slow: time\n  spark: JVM\n"
+        "  cluster: processes\n"
+    )
+    pytester.makeconftest(CONFTEST.read_text())
+    tests = """
+        import pytest
+
+        def test_fast(request): assert request.node.get_closest_marker("no_cover") is ???
+
+        @pytest.mark.slow
+        def test_slow(request): assert request.node.get_closest_marker("no_cover")
+        """
+    for folder, is_marked in (("checkers", "None"), ("harness", "not None")):
+        pytester.mkdir(folder)
+        text = dedent(tests).replace("is ???", f"is {is_marked}")
+        (pytester.path / folder / f"test_{folder}.py").write_text(text)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result.assert_outcomes(passed=4)
 
 
 @pytest.mark.xdist_group("cluster")

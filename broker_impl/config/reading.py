@@ -6,7 +6,7 @@ from typing import Any
 from broker_impl.config.addresses import check_ensemble, parse_address
 from broker_impl.config.broker_config import BrokerConfig
 from broker_impl.config.listener_checks import check_listeners
-from broker_impl.config.logins import Login, parse_login
+from broker_impl.config.logins import ZOOKEEPER_JAAS, Login, parse_login, zookeeper_login
 from broker_impl.config.names import OWN_PREFIX, PEER_PREFIX, listener_setting, unusable_setting
 from broker_impl.config.security import SecuritySettings
 from broker_impl.config.table import SETTINGS
@@ -50,6 +50,7 @@ def parse(settings: Mapping[str, str]) -> BrokerConfig:
         inactive=others,
         of_listeners=of_listeners,
         logins=logins,
+        zookeeper_login=zookeeper_login(values.get("zookeeper_jaas", "")),
     )
     _check(config)
     return config
@@ -81,6 +82,8 @@ def _check(config: BrokerConfig) -> None:
     if not config.zookeeper_connect:
         raise ConfigError("zookeeper.connect: must be set")
     check_ensemble(config.zookeeper_connect)
+    if config.zookeeper_set_acl and config.zookeeper_login is None:
+        raise ConfigError(f"zookeeper.set.acl=true: needs a login at ZooKeeper, {ZOOKEEPER_JAAS}")
     if config.metrics_listener:
         parse_address(config.metrics_listener, "faultline.metrics.listener")
     if config.broker_id < 0:

@@ -140,5 +140,22 @@ class AuthorizerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecuritySettings(AuthorizerSettings, SaslSettings, TlsSettings):
+class ZooKeeperSecuritySettings:
+    """Settings of the broker's access to ZooKeeper."""
+
+    zookeeper_set_acl: bool = key(
+        "zookeeper.set.acl",
+        False,
+        "Whether only brokers may change the znodes that brokers create.",
+    )
+    zookeeper_jaas: str = key(
+        "faultline.zookeeper.sasl.jaas.config",
+        "",
+        "The login at ZooKeeper by DIGEST-MD5, as in the section Client of a JAAS file.",
+        kind=Kind.PASSWORD,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecuritySettings(AuthorizerSettings, SaslSettings, TlsSettings, ZooKeeperSecuritySettings):
     """All settings of security."""

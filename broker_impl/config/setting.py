@@ -34,7 +34,11 @@ def key(
     """
     metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of, "kind": kind}
     more = {"pattern": pattern, "form": form, "topic": topic, "dynamic": dynamic}
-    return field(default=default, metadata=metadata | more)
+    return field(default=default, metadata=metadata | more, repr=not _is_secret(name))
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name for word in _SECRET_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +89,4 @@ class Setting:
 
     @property
     def is_secret(self) -> bool:
-        return any(word in self.name for word in _SECRET_WORDS)
+        return _is_secret(self.name)

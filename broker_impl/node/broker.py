@@ -75,12 +75,7 @@ class Broker:
         self._wall_ms = wall_ms
         self._reuse_port = reuse_port
         self._host_name = host_name
-        self._session = Session(
-            config.zookeeper_connect,
-            timeout_ms=config.zookeeper_session_timeout_ms,
-            broker_id=config.broker_id,
-            rng=rng,
-        )
+        self._session = Session(config, rng)
         self._cluster_id = ""
         self._counts = Counts()
         self._view = ClusterView()

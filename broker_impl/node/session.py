@@ -10,11 +10,12 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
+from broker_impl.config import BrokerConfig
 from broker_impl.errors import ConfigError
-from broker_impl.node import zk_paths
-from broker_impl.wire.types import BrokerId
+from broker_impl.node import zk_acls, zk_paths
 from broker_impl.zookeeper.client import SessionState, ZooKeeper
 from broker_impl.zookeeper.errors import NodeExists, SessionExpired, ZooKeeperError
+from broker_impl.zookeeper.records import OPEN_ACL
 
 LOG = logging.getLogger(__name__)
 
@@ -24,12 +25,12 @@ _RETRY_S = 0.2
 class Session:
     """The current session, and the broker's registration in it."""
 
-    def __init__(
-        self, connect: str, *, timeout_ms: int, broker_id: BrokerId, rng: random.Random
-    ) -> None:
-        self._connect = connect
-        self._timeout_ms = timeout_ms
-        self._broker_id = broker_id
+    def __init__(self, config: BrokerConfig, rng: random.Random) -> None:
+        self._connect = config.zookeeper_connect
+        self._timeout_ms = config.zookeeper_session_timeout_ms
+        self._broker_id = config.broker_id
+        self._login = zk_acls.login_of(config)
+        self._acl_of = zk_acls.acl_of if config.zookeeper_set_acl else lambda path: OPEN_ACL
         self._rng = rng
         self._zk: ZooKeeper | None = None
         self.broker_epoch = -1
@@ -65,6 +66,8 @@ class Session:
             session_timeout_ms=self._timeout_ms,
             rng=self._rng,
             on_state=on_state,
+            login=self._login,
+            acl_of=self._acl_of,
         )
         return zk
 

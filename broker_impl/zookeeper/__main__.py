@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker_impl import mutants
+from broker_impl import jaas, mutants
 from broker_impl.errors import (
     FAILED,
     OK,
@@ -67,6 +67,7 @@ async def _serve(options: argparse.Namespace) -> None:
         sync_limit=options.sync_limit,
         admin=options.admin,
         folder=str(options.data.resolve()),
+        users=_users(options.jaas),
     )
     program = Program(
         settings,
@@ -93,6 +94,18 @@ async def _serve(options: argparse.Namespace) -> None:
     await program.run()
 
 
+def _users(path: Path | None) -> dict[str, str]:
+    """Return the passwords of the users in a JAAS file; raises ConfigError and OSError."""
+    if path is None:
+        return {}
+    try:
+        return jaas.section(path.read_text(), "Server", DIGEST_MODULE).users
+    except ConfigError as error:
+        raise ConfigError(f"--jaas {path}: {error}") from None
+
+
+DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
+"""The name of ZooKeeper's own class for users who authenticate by DIGEST-MD5."""
 LARGEST_BUFFER_BYTES = 1 << 20
 """More than a buffer for received bytes has."""
 GC_THRESHOLDS = 20_000, 20, 50
@@ -173,6 +186,12 @@ def parser() -> argparse.ArgumentParser:
         type=_address,
         metavar="HOST:PORT",
         help="answer operators over HTTP at this address; off by default",
+    )
+    made.add_argument(
+        "--jaas",
+        type=Path,
+        metavar="FILE",
+        help="JAAS file whose section Server has the users that authenticate by SASL (DIGEST-MD5)",
     )
     made.add_argument(
         "--init-limit",

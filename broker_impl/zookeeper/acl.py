@@ -1,13 +1,21 @@
-"""Access control: the schemes world, auth, digest and ip, with ZooKeeper's rules."""
+"""Access control: the schemes world, auth, digest, sasl and ip, with ZooKeeper's rules."""
 
 import base64
 import hashlib
+import re
+from typing import Final
 
 from broker_impl.zookeeper import ip_ranges
 from broker_impl.zookeeper.errors import AuthFailed, InvalidAcl, NoAuth
 from broker_impl.zookeeper.records import OPEN_ACL, Acl, Id, Perm
 
 WORLD = Id("world", "anyone")
+SASL: Final = "sasl"
+"""The scheme of clients that have authenticated by SASL; the id is the user's name."""
+_ALL_OF_SASL: Final = Id(SASL, "super")
+"""Has the permissions of every user of SASL."""
+_KERBEROS: Final = re.compile(r"[^/@]*(/[^/@]*)?@[^/@]*")
+"""The form that ZooKeeper requires of users with an @."""
 
 
 def may(acl: tuple[Acl, ...], perm: Perm, ids: tuple[Id, ...]) -> bool:
@@ -84,7 +92,7 @@ def _includes(allowed: Id, ids: tuple[Id, ...]) -> bool:
             identity.scheme == "ip" and ip_ranges.matches(allowed.id, identity.id)
             for identity in ids
         )
-    return allowed == WORLD or allowed in ids
+    return allowed == WORLD or allowed in ids or (allowed.scheme == SASL and _ALL_OF_SASL in ids)
 
 
 def _well_formed(identity: Id) -> bool:
@@ -96,5 +104,7 @@ def _well_formed(identity: Id) -> bool:
             return identity.id.rstrip(":").count(":") == 1
         case "ip":
             return ip_ranges.is_valid(identity.id)
+        case "sasl":
+            return "@" not in identity.id or _KERBEROS.fullmatch(identity.id) is not None
         case _:
             return False

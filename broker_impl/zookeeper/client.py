@@ -20,7 +20,9 @@ from broker_impl.errors import WireError
 from broker_impl.zookeeper import paths
 from broker_impl.zookeeper.client_watches import ClientWatches, Kind, Watch, WatchEvent
 from broker_impl.zookeeper.connection import Connection
+from broker_impl.zookeeper.digest_md5 import Login
 from broker_impl.zookeeper.errors import (
+    AuthFailed,
     Code,
     ConnectionLoss,
     NodeExists,
@@ -36,6 +38,7 @@ from broker_impl.zookeeper.records import (
     OPEN_ACL,
     PASSWORD_BYTES,
     SEQUENTIAL,
+    Acl,
     AddWatch,
     ConnectRequest,
     Create2Response,
@@ -100,6 +103,8 @@ class ZooKeeper:
         on_stray: called with every event for which the client has no watch.
         on_contact: called with the loop's time at which each answered request, ping or handshake
             was sent, and whether it was a handshake.
+        login: the user as which each connection authenticates by SASL; None: it does not.
+        acl_of: returns the ACL of a node that is created, by its path.
     """
 
     def __init__(
@@ -111,6 +116,8 @@ class ZooKeeper:
         on_state: Callable[[SessionState], None] | None = None,
         on_stray: Watch | None = None,
         on_contact: Callable[[float, bool], None] = lambda sent, is_handshake: None,
+        login: Login | None = None,
+        acl_of: Callable[[str], tuple[Acl, ...]] = lambda path: OPEN_ACL,
     ) -> None:
         servers, slash, chroot = connect.partition("/")
         self.state = SessionState.CONNECTING
@@ -133,6 +140,8 @@ class ZooKeeper:
         self._on_state = on_state
         self._on_stray = on_stray
         self._on_contact = on_contact
+        self._login = login
+        self._acl_of = acl_of
         self._password: bytes | None = bytes(PASSWORD_BYTES)
         self._connection: Connection | None = None
         self._watches = ClientWatches()
@@ -213,7 +222,8 @@ class ZooKeeper:
         """Create a persistent node and all missing nodes above it, the chroot included."""
         missing = [self._outside(path)]
         while missing:
-            request = CreateRequest(missing[-1], b"", OPEN_ACL, 0)
+            acl = self._acl_of(self._inside(missing[-1]))
+            request = CreateRequest(missing[-1], b"", acl, 0)
             try:
                 if missing[-1] != "/":
                     await self._call(Op.CREATE, request)
@@ -336,7 +346,7 @@ class ZooKeeper:
         flags = EPHEMERAL * op.ephemeral | SEQUENTIAL * op.sequential
         # The name of a sequential node may be empty: then it is only the number.
         path = self._outside(op.path + "0" * op.sequential).removesuffix("0" * op.sequential)
-        return CreateRequest(path, op.data, OPEN_ACL, flags)
+        return CreateRequest(path, op.data, self._acl_of(op.path), flags)
 
     def _part(self, op: Create | SetData | Delete | Check) -> tuple[int, Record]:
         match op:
@@ -414,6 +424,9 @@ class ZooKeeper:
             self._password = response.password
             if connection.lost.done():
                 return False
+            if self._login is not None:
+                async with asyncio.timeout(self.session_timeout_ms / _DIVISOR):
+                    await connection.log_in(self._login, f"{self._rng.getrandbits(160):x}")
             self._connection = connection
             self.connections += 1
             self._on_contact(sent, True)
@@ -424,6 +437,9 @@ class ZooKeeper:
             return True
         except (OSError, TimeoutError, ConnectionLoss) as error:
             log.info("%s:%d: the client got no session: %r", host, port, error)
+            return False
+        except AuthFailed as error:
+            log.warning("%s:%d: the client could not authenticate: %s", host, port, error)
             return False
         finally:
             connection.drop()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from broker_impl.errors import WireError
+from broker_impl.zookeeper.digest_md5 import ClientExchange, Login
 from broker_impl.zookeeper.errors import (
     Code,
     ConnectionLoss,
@@ -26,6 +27,7 @@ from broker_impl.zookeeper.records import (
     Op,
     ReplyHeader,
     RequestHeader,
+    SaslToken,
     SetWatches,
     SetWatches2,
     WatcherEvent,
@@ -117,6 +119,20 @@ class Connection(asyncio.Protocol):
         self._pending.append(_Pending(self._xid, self._loop.time(), reply, on_reply))
         self._send(RequestHeader(self._xid, op), request)
         return await reply
+
+    async def log_in(self, login: Login, cnonce: str) -> None:
+        """Authenticate by SASL; both sides prove that they know the password.
+
+        Raises:
+            AuthFailed: the server has refused the login, or has not proved that it knows it.
+        """
+        exchange = ClientExchange(login, cnonce)
+        challenge = await self._token(b"")
+        exchange.check(await self._token(exchange.response(challenge)))
+
+    async def _token(self, token: bytes) -> bytes:
+        reply = await self.request(Op.SASL, SaslToken(token), None)
+        return SaslToken.read(reply).token or b""
 
     def drop(self) -> None:
         """Close the connection now; the outcome of unanswered requests is unknown."""

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import msgspec
 
-from broker_impl.zookeeper import acl as acls
-from broker_impl.zookeeper import reads, sessions
+from broker_impl.zookeeper import authentication, reads, sessions
+from broker_impl.zookeeper.authentication import Credentials, Identified
 from broker_impl.zookeeper.errors import Code, ZooKeeperError
 from broker_impl.zookeeper.figures import Latency
 from broker_impl.zookeeper.history import History
@@ -23,7 +23,6 @@ from broker_impl.zookeeper.records import (
     PASSWORD_BYTES,
     SYNC_CONNECTED,
     XID_EVENT,
-    AuthRequest,
     ConnectRequest,
     ConnectResponse,
     Id,
@@ -44,13 +43,11 @@ from broker_impl.zookeeper.txn_records import CreateSessionTxn, Proposal
 from broker_impl.zookeeper.watches import WatchTable
 
 
-class Client(Protocol):
+class Client(Identified, Protocol):
     """A client's connection, as the pipeline uses it."""
 
     session_id: int
     """0 until the session is established."""
-    ids: tuple[Id, ...]
-    """The connection's identities, for ACLs."""
     is_open: bool
     """False once it is closed or lost."""
 
@@ -251,7 +248,7 @@ class Pipeline:
     ) -> None:
         """Queue any later packet; ``body`` is None for an unknown operation."""
         self.tracker.touch(client.session_id, self._clock())
-        if isinstance(body, AuthRequest):
+        if isinstance(body, Credentials):
             self._authenticate(client, header, body)
             return
         self._enqueue(client, client.session_id, header.xid, header.op, body, raw)
@@ -470,17 +467,15 @@ class Pipeline:
         client.send(ConnectResponse(0, 0, 0, bytes(PASSWORD_BYTES), False))
         client.close()
 
-    def _authenticate(self, client: Client, header: RequestHeader, request: AuthRequest) -> None:
+    def _authenticate(self, client: Client, header: RequestHeader, given: Credentials) -> None:
         try:
-            identity = acls.identify(request.scheme, request.auth, client.ids)
+            answer = authentication.answer(client, given)
         except ZooKeeperError as refusal:
             self.rejected_identities += 1
             client.send(ReplyHeader(header.xid, self.last_zxid, refusal.code))
             client.close()
             return
-        if identity not in client.ids:
-            client.ids = (*client.ids, identity)
-        client.send(ReplyHeader(header.xid, self.last_zxid, 0))
+        client.send(ReplyHeader(header.xid, self.last_zxid, 0), *answer)
 
     def _notify(self, client: Client, change: Change, zxid: int) -> None:
         client.send(

@@ -5,18 +5,22 @@ a simulation.
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from broker_impl.errors import ConfigError
 from broker_impl.zookeeper import standalone
 from broker_impl.zookeeper.admin import Admin
+from broker_impl.zookeeper.digest_md5 import ServerExchange
 from broker_impl.zookeeper.history import WINDOW, History
 from broker_impl.zookeeper.quorum.ensemble import Ensemble, Member
 from broker_impl.zookeeper.quorum.membership import INIT_LIMIT, SYNC_LIMIT, Membership
 from broker_impl.zookeeper.quorum.peer import Peer
 from broker_impl.zookeeper.server import Server
 from broker_impl.zookeeper.store import FOLDER, Store, StoreDisk
+
+NONCE_BYTES = 20
+"""The random bytes in the challenge to a client that authenticates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Settings:
     """Where operators are answered over HTTP; port 0 selects a free one."""
     folder: str = ""
     """The path of the data directory, for operators."""
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The passwords of the clients that authenticate by SASL, by user."""
 
 
 class Program:
@@ -89,6 +95,9 @@ class Program:
             pipeline, tick_ms=settings.tick_ms, connections_max=settings.connections_max
         )
         self.server.server_id = settings.me
+        self.server.logins = lambda: ServerExchange(
+            settings.users, lambda: entropy(NONCE_BYTES).hex()
+        )
         self.server.wall_ms = wall_ms
         self.admin_port = 0
         """The port for operators, once it listens."""

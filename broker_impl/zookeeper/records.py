@@ -46,6 +46,7 @@ class Op(IntEnum):
     MULTI_READ = 22
     AUTH = 100
     SET_WATCHES = 101
+    SASL = 102
     GET_EPHEMERALS = 103
     GET_ALL_CHILDREN_NUMBER = 104
     SET_WATCHES2 = 105
@@ -264,6 +265,12 @@ class AuthRequest(Record, frozen=True):
     auth: Buffer
 
 
+class SaslToken(Record, frozen=True):
+    """A token of a SASL exchange, in a request and in its response."""
+
+    token: Buffer
+
+
 class SetWatches(Record, frozen=True):
     """Set the watches of a lost connection again; changes since ``relative_zxid`` trigger them."""
 
@@ -455,6 +462,7 @@ REQUESTS: dict[int, type[Record]] = {
     Op.REMOVE_WATCHES: PathWatcherType,
     Op.RECONFIG: ReconfigRequest,
     Op.AUTH: AuthRequest,
+    Op.SASL: SaslToken,
     Op.SET_WATCHES: SetWatches,
     Op.SET_WATCHES2: SetWatches2,
     Op.GET_EPHEMERALS: PathRequest,

@@ -8,6 +8,7 @@ import msgspec
 
 from broker_impl.errors import StorageError, WireError
 from broker_impl.zookeeper import four_letter_words
+from broker_impl.zookeeper.digest_md5 import ServerExchange
 from broker_impl.zookeeper.facts import ConnectionFacts, Facts
 from broker_impl.zookeeper.figures import Latency, Sizes, Traffic
 from broker_impl.zookeeper.jute import FRAME_BYTES_MAX, FrameReader, Reader, Record, frame
@@ -85,6 +86,8 @@ class Server:
         """Returns figures of the process, by their names in ``mntr``."""
         self.server_id = 0
         """The server's number in its ensemble."""
+        self.logins: Callable[[], ServerExchange] = lambda: ServerExchange({}, str)
+        """Begins the authentication of a connection by SASL; without users all are refused."""
         self.frame_bytes_max = frame_bytes_max
         self._connections_max = connections_max
         self._loop = asyncio.get_running_loop()
@@ -264,6 +267,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self.session_id = 0
         self.ids: tuple[Id, ...] = ()
+        self.login = server.logins()
         self.is_open = False
         self.host = ""
         self._server = server

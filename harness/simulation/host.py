@@ -5,12 +5,14 @@ from typing import Protocol
 from harness.simulation.clock import HostClock
 from harness.simulation.process import Main, Process, ProcessWorld
 from harness.simulation.stack import Stack
+from harness.simulation.tracing import Trace
 
 
 class HostWorld(ProcessWorld, Protocol):
     """What a host, and the programs on it, ask of their world."""
 
     seed: int
+    trace: Trace
 
     def spawn(self, host: "Host", main: Main, name: str) -> Process:
         """Start a process; see :meth:`Host.spawn`."""

@@ -80,6 +80,15 @@ class HasConnection(Protocol):
 
 
 @runtime_checkable
+class HasTrace(Protocol):
+    """A simulated cluster, whose runs repeat themselves exactly."""
+
+    def trace(self) -> str:
+        """Return the hash of all steps and messages so far, in hexadecimal."""
+        ...
+
+
+@runtime_checkable
 class HasData(Protocol):
     def drop_data(self) -> None:
         """Remove the nodes' data but keep their logs; to be called after :meth:`Cluster.stop`."""

@@ -112,6 +112,7 @@ def test_what_the_brokers_obey_may_be_set() -> None:
         *("inter.broker.listener.name", "log.dirs", "zookeeper.connect", "replica.selector.class"),
         *("authorizer.class.name", "ssl.keystore.location", "ssl.truststore.location"),
         *("faultline.api.versions", "faultline.metrics.listener"),
+        "faultline.zookeeper.sasl.jaas.config",
     }
 
 

@@ -20,7 +20,8 @@ from nemesis import admin, clock, disk, messages, power, session_expiry, verific
 from nemesis.package import Applied, Package
 
 DISK_BYTES = 64 << 20
-APIS = ("Produce", "Fetch", "LeaderAndIsr", "UpdateMetadata", "Metadata")
+APIS = ["Produce", "Fetch", "Metadata", "OffsetForLeaderEpoch", "WriteTxnMarkers"]
+APIS += ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
 POINTS = ("here", "there")
 
 

@@ -201,8 +201,11 @@ def test_draws(seed: int, brokers: int) -> None:
         asked = {fault.options["api"], *fault.options.get("or", ())}
         if fault.fault != "corrupt-request":
             by_clients = {*shape.asked, messages.LAST_RESORT}
-            by_brokers = {"Fetch", messages.LAST_RESORT}
-            assert asked == (by_brokers if fault.options["from"] == "brokers" else by_clients)
+            if fault.options["from"] == "brokers":
+                asked -= {"WriteTxnMarkers", "OffsetForLeaderEpoch"}
+                assert asked == {"Fetch", messages.LAST_RESORT}
+            else:
+                assert asked == by_clients
     assert (fault.duration_s > 0) is (fault.fault == "hold-request")
     if fault.fault == "corrupt-request":
         assert (fault.options["api"], fault.options["from"]) == ("Produce", "clients")
@@ -213,12 +216,15 @@ def test_an_answer_that_nobody_gives_is_not_waited_for() -> None:
     shape = ClusterShape(with_zookeeper(3), ("x-0",), acknowledged=False)
     drawn = [messages.draw(random.Random(seed), shape) for seed in range(300)]
     answers = [each for each in drawn if each.fault != "corrupt-request"]
-    assert {each.options["api"] for each in answers} == {"Fetch", *messages.ORDERS}
+    assert {each.options["api"] for each in answers} == {
+        *messages.BETWEEN_BROKERS,
+        *messages.ORDERS,
+    }
     assert not any("Produce" in each.options.get("or", ()) for each in answers)
 
 
 def test_what_is_asked_is_the_workloads() -> None:
-    """The workload's APIs are drawn equally often, and fetches only if there are followers."""
+    """The workload's APIs are drawn, and requests between brokers only if there are followers."""
     for replicas in (1, 3):
         shape = ClusterShape(with_zookeeper(3), asked=("EndTxn", "Heartbeat"), replicas=replicas)
         drawn = Counter(
@@ -227,8 +233,10 @@ def test_what_is_asked_is_the_workloads() -> None:
             if each.fault != "corrupt-request" and not each.alone
         )
         expected = {("EndTxn", "clients"), ("Heartbeat", "clients")}
-        assert set(drawn) == expected | ({("Fetch", "brokers")} if replicas > 1 else set())
-        assert min(drawn.values()) > 100
+        between = {(api, "brokers") for api in messages.BETWEEN_BROKERS} if replicas > 1 else set()
+        assert set(drawn) == expected | between
+        assert min(drawn[each] for each in expected) > 100
+        assert all(drawn[each] > 20 for each in between)
 
 
 def test_all_are_drawn() -> None:

@@ -43,6 +43,8 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first: int | None
     """The first of those runs, counted from 1; ``None`` if there is none."""
     failed: int
+    reached: int | None = None
+    """The number of runs that went otherwise than without the bug; ``None``: not measured."""
     anomalies: dict[str, int]
     """The number of runs with each anomaly."""
     cpu_seconds: float
@@ -157,37 +159,54 @@ _HEAD = (
     "Each planted bug has a schedule of its own (`examples/mutants/`). With the bug, this schedule",
     "must show the anomaly, invariant or `stuck` that the mutant declares; without it, the run",
     "must be valid. In addition, seeds are drawn as `faultline search` draws them, until the third",
-    "run shows an illegal anomaly. *found* is the number of such runs and of all runs, *first* is",
-    "the number of the first such run, *of* is the workload of these runs, and *as* lists the",
-    "anomalies that they show. *commits* lists the commits of the measurements by schedule and by",
-    "seeds.",
+    "run shows an illegal anomaly. *found* is the number of such runs and of all runs, *reached*",
+    "the number of runs that went otherwise than with the same seed and without the bug, *first*",
+    "the number of the first run that shows an anomaly. *of* is the workload of these runs, and",
+    "*as* lists the anomalies that they show. *commits* lists the commits of the measurements by",
+    "schedule and by seeds.",
     "",
 )
 
 
 def _summary(rows: Sequence[Row]) -> list[str]:
     shown = sum(row.is_shown for row in rows)
-    wanted = [row for row in rows if row.tier == FIRST]
-    drawn = [row for row in wanted if row.drawn is not None]
-    found = sum(row.is_found for row in drawn)
     lines = [f"Bugs that their schedules show: {shown} of {len(rows)}."]
-    if drawn:
-        left = len(wanted) - len(drawn)
-        more = f"; {left} not measured" if left else ""
-        lines.append(f"Bugs of tier {FIRST} that drawn seeds show: {found} of {len(drawn)}{more}.")
+    for tier in sorted({row.tier for row in rows}):
+        lines += _tier_summary(tier, [row for row in rows if row.tier == tier])
     return lines
+
+
+def _tier_summary(tier: int, rows: Sequence[Row]) -> list[str]:
+    """Return the sentence about a tier; none if no seeds were drawn for any of its bugs."""
+    measured = [row.drawn for row in rows if row.drawn is not None]
+    if not measured:
+        return []
+    missed = [drawn for drawn in measured if not drawn.found]
+    parts = (
+        ("reached but not seen", sum(bool(drawn.reached) for drawn in missed)),
+        ("never reached", sum(drawn.reached == 0 for drawn in missed)),
+        (
+            "not found, and not recorded whether reached",
+            sum(drawn.reached is None for drawn in missed),
+        ),
+        ("not measured", len(rows) - len(measured)),
+    )
+    more = "".join(f"; {count} {what}" for what, count in parts if count)
+    found = len(measured) - len(missed)
+    return [f"Bugs of tier {tier} that drawn seeds show: {found} of {len(measured)}{more}."]
 
 
 def _mutants(rows: Sequence[Row]) -> list[str]:
     return [
-        "| mutant | source | tier | must show as | schedule | of | found | first | as | commits |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| mutant | source | tier | must show as | schedule | of | found | reached | first | as |"
+        " commits |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
         *(_line(row) for row in rows),
     ]
 
 
 def _line(row: Row) -> str:
-    schedule = workload = found = first = how = "not measured"
+    schedule = workload = found = reached = first = how = "not measured"
     if row.scripted is not None:
         schedule = "yes" if row.is_shown else f"**no**: {_counted(row.scripted.anomalies)}"
     if row.drawn is not None:
@@ -195,13 +214,14 @@ def _line(row: Row) -> str:
         if row.drawn.failed:
             found += f" ({row.drawn.failed} failed)"
         first = str(row.drawn.first or "never")
+        reached = "not measured" if row.drawn.reached is None else str(row.drawn.reached)
         workload = row.drawn.workload
         how = _named(row.drawn.anomalies)
     measured = (row.scripted, row.drawn)
     commits = dict.fromkeys(each.commit for each in measured if each and each.commit)
     cells = (
         *(f"`{row.name}`", row.source, str(row.tier), row.symptom),
-        *(schedule, workload, found, first, how, ", ".join(commits) or "not recorded"),
+        *(schedule, workload, found, reached, first, how, ", ".join(commits) or "not recorded"),
     )
     return f"| {' | '.join(cells)} |"
 

@@ -15,11 +15,13 @@ from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.run import Interrupted
 from harness.app.score import matrix as matrix_
+from harness.app.score.effects import Each, Effects, Search
 from harness.app.score.matrix import Compared, Control, Drawn, Matrix, Row, Scripted
 from harness.app.search import campaign, single_run
 from harness.app.search.outcome import RunResult
 from harness.app.search.temp_dir import scratch
-from harness.app.shrink.trials import Each, carried_out
+from harness.app.shrink import trials
+from harness.app.shrink.trials import carried_out
 from harness.cluster.mutants import Mutant
 from model.plan import Plan
 
@@ -94,12 +96,15 @@ def run(asked: ScoreRequest, known: Mapping[str, Mutant], screen: Screen) -> Mat
         raise Refused(f"mutants score: {reason}")
     matrix = matrix_.read(asked.output).of(wanted)
     asked.output.mkdir(parents=True, exist_ok=True)
-    for name, mutant in wanted.items():
-        before = matrix.rows.get(name)
-        if _is_due(asked, before, name):
-            row = _row(asked, mutant, before, screen)
-            matrix = matrix.with_row(row)
-            matrix_.write(matrix, asked.output)
+    asked.results.mkdir(parents=True, exist_ok=True)
+    with scratch(asked.results) as place:
+        effects = Effects(place, single_run.of_seed, _correct_search(asked, screen))
+        for name, mutant in wanted.items():
+            before = matrix.rows.get(name)
+            if _is_due(asked, before, name):
+                row = _row(asked, mutant, before, effects, screen)
+                matrix = matrix.with_row(row)
+                matrix_.write(matrix, asked.output)
     for name in controls:
         if name in asked.names or (not asked.names and name not in matrix.controls):
             screen.say(f"{name}: measuring this control")
@@ -122,7 +127,30 @@ def _is_due(asked: ScoreRequest, before: Row | None, name: str) -> bool:
     return before is None or not before.is_shown or (asked.draws and before.drawn is None)
 
 
-def _row(asked: ScoreRequest, mutant: Mutant, before: Row | None, screen: Screen) -> Row:
+def _correct_search(asked: ScoreRequest, screen: Screen) -> Search:
+    """Return how seeds are run without a bug; their findings are unplanned bugs."""
+
+    def search(pinned: Mapping[str, Any], first: int, runs: int, each: Each) -> None:
+        screen.say(f"{runs:,} runs without the bug")
+        request = campaign.SearchRequest(
+            pinned=pinned, first=first, runs=runs, jobs=asked.jobs, enough=None
+        )
+        summary = campaign.run(request, asked.results, screen, each)
+        if summary.stopped == "interrupted":
+            raise Interrupted(_interrupted(asked))
+        if summary.findings or summary.doubtful:
+            screen.say(f"runs without the bug are not all valid: {summary.folder}")
+
+    return search
+
+
+def _interrupted(asked: ScoreRequest) -> str:
+    return f"interrupted; the rows measured until then are in {asked.output}"
+
+
+def _row(
+    asked: ScoreRequest, mutant: Mutant, before: Row | None, effects: Effects, screen: Screen
+) -> Row:
     path = asked.examples / "mutants" / f"{mutant.name}.toml"
     fields = plan_resolution.from_toml(path)
     plan = plan_resolution.plan_of(fields)
@@ -140,7 +168,10 @@ def _row(asked: ScoreRequest, mutant: Mutant, before: Row | None, screen: Screen
     scripted = _scripted(asked, plan, mutant.name)
     drawn = None if before is None else before.drawn
     if asked.draws:
-        drawn = _drawn(asked, _searched(plan, mutant), screen)
+        drawn = _drawn(asked, _searched(plan, mutant), screen, each=effects.each)
+        correct = {"workload": drawn.workload, "mutants": tuple(plan.mutants)}
+        reached = effects.reached(correct, drawn.seed, drawn.runs)
+        drawn = msgspec.structs.replace(drawn, reached=reached)
     return Row(
         name=mutant.name,
         source=mutant.source,
@@ -171,8 +202,7 @@ def _scripted(asked: ScoreRequest, plan: Plan, name: str) -> Scripted:
     )
 
 
-def _played(asked: ScoreRequest, plan: Plan, each: Each) -> RunResult:
-    asked.results.mkdir(parents=True, exist_ok=True)
+def _played(asked: ScoreRequest, plan: Plan, each: trials.Each) -> RunResult:
     with scratch(asked.results) as place:
         folder = place / "it"
         folder.mkdir()
@@ -180,7 +210,12 @@ def _played(asked: ScoreRequest, plan: Plan, each: Each) -> RunResult:
 
 
 def _drawn(
-    asked: ScoreRequest, pinned: Mapping[str, Any], screen: Screen, *, guided: bool = False
+    asked: ScoreRequest,
+    pinned: Mapping[str, Any],
+    screen: Screen,
+    *,
+    each: Each = single_run.of_seed,
+    guided: bool = False,
 ) -> Drawn:
     summary = campaign.run(
         campaign.SearchRequest(
@@ -193,9 +228,10 @@ def _drawn(
         ),
         asked.results,
         screen,
+        each,
     )
     if summary.stopped == "interrupted":
-        raise Interrupted(f"interrupted; the rows measured until then are in {asked.output}")
+        raise Interrupted(_interrupted(asked))
     first = min((run.seed for run in summary.findings), default=None)
     return Drawn(
         seed=asked.seed,

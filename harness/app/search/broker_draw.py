@@ -144,6 +144,8 @@ NOT_DRAWN: Mapping[str, str] = {
             "ssl.truststore.location",
             "ssl.truststore.type",
             "super.users",
+            "zookeeper.set.acl",
+            "faultline.zookeeper.sasl.jaas.config",
         ),
         "the options `security` and `outsider_ms`, which are drawn, decide how listeners are"
         " protected",

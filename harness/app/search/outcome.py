@@ -53,6 +53,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_seconds: float = 0.0
     witnessed_s: dict[str, tuple[float, float]] = {}
     """By illegal anomaly: first and last witness time of the finding that was complete first."""
+    trace: str = ""
+    """The hash of all steps and messages: runs with the same one did the same."""
     folder: str | None = None
     """The folder, if it was kept; otherwise the seed reproduces the run."""
 

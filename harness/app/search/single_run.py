@@ -20,7 +20,7 @@ from harness.app.search import draw
 from harness.app.search.outcome import RunResult, Status
 from harness.engine.recorder import Observer
 from model import violation
-from model.capabilities.cluster import HasData
+from model.capabilities.cluster import HasData, HasTrace
 from model.finding import Finding
 from model.plan import Plan
 
@@ -76,6 +76,7 @@ def of_plan(plan: Plan, folder: Path, observe: Observer | None = None) -> RunRes
         faults_effective=verdict.evidence.get("faults_effective", 0),
         snapshots=verdict.evidence.get("snapshots", 0),
         zookeeper_leaders=verdict.evidence.get("zookeeper_leaders", 0),
+        trace=cluster.trace() if isinstance(cluster, HasTrace) else "",
         cpu_seconds=round(time.process_time() - began_s, 3),
     )
 

@@ -50,6 +50,11 @@ class HostFaultsCluster(GuardedCluster, abc.ABC):
     _machines: dict[NodeId, SimulatedNode]
     _expected_exits: ExpectedExits
 
+    # --- HasTrace
+
+    def trace(self) -> str:
+        return self._hosts[HARNESS].world.trace.digest()
+
     # --- CanLosePower
 
     async def power_off(self, node: NodeId, after: int = 0, renaming: str = "") -> None:

@@ -115,3 +115,35 @@ def test_a_run_has_no_protected_listeners(name: str) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: the listeners of a test's brokers"):
         config.check_active(name, "none")
     config.check_active("min.insync.replicas", "2")
+
+
+DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+JAAS = "faultline.zookeeper.sasl.jaas.config"
+
+
+def test_the_login_at_zookeeper() -> None:
+    """The login is read from the form of a JAAS file, and its password is not shown."""
+    parsed = config.parse(
+        MINIMAL | {JAAS: f'{DIGEST} username="kafka" password="p w";', "zookeeper.set.acl": "true"}
+    )
+    assert parsed.zookeeper_login is not None
+    assert parsed.zookeeper_login[:2] == ("kafka", "p w")
+    assert "p w" not in repr(parsed)
+    assert config.parse(MINIMAL).zookeeper_login is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"zookeeper.set.acl": "true"}, "zookeeper.set.acl=true: needs a login"),
+        ({JAAS: "x"}, f"{JAAS}: must have the form"),
+        ({JAAS: f"{DIGEST} username=kafka;"}, f"{JAAS}: password is missing"),
+        ({JAAS: f"{DIGEST} password=geheim;"}, f"{JAAS}: username is missing"),
+    ],
+)
+def test_an_incomplete_login_at_zookeeper_is_refused(settings: dict[str, str], why: str) -> None:
+    """ACLs need a login, which has a user and a password."""
+    with pytest.raises(ConfigError) as refusal:
+        config.parse(MINIMAL | settings)
+    assert str(refusal.value).startswith(why)
+    assert "geheim" not in str(refusal.value)

@@ -26,12 +26,15 @@ from broker_impl.wire.messages.describe_configs_request import (
 from broker_impl.wire.messages.metadata_request import MetadataRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.digest_md5 import ServerExchange
+from broker_impl.zookeeper.errors import NoAuth
 from harness.cluster.authority import Authority
 from tests.broker_impl.conftest import ClusterInLoop
 
 NO_LOGIN = Login("", "", {})
 SALT = b"salt of a test"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
@@ -240,3 +243,32 @@ async def test_a_key_store_is_read_again(
     [row] = [each for each in described.results[0].configs if each.name == name]
     assert (row.value, row.config_source, row.read_only) == (str(store), 2, False)
     first.close()
+
+
+async def test_only_brokers_may_change_their_znodes(cluster: ClusterInLoop) -> None:
+    """With zookeeper.set.acl brokers authenticate, and form a cluster; other clients only read."""
+    server = cluster.zookeeper.server
+    assert server is not None
+    server.logins = lambda: ServerExchange({"kafka": "z-secret"}, lambda: "nonce-of-a-test")
+    cluster.inactive = {
+        "zookeeper.set.acl": "true",
+        "faultline.zookeeper.sasl.jaas.config": f"{DIGEST} username=kafka password=z-secret;",
+    }
+    await asyncio.gather(cluster.add(1), cluster.add(2))
+    await cluster.ready()
+    peers = connected(cluster, None)
+    await replicated(cluster, peers)
+    peers.close()
+    zk = ZooKeeper(
+        cluster.zookeeper.address,
+        session_timeout_ms=2000,
+        rng=random.Random(1),
+        on_state=lambda _: None,
+    )
+    await zk.start()
+    assert await zk.children("/brokers/topics") == ["t"]
+    with pytest.raises(NoAuth):
+        await zk.delete("/brokers/topics/t")
+    with pytest.raises(NoAuth):
+        await zk.set("/brokers/topics/t", b"{}")
+    await zk.close()

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from broker_impl import config
 from broker_impl.errors import ConfigError
 from broker_impl.node import session as module
 from broker_impl.node import zk_paths
@@ -58,7 +59,12 @@ async def session(
     monkeypatch.setattr(module, "ZooKeeper", Client)
     monkeypatch.setattr(module, "_RETRY_S", 0.001)
     Client.starts, Client.made = [], []
-    session = Session(zookeeper.address, timeout_ms=10, broker_id=1, rng=random.Random(0))
+    settings = {
+        "broker.id": "1",
+        "zookeeper.connect": zookeeper.address,
+        "zookeeper.session.timeout.ms": "10",
+    }
+    session = Session(config.parse(settings), random.Random(0))
     yield session
     await session.close()
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.systems.java import maven
@@ -69,9 +69,25 @@ def run(program: str, *arguments: str | Path) -> str:
     return done.stdout
 
 
+def shell(*arguments: str, options: Sequence[str] = ()) -> str:
+    """Run one command of Apache's shell, and return everything that it prints."""
+    program = "org.apache.zookeeper.ZooKeeperMain"
+    done = subprocess.run(
+        ["java", "-cp", f"{folder()}/*", *options, program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
 @contextlib.contextmanager
-def server(data: Path, *, snap_count: int = 100_000) -> Iterator[int]:
-    """Run Apache's server on a data directory; yield its port, and kill it at the end."""
+def server(data: Path, *, snap_count: int = 100_000, options: Sequence[str] = ()) -> Iterator[int]:
+    """Run Apache's server on a data directory; yield its port, and kill it at the end.
+
+    ``options`` are those of the JVM.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     settings = data.with_suffix(".cfg")
@@ -81,7 +97,7 @@ def server(data: Path, *, snap_count: int = 100_000) -> Iterator[int]:
     )
     command = [
         "java", "-cp", f"{folder()}/*", f"-Dzookeeper.snapCount={snap_count}",
-        "-Dzookeeper.extendedTypesEnabled=true",
+        "-Dzookeeper.extendedTypesEnabled=true", *options,
         "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings),
     ]  # fmt: skip
     log = data.with_suffix(".log")

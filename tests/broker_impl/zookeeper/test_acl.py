@@ -107,7 +107,7 @@ def test_valid_ids_are_kept_as_they_were_sent(scheme: str, text: str) -> None:
         ("ip", "300.1.1.1"),
         ("ip", "127.0.0.1/33"),
         ("ip", "localhost"),
-        ("sasl", "alice"),
+        ("sasl", "alice@a@b"),
         ("x509", "CN=alice"),
         ("IP", "127.0.0.1"),
         ("", ""),

@@ -154,4 +154,4 @@ def test_without_a_leader(site: Site) -> None:
 
 def test_every_operation_has_a_short_name() -> None:
     """Each request that clients can send has a name in ``cons``, besides credentials."""
-    assert set(REQUESTS) - set(OPERATIONS) == {Op.AUTH}
+    assert set(REQUESTS) - set(OPERATIONS) == {Op.AUTH, Op.SASL}

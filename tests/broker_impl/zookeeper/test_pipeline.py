@@ -5,6 +5,7 @@ import pytest
 from broker_impl.errors import StorageError
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.zookeeper import standalone
+from broker_impl.zookeeper.digest_md5 import ServerExchange
 from broker_impl.zookeeper.errors import Code
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Record
@@ -74,6 +75,7 @@ class Client:
     def __init__(self, world: "World") -> None:
         self.session_id = 0
         self.ids: tuple[Id, ...] = (Id("ip", "127.0.0.1"),)
+        self.login = ServerExchange({}, str)
         self.is_open = True
         self.answers = 0
         self.sent: list[tuple[Record, ...]] = []

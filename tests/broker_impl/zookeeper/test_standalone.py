@@ -2,6 +2,7 @@
 
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.zookeeper import standalone
+from broker_impl.zookeeper.digest_md5 import ServerExchange
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.pipeline import Pipeline
@@ -46,6 +47,7 @@ class Silent:
     def __init__(self) -> None:
         self.session_id = 0
         self.ids: tuple[Id, ...] = ()
+        self.login = ServerExchange({}, str)
         self.is_open = True
         self.sent: list[Record] = []
 

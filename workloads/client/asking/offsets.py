@@ -120,9 +120,13 @@ class Positions:
         return f"{told}: truncated below {position}"
 
     async def read(self, place: Place, leader: int, brokers: list[int]) -> str:
-        """Read some records from the position on."""
+        """Read some records from the position on.
+
+        A preferred replica that fails or does not answer is given up: the leader is asked again.
+        """
         known, rng = self._of(place), self._rng
-        node = leader if known.preferred is None else known.preferred
+        chosen, known.preferred = known.preferred, None
+        node = leader if chosen is None else chosen
         if node == leader or rng.random() < ELSEWHERE_P:
             node = self._node(leader, brokers)
         rack = self._rack if rng.random() < 0.8 else ""
@@ -141,13 +145,14 @@ class Positions:
         (_, code, high, _, _, _, preferred, data) = row
         asked = f"broker {node}, offset {offset}, rack {rack or '-'}"
         if for_code(code) is not NoError:
-            known.preferred = None
             if code == OUT_OF_RANGE and not ahead:
                 known.position = -1
             return f"{asked}: {for_code(code).__name__}"
         if preferred >= 0:
             known.preferred = preferred
             return f"{asked}: read from {preferred}"
+        if node == chosen:
+            known.preferred = chosen
         for batch in records.batches(bytes(data or b"")):
             known.position = max(known.position, batch.next_offset)
             known.read_epoch = max(known.read_epoch, batch.leader_epoch)

@@ -98,12 +98,21 @@ def test_the_page_tells_what_was_not_found() -> None:
         row("bad", seen=scripted(stuck=4), drew=drawn(0, 200)),
         row("late", tier=2, seen=scripted(lost_write=2), drew=drawn(0, 200)),
         row("new"),
+        row("silent", tier=3, drew=msgspec.structs.replace(drawn(0, 200), reached=0)),
+        row("hidden", tier=3, drew=msgspec.structs.replace(drawn(0, 200), reached=41)),
     ):
         known = known.with_row(each)
     text = matrix.page(known.with_control(Control(name="c", status="valid", allowed={}, strict={})))
-    assert "Bugs that their schedules show: 2 of 4." in text
-    assert "Bugs of tier 1 that drawn seeds show: 1 of 2; 1 not measured." in text
-    assert "| `good` | A01 | 1 | lost-write | yes | idempotent | 3 of 7 | 2 | stuck |" in text
+    assert "Bugs that their schedules show: 2 of 6." in text
+    unknown = "1 not found, and not recorded whether reached"
+    assert f"Bugs of tier 1 that drawn seeds show: 1 of 2; {unknown}; 1 not measured." in text
+    assert f"Bugs of tier 2 that drawn seeds show: 0 of 1; {unknown}." in text
+    missed = "1 reached but not seen; 1 never reached"
+    assert f"Bugs of tier 3 that drawn seeds show: 0 of 2; {missed}." in text
+    assert "| idempotent | 0 of 200 | 41 | never | nothing |" in text
+    assert (
+        "| `good` | A01 | 1 | lost-write | yes | idempotent | 3 of 7 | not measured | 2 |" in text
+    )
     assert "| `bad` | A01 | 1 | lost-write | **no**: stuck 4 | idempotent | 0 of 200 |" in text
     assert "| `new` | A01 | 1 | lost-write | not measured |" in text
     assert "| `c` | nothing | nothing | **no** |" in text
@@ -140,7 +149,7 @@ def test_the_page_tells_of_runs_that_failed() -> None:
     """Failed runs of a search count as runs without a detection."""
     drew = msgspec.structs.replace(drawn(1, 4), failed=2)
     text = matrix.page(Matrix().with_row(row("m", seen=scripted(lost_write=2), drew=drew)))
-    assert "| yes | idempotent | 1 of 4 (2 failed) | 2 | stuck |" in text
+    assert "| yes | idempotent | 1 of 4 (2 failed) | not measured | 2 | stuck |" in text
 
 
 def test_the_published_page_is_the_measurements() -> None:

@@ -67,13 +67,24 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Replace searches by fakes, which find an anomaly in their third and fifth run.
 
-    Returns the list of requested searches.
+    The bug ``a`` changes what happens in these two runs, ``b`` in none. Returns the list of
+    requested searches with a bug.
     """
     asked: list[Any] = []
+    of_seed = single_run.of_seed
 
-    def run(what: Any, results: Path, screen: Screen) -> Summary:
-        asked.append(what)
-        found = tuple(RunResult(seed=what.first + n, status="invalid") for n in (2, 4))
+    def traced(seed: int, pinned: Any, folder: Path) -> RunResult:
+        differs = "a" in pinned["mutants"] and seed in (12, 14)
+        return RunResult(seed=seed, status="valid", trace=f"{seed}{differs}")
+
+    def run(what: Any, results: Path, screen: Screen, each: Any) -> Summary:
+        if each is not of_seed:
+            for seed in range(what.first, what.first + 5):
+                each(seed, what.pinned, results)
+        found: tuple[RunResult, ...] = ()
+        if what.pinned["mutants"] != ("other",):
+            asked.append(what)
+            found = tuple(RunResult(seed=what.first + n, status="invalid") for n in (2, 4))
         return Summary(
             runs=5, simulated_seconds=200.0, acked=5000, faults_effective=20, unknown=0, failed=1,
             findings=found, doubtful=(), anomalies={"lost-write": 2}, allowed={}, least={},
@@ -81,6 +92,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             folder=str(results),
         )  # fmt: skip
 
+    monkeypatch.setattr(single_run, "of_seed", traced)
     monkeypatch.setattr(campaign, "run", run)
     return asked
 
@@ -124,6 +136,9 @@ def test_a_row_is_two_runs_and_a_search(
     assert row.drawn is not None
     assert (row.drawn.found, row.drawn.runs, row.drawn.first, row.drawn.failed) == (2, 5, 3, 1)
     assert row.drawn.workload == "offsets"
+    assert row.drawn.reached == 2
+    assert told.rows["b"].drawn is not None
+    assert told.rows["b"].drawn.reached == 0
     assert matrix.read(asked.output) == told
     assert measure.missed(told) == []
 

@@ -49,7 +49,7 @@ def test_a_planted_bug_is_found_and_its_folder_replays(tmp_path: Path) -> None:
     )
     assert status == 1
     found = told["findings"][0]
-    assert found["anomalies"]["lost-write"] > 0
+    assert {"lost-write", "invariant:acknowledged-above-hw"} & set(found["anomalies"])
     folder = tmp_path / found["folder"]
     assert folder.name == f"seed{found['seed']}"
     assert (folder / "report.html").exists()

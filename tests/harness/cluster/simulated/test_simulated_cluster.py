@@ -18,7 +18,7 @@ from harness.cluster.simulated.host_faults import LEFT_BYTES, HostFaultsCluster
 from harness.cluster.simulated.simulated_cluster import Simulated, SimulationContext, staged
 from harness.cluster.simulated.simulated_node import SimulatedNode
 from model import violation
-from model.capabilities.cluster import HasData
+from model.capabilities.cluster import HasData, HasTrace
 from model.capabilities.control_plane import HasRoles
 from model.capabilities.machines import CanFillDisk
 from model.capabilities.network import CanCut, CanDisconnect, CanDropPackets, CanRefuse, CanSlow
@@ -32,7 +32,7 @@ from tests.harness.cluster.simulated.lab import KEY, ONE, THREE, TWO, Lab
 def test_it_offers_all_but_limits() -> None:
     """The simulated target offers all faults except an engine's limits of CPU and memory."""
     offers: tuple[type, ...] = (CanKill, CanRestart, CanPause, CanCut, CanRefuse, CanSlow)
-    offers += (CanDisconnect, CanFillDisk, CanDropPackets, HasRoles, HasData)
+    offers += (CanDisconnect, CanFillDisk, CanDropPackets, HasRoles, HasData, HasTrace)
     assert all(issubclass(Simulated, offer) for offer in offers)
     assert not issubclass(Simulated, CanLimitResources)
 
