@@ -78,6 +78,12 @@ HURRY_S = 0.02
 """The time between two transactions in the final phase."""
 ASK_EVERY_S = 0.5
 """How often the final phase requests the committed offsets of the input."""
+POLL_MS_MIN = 2500
+"""The shortest ``max.poll.interval.ms`` that is drawn.
+
+A transaction over slow links takes up to 2 s. If every one took longer than the interval, each
+would end with a rebalance, and the input would not be read to its end in time.
+"""
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -345,7 +351,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     session_ms = rng.choice((600, 1000, 2000))
     drawn["consumer"] = {
         "session.timeout.ms": str(session_ms),
-        "max.poll.interval.ms": str(rng.choice((session_ms, 4000))),
+        "max.poll.interval.ms": str(rng.choice((max(session_ms, POLL_MS_MIN), 4000))),
     }
     drawn["options"] |= {
         "leave_p": rng.choice((0.0, 1 / 64, 1 / 16)),
