@@ -69,7 +69,7 @@ class LogSettings:
     log_cleanup_policy: tuple[str, ...] = key(
         "log.cleanup.policy",
         ("delete",),
-        "Whether old segments are deleted, compacted or both.",
+        "Whether old segments are deleted, compacted or both; empty: neither.",
         one_of=("delete", "compact"),
         topic="cleanup.policy",
     )

@@ -68,6 +68,8 @@ class TlsSettings:
         ("TLSv1.2", "TLSv1.3"),
         "The versions of TLS that are accepted.",
         one_of=("TLSv1.2", "TLSv1.3"),
+        pattern=r".+",
+        form="at least one version",
     )
     ssl_endpoint_identification_algorithm: str = key(
         "ssl.endpoint.identification.algorithm",

@@ -28,6 +28,7 @@ def key(
 ) -> Any:
     """Define a setting: Kafka's name, default, documentation and bounds.
 
+    one_of: the valid values; of a list, those of its entries (as in Kafka, the list may be empty).
     pattern: a regular expression that the text must match, which ``form`` describes. topic: its
     name as a topic's setting. kind: Kafka's kind of value, if the field's type does not determine
     it. dynamic: it can change at run time, as all settings can that a topic overrides.
@@ -62,8 +63,8 @@ class Setting:
         """Convert a text to the typed value, or raise a ConfigError that says what is valid."""
         name = name or self.name
         value = parse_value(self.kind, name, text)
-        said = value if self.is_list else (value,)
-        if self.one_of is not None and not (said and all(each in self.one_of for each in said)):
+        said = _entries(text) if self.is_list else (value,)
+        if self.one_of is not None and not all(each in self.one_of for each in said):
             raise ConfigError(f"{name}={text}: must be one of {', '.join(self.one_of)}")
         if self.pattern is not None and re.fullmatch(self.pattern, text.strip()) is None:
             raise ConfigError(f"{name}={text}: must be {self.form}")
@@ -90,3 +91,8 @@ class Setting:
     @property
     def is_secret(self) -> bool:
         return _is_secret(self.name)
+
+
+def _entries(text: str) -> list[str]:
+    """The entries of a list as Kafka splits it: no text is an empty list, "a," has two entries."""
+    return [entry.strip() for entry in text.split(",")] if text.strip() else []

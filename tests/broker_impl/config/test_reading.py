@@ -15,7 +15,8 @@ MINIMAL = {"broker.id": "1", "zookeeper.connect": "127.0.0.1:2181"}
         ("log.message.timestamp.type", "Never", "must be one of CreateTime, LogAppendTime"),
         ("log.cleanup.policy", "keep", "must be one of delete, compact"),
         ("log.cleanup.policy", "compact,keep", "must be one of delete, compact"),
-        ("log.cleanup.policy", "", "must be one of delete, compact"),
+        ("log.cleanup.policy", "compact,", "must be one of delete, compact"),
+        ("ssl.enabled.protocols", "", "must be at least one version"),
         ("log.cleaner.min.cleanable.ratio", "half", "must be a number"),
         ("log.cleaner.min.cleanable.ratio", "1.5", "must be at most 1"),
         ("listeners", "127.0.0.1:9092", "a listener must be written as NAME://host:port"),
@@ -61,6 +62,14 @@ def test_what_cannot_be_obeyed_is_named(name: str, text: str, message: str) -> N
         config.parse(MINIMAL | {name: text})
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_topic_may_have_no_cleanup_policy() -> None:
+    """Clients remove the only entry of the list; Kafka then neither deletes nor compacts."""
+    cleanup_policy = config.TOPIC_SETTINGS["cleanup.policy"]
+    assert cleanup_policy.parse("") == cleanup_policy.parse(" ") == ()
+    assert cleanup_policy.format(()) == ""
+    assert config.parse({**MINIMAL, "log.cleanup.policy": ""}).log_cleanup_policy == ()
 
 
 def test_kafkas_names_become_typed_fields() -> None:

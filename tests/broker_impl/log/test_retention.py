@@ -1,3 +1,5 @@
+import pytest
+
 from broker_impl.log.config import LogConfig
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
@@ -78,13 +80,12 @@ def test_retention_keeps_what_is_not_below_the_high_watermark() -> None:
     assert log.retain(10**6, 2) == []
 
 
-def test_retention_deletes_nothing_of_a_compacted_log() -> None:
+@pytest.mark.parametrize("policy", [("compact",), ()])
+def test_retention_deletes_nothing_without_its_policy(policy: tuple[str, ...]) -> None:
     """Without `delete` in the cleanup policy, retention by age and size does not apply."""
     log = opened(
         new_disk(),
-        LogConfig(
-            segment_bytes=150, retention_ms=1, retention_bytes=1, cleanup_policy=("compact",)
-        ),
+        LogConfig(segment_bytes=150, retention_ms=1, retention_bytes=1, cleanup_policy=policy),
     )
     for _ in range(3):
         sent = batch.encode_batch([Record(b"k", b"a" * 40, 1000)])
