@@ -13,6 +13,7 @@ import msgspec
 
 from harness.app import catalogue
 from harness.app.plan_resolution import default_options
+from harness.cluster import security
 from model.plan import Plan, ScheduledFault
 
 FIRST_FAULT_S = 2.0
@@ -209,7 +210,10 @@ def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     shape = ("default.replication.factor", "min.insync.replicas")
     system = catalogue.system_of(plan)
     options = default_options(workload, target, system)
-    sizes = ("topics", "late_topics", "partitions", "replication_factor", "batch_max")
+    sizes = ["topics", "late_topics", "partitions", "replication_factor", "batch_max"]
+    plain = msgspec.structs.replace(plan, options=options)
+    if not all(target.offers(catalogue.NEMESES[name], plain) for name in plan.nemesis):
+        sizes.append(security.OPTION)  # faults of access need a protected cluster
     return {
         "broker": {**system.broker, **target.broker, **workload.broker}
         | {name: plan.broker[name] for name in shape if name in plan.broker},

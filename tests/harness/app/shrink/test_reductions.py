@@ -87,6 +87,16 @@ def test_no_kind_of_trouble_is_left_without_a_fault() -> None:
         assert set(left.nemesis) == kinds
 
 
+@pytest.mark.parametrize(("nemesis", "left"), [("access", {"scram"}), ("kill", {"none", "scram"})])
+def test_faults_of_access_keep_the_protection(nemesis: str, left: set[str]) -> None:
+    """A fault that takes rights away needs a cluster with users; without one, the option goes."""
+    asked = {"workload": "idempotent", "options": {"security": "scram"}, "nemesis": (nemesis,)}
+    plans = list(reductions.plainer_settings(draw.plan_of(1, asked), Seen()))
+    assert {plan.options["security"] for plan in plans} == left
+    for plan in plans:
+        plan_resolution.resolve(plan)
+
+
 def test_leaders_of_topics_that_go_are_leaders_of_the_one_that_stays() -> None:
     """A fault aimed at a removed topic's leader is aimed at the remaining one's."""
     plan = draw.plan_of(3, {"workload": "idempotent", "options": {"topics": 3, "partitions": 3}})
