@@ -8,6 +8,7 @@ topic that was created again under the same name is not compared with the old on
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from broker_impl.errors import ErrorCode
@@ -56,6 +57,8 @@ class ClusterView:
         self.topic_ids: dict[str, UUID] = {}
         self.controller_id: BrokerId = -1
         self.controller_epoch: Epoch = -1
+        self.computed: dict[object, Any] = {}
+        """What responses have computed from the view and share; each update empties it."""
 
     def begin_again(self) -> None:
         """Let the next update with topics replace all topics; the broker has registered."""
@@ -67,6 +70,7 @@ class ClusterView:
         Returns the partitions that it reports as deleted.
         """
         self.updates += 1
+        self.computed.clear()
         if request.controller_epoch > self.controller_epoch:
             self.begin_again()
         if request.topic_states and self._replace_topics:

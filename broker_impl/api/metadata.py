@@ -9,6 +9,9 @@ their names: a null name or an id is answered with INVALID_REQUEST for every top
 by id (v12).
 """
 
+from collections.abc import Mapping
+from typing import Final
+
 from broker_impl.api import operations
 from broker_impl.api.cluster_view import PartitionView
 from broker_impl.api.registry import RequestContext, api
@@ -22,6 +25,9 @@ from broker_impl.wire.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from broker_impl.wire.types import NO_UUID
+
+LISTENER_ERROR_V: Final = 6
+"""From this version on clients know LISTENER_NOT_FOUND (KIP-226)."""
 
 
 @api(3, range(12))
@@ -99,13 +105,24 @@ def _topic(
         name=name,
         topic_id=context.services.view.topic_ids.get(name, NO_UUID),
         is_internal=name in topic_rules.INTERNAL,
-        partitions=[
-            _partition(context, number, partitions[number]) for number in sorted(partitions)
-        ],
+        partitions=_partitions(context, name, partitions),
     )
     if request.include_topic_authorized_operations:
         topic.topic_authorized_operations = operations.ON_TOPICS
     return topic
+
+
+def _partitions(
+    context: RequestContext, topic: str, partitions: Mapping[int, PartitionView]
+) -> list[MetadataResponsePartition]:
+    """The rows of a topic, which all responses share until the next update of the view."""
+    computed = context.services.view.computed
+    key = (_partitions, topic, context.listener, context.version < LISTENER_ERROR_V)
+    rows: list[MetadataResponsePartition] | None = computed.get(key)
+    if rows is None:
+        rows = [_partition(context, number, partitions[number]) for number in sorted(partitions)]
+        computed[key] = rows
+    return rows
 
 
 def _partition(
@@ -117,7 +134,7 @@ def _partition(
         error, leader = ErrorCode.LEADER_NOT_AVAILABLE, -1
     elif context.listener not in live[leader].endpoints:
         error = ErrorCode.LISTENER_NOT_FOUND
-        if context.version < 6:
+        if context.version < LISTENER_ERROR_V:
             error = ErrorCode.LEADER_NOT_AVAILABLE
     return MetadataResponsePartition(
         error_code=error,
