@@ -108,14 +108,16 @@ def fewer_operations(plan: Plan, seen: Seen) -> Iterator[Plan]:
 def plainer_settings(plan: Plan, seen: Seen) -> Iterator[Plan]:
     """Reset settings to their defaults: all of them, then halves, then quarters."""
     standard = _standard(plan)
+    needed = _needed(plan, standard["options"])
     odd = [
         (part, name)
         for part, values in standard.items()
         for name, value in getattr(plan, part).items()
-        if values.get(name) != value
+        if values.get(name) != value and name not in needed
     ]
     for left in without_parts(odd, parts_max=4):
         kept = {part: dict(values) for part, values in standard.items()}
+        kept["options"] |= needed
         for part, name in left:
             kept[part][name] = getattr(plan, part)[name]
         yield msgspec.structs.replace(plan, **kept)
@@ -204,16 +206,23 @@ def _at_the_first(targets: Any) -> Any:
     return _LEADER.sub("leader:topic0-0", targets) if isinstance(targets, str) else targets
 
 
+def _needed(plan: Plan, standard: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options without which the target does not offer the plan's faults."""
+    target = catalogue.TARGETS[plan.target]
+    plain = msgspec.structs.replace(plan, options=standard)
+    if all(target.offers(catalogue.NEMESES[name], plain) for name in plan.nemesis):
+        return {}
+    # They are faults of access, which need a protected cluster.
+    return {name: plan.options[name] for name in (security.OPTION,) if name in plan.options}
+
+
 def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     """Return the default settings of a plan with this plan's target, workload and sizes."""
     target, workload = catalogue.TARGETS[plan.target], catalogue.WORKLOADS[plan.workload]
     shape = ("default.replication.factor", "min.insync.replicas")
     system = catalogue.system_of(plan)
     options = default_options(workload, target, system)
-    sizes = ["topics", "late_topics", "partitions", "replication_factor", "batch_max"]
-    plain = msgspec.structs.replace(plan, options=options)
-    if not all(target.offers(catalogue.NEMESES[name], plain) for name in plan.nemesis):
-        sizes.append(security.OPTION)  # faults of access need a protected cluster
+    sizes = ("topics", "late_topics", "partitions", "replication_factor", "batch_max")
     return {
         "broker": {**system.broker, **target.broker, **workload.broker}
         | {name: plan.broker[name] for name in shape if name in plan.broker},
