@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from broker_impl.errors import ConfigError
 
+ZOOKEEPER_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+"""The module of servers and clients of ZooKeeper for DIGEST-MD5."""
 USER: Final = "user_"
 """What the names of options begin with that are the passwords of users."""
 _ENTRY: Final = re.compile(

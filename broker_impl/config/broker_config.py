@@ -60,9 +60,9 @@ class BrokerConfig(AllSettings):
     of_listeners: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """Settings of single listeners (``listener.name.X.…``), by listener and name, as text."""
     logins: Mapping[tuple[str, str], Login] = field(default_factory=dict, repr=False)
+    """The users and passwords of a listener and a mechanism."""
     zookeeper_login: Login | None = field(default=None, repr=False)
     """The user as which the broker authenticates to ZooKeeper; None: it does not."""
-    """The users and passwords of a listener and a mechanism."""
 
     static: "BrokerConfig | None" = field(default=None)
     """The configuration given at the start, if it has changed since."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from broker_impl import jaas
+from broker_impl.config.security import ZOOKEEPER_JAAS
 from broker_impl.errors import ConfigError
 
 _MODULES: Final = {
@@ -11,8 +12,6 @@ _MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-ZOOKEEPER_JAAS: Final = "faultline.zookeeper.sasl.jaas.config"
-_ZOOKEEPER_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
 class Login(NamedTuple):
@@ -49,7 +48,7 @@ def zookeeper_login(text: str) -> Login | None:
     if not text:
         return None
     try:
-        options = jaas.entry(text, _ZOOKEEPER_MODULE).options
+        options = jaas.entry(text, jaas.ZOOKEEPER_MODULE).options
     except ConfigError as error:
         raise ConfigError(f"{ZOOKEEPER_JAAS}: {error}") from None
     if missing := [name for name in ("username", "password") if not options.get(name)]:

@@ -6,9 +6,9 @@ from typing import Any
 from broker_impl.config.addresses import check_ensemble, parse_address
 from broker_impl.config.broker_config import BrokerConfig
 from broker_impl.config.listener_checks import check_listeners
-from broker_impl.config.logins import ZOOKEEPER_JAAS, Login, parse_login, zookeeper_login
+from broker_impl.config.logins import Login, parse_login, zookeeper_login
 from broker_impl.config.names import OWN_PREFIX, PEER_PREFIX, listener_setting, unusable_setting
-from broker_impl.config.security import SecuritySettings
+from broker_impl.config.security import ZOOKEEPER_JAAS, SecuritySettings
 from broker_impl.config.table import SETTINGS
 from broker_impl.errors import ConfigError
 from broker_impl.kafka_settings import inactive

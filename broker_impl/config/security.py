@@ -14,6 +14,8 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 """The value of ``authorizer.class.name``: the name of Kafka's own class."""
 PEM: Final = "PEM"
+ZOOKEEPER_JAAS: Final = "faultline.zookeeper.sasl.jaas.config"
+"""The setting with the broker's login at ZooKeeper."""
 
 REFUSED: Final = (
     "principal.builder.class",
@@ -151,7 +153,7 @@ class ZooKeeperSecuritySettings:
         "Whether only brokers may change the znodes that brokers create.",
     )
     zookeeper_jaas: str = key(
-        "faultline.zookeeper.sasl.jaas.config",
+        ZOOKEEPER_JAAS,
         "",
         "The login at ZooKeeper by DIGEST-MD5, as in the section Client of a JAAS file.",
         kind=Kind.PASSWORD,

@@ -99,13 +99,11 @@ def _users(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        return jaas.section(path.read_text(), "Server", DIGEST_MODULE).users
+        return jaas.section(path.read_text(), "Server", jaas.ZOOKEEPER_MODULE).users
     except ConfigError as error:
         raise ConfigError(f"--jaas {path}: {error}") from None
 
 
-DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
-"""The name of ZooKeeper's own class for users who authenticate by DIGEST-MD5."""
 LARGEST_BUFFER_BYTES = 1 << 20
 """More than a buffer for received bytes has."""
 GC_THRESHOLDS = 20_000, 20, 50
