@@ -18,9 +18,14 @@ NO_LIMIT = 2**31 - 1
 MIB = 1 << 20
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 WEEK_MS = 7 * 86_400_000
+SHORT_WAIT_MS = 100
+"""How long a fetch of a follower waits for more than one byte.
+
+Records are committed only after this wait, and a transaction waits several times.
+"""
 
 DRAWN_TOGETHER: Mapping[str, Sequence[Any]] = {
-    "replica.fetch.wait.max.ms": (50, 200, 200, 500),
+    "replica.fetch.wait.max.ms": (200, 500, 500, 500),
     "zookeeper.session.timeout.ms": (1000, 2000, 2000, 4000),
     "replica.lag.time.max.ms": (1000, 1500, 1500, 3000),
     "replica.fetch.backoff.ms": (50, 100, 500),
@@ -220,6 +225,8 @@ def settings(rng: random.Random, seed: int, layout: Layout) -> dict[str, str]:
         drawn["log.flush.interval.messages"] = rng.choice((1, 1, 20))
     for name, choices in DRAWN.items():
         drawn[name] = _of_setting(seed, name).choice(choices)
+    if drawn["replica.fetch.min.bytes"] > 1:
+        drawn["replica.fetch.wait.max.ms"] = SHORT_WAIT_MS
     few, all_ = min(3, layout.brokers), layout.brokers
     for name in ("offsets.topic.replication.factor", "transaction.state.log.replication.factor"):
         drawn[name] = _of_setting(seed, name).choice((few, few, all_))

@@ -100,7 +100,7 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     parts: dict[str, dict[str, Any]] = {
         "broker": broker_draw.settings(rng, seed, layout),
         "producer": _producer(rng),
-        "consumer": {"fetch.wait.max.ms": str(rng.choice((50, 100, 250, 500)))},
+        "consumer": {"fetch.wait.max.ms": str(rng.choice((100, 250, 500, 500)))},
         "options": options | {"batch_max": batch_max},
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)

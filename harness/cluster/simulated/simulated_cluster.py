@@ -36,6 +36,7 @@ from harness.cluster.observe.readiness import until_writable
 from harness.cluster.observe.snapshots import Snapshots, looking_at, peeking
 from harness.cluster.simulated import (
     aiokafka_patch,
+    aiokafka_pauses,
     node_settings,
     outsider,
     session_expiry,
@@ -160,6 +161,7 @@ class Simulated(HostFaultsCluster):
     ) -> None:
         super().__init__(plan, folder, rng, make_view=make_view, ready=ready)
         aiokafka_patch.use_for_reading()
+        aiokafka_pauses.use_pauses()
         self._stage = stage
         self._expected_exits = ExpectedExits(lambda: stage.world.now)
         self._machines: dict[NodeId, SimulatedNode] = {}
@@ -415,10 +417,7 @@ class Simulated(HostFaultsCluster):
             self._outsider.result() if self._outsider.is_done else self._outsider.kill()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
         for name, node in self._machines.items():
-            for path in node.disk.paths():
-                copy = self._folder_of(name) / "data" / path
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_bytes(node.disk.peek(path))
+            node.save_files(self._folder_of(name) / "data")
 
     # --- measurements
 

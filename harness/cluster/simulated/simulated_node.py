@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from broker_impl import config as configuration
@@ -187,6 +188,13 @@ class SimulatedNode:
 
     async def last_line(self) -> str:
         return self._logs.last_line(self.host.name)
+
+    def save_files(self, folder: Path) -> None:
+        """Copy the files of the simulated disk to a real folder, which is created."""
+        for path in self.disk.paths():
+            copy = folder / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(self.disk.peek(path))
 
     def _running(self) -> Process | None:
         process = self._process
