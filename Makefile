@@ -40,7 +40,7 @@ test: ## lint, types, import rules, and all tests with coverage
 
 prove: ## planted bugs are found; a killed harness loses nothing; clusters of Spark find what inline finds
 	$(WITH) pytest -q -m prove tests/scenarios tests/harness/app tests/checkers tests/sim tests/bench \
-		tests/broker_impl/zookeeper/kazoo tests/broker_impl/console_tools
+		tests/broker_impl/zookeeper/kazoo tests/broker_impl/console_tools tests/test_notebook.py
 
 bench: ## what is measured, against named peers
 	$(WITH) python -m bench

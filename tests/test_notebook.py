@@ -29,6 +29,7 @@ def test_it_is_small() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.prove
 def test_its_cells_run_in_order(tmp_path: Path, project_environment: dict[str, str]) -> None:
     """Every cell runs after those before it; the last result is what became worse."""
     fields = {

@@ -177,7 +177,7 @@ def events(*values: bytes) -> bytes:
     return b"\n".join(EVENT % (n, n, value) for n, value in enumerate(values)) + b"\n"
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(histories(), st.sampled_from((300, 2000, 1 << 18)))
 @example(events(b'[["poll",{"x-1":[[0,1],[1,2]],"x-1":[[2,3]]}]]'), 300)
 @example(events(b'[["poll",{"x-1":[[0,1]],"x-2":[[2,3]]}]]', b'[["poll"]]'), 300)

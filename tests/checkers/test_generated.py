@@ -57,7 +57,7 @@ def illegal(tables: Tables) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(SEEDS, st.integers(1, 150))
 def test_a_log_that_keeps_its_promises_gives_no_finding(
     histories: Any, seed: int, operations: int
@@ -67,7 +67,7 @@ def test_a_log_that_keeps_its_promises_gives_no_finding(
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(SEEDS, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
 def test_planted_records_are_counted_exactly(
     histories: Any, seed: int, lost: int, doubled: int, phantom: int

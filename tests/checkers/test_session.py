@@ -117,6 +117,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.prove
 @pytest.mark.usefixtures("alone")
 def test_a_session_outlives_our_process_group_and_not_its_own_jvm(tmp_path: Path) -> None:
     """A session's JVM is outside this process group, and one that has died can be replaced.

@@ -50,6 +50,7 @@ configuration = ["default", "with-bug"]
 """
 
 
+@pytest.mark.prove
 def test_a_bug_in_one_case_turns_the_gate_red_by_name(
     tmp_path: Path, project_environment: dict[str, str]
 ) -> None:

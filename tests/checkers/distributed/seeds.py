@@ -2,7 +2,7 @@
 
 import os
 
-COUNT = int(os.environ.get("FAULTLINE_SEEDS", "4"))
+COUNT = int(os.environ.get("FAULTLINE_SEEDS", "2"))
 
 
 def seeds(first: int) -> range:

@@ -363,7 +363,7 @@ def explained(fetch: Access, commits: list[Access], *, certain: set[Access]) -> 
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.integers(0, 2**32), st.integers(2, 40))
 def test_as_the_definition_has_it(histories: Any, seed: int, count: int) -> None:
     """The kernel contradicts the same commits by the same fetches as the slow definition."""

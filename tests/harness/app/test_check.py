@@ -265,6 +265,7 @@ def test_the_terminal_is_told_the_evidence_of_a_valid_run(tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.prove
 def test_spark_writes_what_inline_writes(tmp_path: Path) -> None:
     """``faultline check`` with Spark has the same findings and leaves no temporary files."""
     folder = folder_of(tmp_path, LOSSY, Plan())

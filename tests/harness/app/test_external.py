@@ -175,6 +175,7 @@ def test_kill_and_pause_by_a_shell_file(
     assert not after["broker-1"].is_running()
 
 
+@pytest.mark.prove
 def test_a_killed_run_is_undone_by_the_next_command(
     environment: dict[str, str], tmp_path: Path, start: Callable[..., Path]
 ) -> None:

@@ -16,7 +16,7 @@ from tests.sim.conftest import Simulate
 
 ROOT = Path(__file__).resolve().parents[3]
 PLANS = {plan.stem: plan for plan in sorted((ROOT / "examples" / "mutants").glob("*.toml"))}
-EVERY = 12
+EVERY = 24
 """Of so many plans one is simulated by ``make test``; ``make prove`` simulates all."""
 
 

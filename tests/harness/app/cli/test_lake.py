@@ -42,6 +42,7 @@ def test_wrong_requests(arguments: tuple[str, ...], tmp_path: Path, call: Call) 
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.prove
 def test_asking(tmp_path: Path, project_environment: dict[str, str]) -> None:
     """``faultline sql`` starts Spark and prints the rows; Spark's options work."""
     import subprocess

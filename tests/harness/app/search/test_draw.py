@@ -18,7 +18,7 @@ KAFKA = sorted(name for name, each in catalogue.WORKLOADS.items() if each.servic
 
 
 @given(SEEDS, st.sampled_from(KAFKA))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_every_seed_has_a_plan_that_can_be_run(seed: int, workload: str) -> None:
     """Every drawn plan is valid and already resolved, whatever the seed and workload."""
     plan = draw.plan_of(seed, {"workload": workload})
