@@ -25,6 +25,7 @@ from broker_impl.wire.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from broker_impl.wire.types import NO_UUID
+from broker_impl.wire.writing import SharedItems
 
 LISTENER_ERROR_V: Final = 6
 """From this version on clients know LISTENER_NOT_FOUND (KIP-226)."""
@@ -118,10 +119,11 @@ def _partitions(
     """The rows of a topic, which all responses share until the next update of the view."""
     computed = context.services.view.computed
     key = (_partitions, topic, context.listener, context.version < LISTENER_ERROR_V)
-    rows: list[MetadataResponsePartition] | None = computed.get(key)
+    rows: SharedItems[MetadataResponsePartition] | None = computed.get(key)
     if rows is None:
-        rows = [_partition(context, number, partitions[number]) for number in sorted(partitions)]
-        computed[key] = rows
+        rows = computed[key] = SharedItems(
+            _partition(context, number, partitions[number]) for number in sorted(partitions)
+        )
     return rows
 
 

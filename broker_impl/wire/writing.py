@@ -5,7 +5,7 @@ that cannot be written (null where the version has none, a number out of range) 
 from `encode_message`: it is an error of the caller, found before anything is sent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import TypeVar
@@ -188,11 +188,41 @@ def write_uuid(parts: Parts, value: UUID) -> None:
     parts.append(value.bytes)
 
 
+class SharedItems(list[T]):
+    """Items of an array that many messages contain: each version of them is encoded once.
+
+    Neither the list nor an item may change once a message with them has been encoded.
+    """
+
+    __slots__ = ("_encoded",)
+
+    def __init__(self, items: Iterable[T]) -> None:
+        super().__init__(items)
+        self._encoded: dict[Writer[T], bytes] = {}
+
+    def encoded(self, write_item: Writer[T]) -> bytes:
+        """Return the items as this writer encodes them."""
+        known = self._encoded.get(write_item)
+        if known is None:
+            parts: Parts = []
+            for item in self:
+                write_item(parts, item)
+            known = self._encoded[write_item] = b"".join(parts)
+        return known
+
+
+def _write_items(parts: Parts, items: Sequence[T], write_item: Writer[T]) -> None:
+    if type(items) is SharedItems:
+        parts.append(items.encoded(write_item))
+        return
+    for item in items:
+        write_item(parts, item)
+
+
 def write_array(parts: Parts, value: Sequence[T], write_item: Writer[T]) -> None:
     """Write a 32-bit count and items."""
     parts.append(_I32.pack(len(value)))
-    for item in value:
-        write_item(parts, item)
+    _write_items(parts, value, write_item)
 
 
 def write_nullable_array(parts: Parts, value: Sequence[T] | None, write_item: Writer[T]) -> None:
@@ -206,8 +236,7 @@ def write_nullable_array(parts: Parts, value: Sequence[T] | None, write_item: Wr
 def write_compact_array(parts: Parts, value: Sequence[T], write_item: Writer[T]) -> None:
     """Write a varint count and items."""
     parts.append(uvarint(len(value) + 1))
-    for item in value:
-        write_item(parts, item)
+    _write_items(parts, value, write_item)
 
 
 def write_compact_nullable_array(

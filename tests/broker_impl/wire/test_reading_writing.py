@@ -196,3 +196,26 @@ def test_uuids_are_sixteen_bytes() -> None:
     """A UUID of fewer than 16 bytes is refused."""
     with pytest.raises(WireError, match="16 bytes"):
         read_all(reading.read_uuid, UUID(int=1).bytes[:15])
+
+
+@given(st.lists(st.text(max_size=5)))
+def test_shared_items_are_encoded_once_by_each_writer(values: list[str]) -> None:
+    shared, calls = writing.SharedItems(values), []
+
+    def write_counted(parts: writing.Parts, value: str) -> None:
+        calls.append(value)
+        writing.write_compact_string(parts, value)
+
+    forms = {
+        write_counted: writing.write_compact_string,
+        writing.write_string: writing.write_string,
+    }
+    for write_array in (writing.write_array, writing.write_compact_array):
+        for write_item, plain in forms.items():
+            expected: writing.Parts = []
+            write_array(expected, values, plain)
+            for _ in range(2):
+                parts: writing.Parts = []
+                write_array(parts, shared, write_item)
+                assert b"".join(parts) == b"".join(expected)
+    assert calls == values
