@@ -215,9 +215,12 @@ class CoordinatorWitness:
         was = self._transaction(name)
         if was is not None and (was.producer, was.epoch) == producer:
             self._kept(name, was)
+        if was is None or (was.producer, was.epoch) == producer:
             self._producers.added.pop((name, *producer), None)
 
         def on_answer(answer: Any) -> None:
+            if was is None:  # the request waited until the coordinator had loaded its state
+                self._producers.added.pop((name, *producer), None)
             if answer.error_code:
                 return
             now = self._transaction(name)

@@ -11,6 +11,7 @@ from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
+from broker_impl.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.end_txn_request import EndTxnRequest
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
@@ -20,6 +21,7 @@ from broker_impl.wire.messages.sync_group_request import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from broker_impl.wire.types import TopicPartition
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 
 
@@ -43,7 +45,7 @@ class Coordinator:
                 ),
             )
         self.group.state = GroupStatus.STABLE
-        self.metadata = Metadata(
+        self.metadata: Metadata | ErrorCode = Metadata(
             producer_id=7, producer_epoch=2, timeout_ms=1, state=TransactionState.COMPLETE_COMMIT
         )
         self.found: list[str] = []
@@ -137,6 +139,52 @@ def test_transactions_are_ended_by_their_producer_in_one_way() -> None:
     assert end(2, committed=True) == []
     assert end(2, committed=False) == ["producer-refused"]
     assert end(3, committed=True) == ["producer-refused"]
+
+
+def test_open_transactions_keep_their_partitions() -> None:
+    """A transaction may end while its coordinator loads its state, and the next one begin."""
+    coordinator = Coordinator()
+
+    def has(state: TransactionState, partition: int) -> None:
+        coordinator.metadata = Metadata(
+            producer_id=7,
+            producer_epoch=2,
+            timeout_ms=1,
+            state=state,
+            partitions=(TopicPartition("x", partition),),
+        )
+
+    def add(*partitions: int) -> list[str]:
+        rows = [
+            SimpleNamespace(partition_index=number, partition_error_code=0) for number in partitions
+        ]
+        return coordinator.ask(
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="t",
+                v3_and_below_producer_id=7,
+                v3_and_below_producer_epoch=2,
+            ),
+            results_by_topic_v3_and_below=[SimpleNamespace(name="x", results_by_partition=rows)],
+        )
+
+    def end(*, loads: bool) -> None:
+        request = EndTxnRequest(transactional_id="t", producer_id=7, producer_epoch=2)
+        if loads:
+            coordinator.metadata = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        on_answer = coordinator.witness(request)
+        has(TransactionState.PREPARE_ABORT, 0)
+        assert on_answer is not None
+        on_answer(SimpleNamespace(error_code=0))
+
+    for loads in (False, True):
+        has(TransactionState.ONGOING, 0)
+        assert add(0) == []
+        end(loads=loads)
+        assert coordinator.found == []
+    has(TransactionState.ONGOING, 1)
+    assert add(1) == []
+    has(TransactionState.ONGOING, 2)
+    assert add(2) == ["added-partition-kept"]
 
 
 def test_epochs_are_issued_once() -> None:
