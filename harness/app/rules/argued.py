@@ -11,7 +11,15 @@ _RESUMED = "aiokafka asks for a producer id without naming the one it has (KIP-3
 _NO_EPOCHS = "no request of Kafka 2.8 says with which epoch a broker fetches or is alive (KIP-903)"
 _MALFORMED = "no broker writes such a control record, and damage does not pass the checksum"
 
+_EXHAUSTED = "a transactional id exhausts the epochs of a producer id after 32,766 producers"
+
 ARGUED: Mapping[str, Mapping[str, str]] = {
+    "broker_impl.api.fetch:may_ask_followers": {
+        "version >= _FOLLOWERS_SINCE: false": "clients of simulations fetch by version 11 or later",
+    },
+    "broker_impl.coordinator.groups.rules:commit_state_error": {
+        "state is GroupStatus.DEAD: true": "a group that is dead is removed in the same event",
+    },
     "broker_impl.coordinator.groups.rules:is_subscribed": {
         "subscribed is None: true": "all members have subscriptions that the coordinator knows",
     },
@@ -23,7 +31,12 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
         "expected == metadata.last_producer_epoch: true": _RESUMED,
         "expected == metadata.last_producer_epoch: false": _RESUMED,
     },
+    "broker_impl.coordinator.transactions.rules:is_known_producer": {
+        "producer_id == metadata.last_producer_id: true": _EXHAUSTED,
+    },
     "broker_impl.log.aborted_index:decode_marker": {
+        "records: false": "compaction keeps the markers of transactions for a day in drawn plans,"
+        " because aiokafka cannot read control batches that are empty (KAFKA-7467)",
         "records[0].key: false": _MALFORMED,
         "records[0].value: false": _MALFORMED,
         "len(key) < _KEY.size: true": _MALFORMED,
@@ -39,6 +52,12 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
         "live_epoch == fetch_epoch: false": _NO_EPOCHS,
         "-1 in (live_epoch, fetch_epoch): true": _NO_EPOCHS,
         "-1 in (live_epoch, fetch_epoch): false": _NO_EPOCHS,
+    },
+    "broker_impl.replica.selection:preferred": {
+        "rack: false": "only a consumer that names its rack is directed to another replica",
+    },
+    "broker_impl.replica.topic_identity:is_of_deleted_topic": {
+        "ordered == NO_UUID: true": "the controllers of searches name topics by their ids as well",
     },
 }
 """The reason, by rule (``module:function``) and branch (``condition: outcome``)."""
