@@ -21,7 +21,7 @@ SCRATCH_BYTES = 256 * 1024
 """What a connection may have received at once before it looks at the first frame."""
 GROWTH_MAX_KB = 64 * 1024
 """The most by which one case may raise the memory of the process."""
-SLOW_S = 15.0
+SLOW_S = 5.0
 """The most time of the processor that one case may take."""
 _LISTENERS = {cases.OPEN: OPEN, BEFORE: DOOR, cases.BROKERS: BROKERS}
 
