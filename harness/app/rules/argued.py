@@ -10,7 +10,6 @@ _EXPIRY = "a commit names its own expiry only before version 5 of OffsetCommit, 
 _RESUMED = "aiokafka asks for a producer id without naming the one it has (KIP-360)"
 _NO_EPOCHS = "no request of Kafka 2.8 says with which epoch a broker fetches or is alive (KIP-903)"
 _MALFORMED = "no broker writes such a control record, and damage does not pass the checksum"
-
 _EXHAUSTED = "a transactional id exhausts the epochs of a producer id after 32,766 producers"
 
 ARGUED: Mapping[str, Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""Gives aiokafka pauses between repeated requests, as ``retry.backoff.ms`` does in other clients.
+"""Gives aiokafka pauses of ``retry_backoff_ms`` between requests that it repeats.
 
 aiokafka 0.14 repeats two requests as fast as brokers answer them:
 
