@@ -37,6 +37,8 @@ from broker_impl.wire.messages.incremental_alter_configs_response import (
 ALL_BROKERS = "<default>"
 """The name under which the settings of all brokers are stored."""
 
+_OF_TOPICS: Mapping[str, Setting] = {**TOPIC_SETTINGS, **TOPIC_ONLY_SETTINGS}
+
 Alter = Callable[[Mapping[str, str]], dict[str, str]]
 
 
@@ -74,18 +76,16 @@ async def incremental_alter_configs(
     """Set or unset each named setting, or add items to or remove them from a list."""
     answers = []
     names = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    of_brokers, of_topics = _inherited(context, SETTINGS), _inherited(context, _OF_TOPICS)
     for resource in request.resources:
         rows = [Change(row.name, row.config_operation, row.value) for row in resource.configs]
-        settings: Mapping[str, Setting] = SETTINGS
-        if resource.resource_type == TOPIC:
-            settings = {**TOPIC_SETTINGS, **TOPIC_ONLY_SETTINGS}
-        inherited = _inherited(context, settings)
+        is_topic = resource.resource_type == TOPIC
 
         def alter(
             current: Mapping[str, str],
             rows: Sequence[Change] = rows,
-            settings: Mapping[str, Setting] = settings,
-            inherited: Mapping[str, str] = inherited,
+            settings: Mapping[str, Setting] = _OF_TOPICS if is_topic else SETTINGS,
+            inherited: Mapping[str, str] = of_topics if is_topic else of_brokers,
         ) -> dict[str, str]:
             return overrides.changed(current, rows, settings, inherited)
 

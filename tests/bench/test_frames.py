@@ -214,6 +214,7 @@ def test_an_unreadable_response_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
         (19, 5, CreateTopicsRequest(topics=[CreatableTopic(name=NAME)] * MANY)),
         (37, 3, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=NAME)] * MANY)),
         (44, 1, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(2, NAME)] * MANY)),
+        (44, 1, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(4, "1")] * MANY)),
     ],
 )
 def test_a_request_with_many_parts_is_not_slow(key: int, version: int, message: Any) -> None:
