@@ -60,6 +60,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="ground_truth: there is no ../shared/data"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-cov begins to measure for the worker
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End what pytest-cov 7.1 begins to measure before it knows that it is in a worker.
+
+    It begins once more for the worker. The first measurement is never read, but it goes on wherever
+    the second one pauses, so that ``no_cover`` would save no time.
+    """
+    plugin = session.config.pluginmanager.getplugin("_cov")
+    if hasattr(session.config, "workerinput") and plugin is not None and plugin.cov_controller:
+        plugin.cov_controller.pause()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
     """Keep the format of pytest's handlers.

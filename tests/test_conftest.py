@@ -1,3 +1,6 @@
+"""Tests that cannot run are named, and tests that are not measured are not traced."""
+
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -68,3 +71,9 @@ def test_groups_of_tests_are_known_to_xdist(request: pytest.FixtureRequest) -> N
     if not hasattr(request.config, "workerinput"):
         pytest.skip("only a worker of xdist has groups")
     assert request.node.nodeid.endswith("@cluster")
+
+
+def test_nothing_is_traced_where_coverage_does_not_count(request: pytest.FixtureRequest) -> None:
+    """A test outside of the traced folders runs without coverage's trace, also in a worker."""
+    assert request.node.get_closest_marker("no_cover")
+    assert sys.gettrace() is None
