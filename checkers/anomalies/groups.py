@@ -84,9 +84,10 @@ ANOMALIES = (
         definition=(
             "one generation of a group assigned a partition to two members; or a commit was "
             "accepted from a member after its partition had been assigned to another, before it "
-            "was notified of that. When the last offset of a group without members is deleted, "
-            "the group ends, and its generations begin with 1 again; so generations are not "
-            "compared where offsets of the group were, or may have been, deleted in between"
+            "was notified of that. A group that has neither members nor committed offsets is "
+            "deleted, and its generations begin with 1 again; so generations are compared only if "
+            "the group had an offset of the partition, or the earlier member, all the time in "
+            "between"
         ),
         counted_by="witnesses",
     ),

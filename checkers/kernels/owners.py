@@ -3,9 +3,10 @@
 A member that was paused or disconnected does not know that it was replaced, and may continue to
 read. That is not a violation. A violation (``double-owner``) is a commit of such a member that is
 accepted, or one generation that assigns a partition to two members. A static member that rejoins
-with the same ``group.instance.id`` counts as the same member. If a group without members is deleted
-with its last committed offset, the next group with the same name starts again with generation 1, so
-the same generation number can occur twice.
+with the same ``group.instance.id`` counts as the same member. A group without members and without
+committed offsets is deleted, and the next group with the same name starts again with generation 1,
+so the same generation number can occur twice. Generations are compared only where the history shows
+that the group was not deleted in between.
 
 While a member owns a partition, the group's committed offset for it must not be deleted
 (``subscribed-deletion``).
@@ -19,7 +20,7 @@ from checkers.kernels.commits import Register, committed, registers
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import I64, OK, UNKNOWN, Bools, groups
-from checkers.kernels.steps import ASSIGNED, COMMIT, LOST, REVOKED, Group, Steps
+from checkers.kernels.steps import ASSIGNED, COMMIT, FETCH, LOST, REVOKED, Steps
 
 
 def kernel(log: Log) -> list[Found]:
@@ -28,53 +29,101 @@ def kernel(log: Log) -> list[Found]:
     of a former owner that was accepted."""
     found: list[Found] = []
     for _, register in registers(log):
-        found += _in_one_generation(log, register)
-        found += _former_owners(log, register)
+        lives = _Lives(register)
+        found += _in_one_generation(log, register, lives)
+        found += _former_owners(log, register, lives)
         found += _deletions(log, register)
     return found
 
 
-def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
+class _Lives:
+    """Whether a group can have been deleted, so that generations began again at 1.
+
+    It cannot, while it has an offset or a member. It has an offset after a commit was acknowledged
+    or a fetch found one, until offsets are deleted. A member that reports an assignment and then a
+    revocation was a member all the time; one that reports a loss may have been removed before.
+    """
+
+    def __init__(self, register: Register) -> None:
+        steps = register.steps
+        shows = np.isin(steps.kind, (COMMIT, FETCH)) & (steps.outcome == OK)
+        proofs = steps.where(shows & (steps.offset != UNKNOWN))
+        self._shown = proofs.op
+        """The events that show an offset, in their order."""
+        self._since = np.maximum.accumulate(proofs.invoked) if len(proofs.op) else proofs.invoked
+        """For each of them, the latest begin of the operations that have shown one by then."""
+        deletions = np.array(register.group.deletions, dtype=np.int64).reshape(-1, 2)
+        self._deleting, self._deleted = deletions.T
+        self._member_until = _member_until(steps)
+
+    def may_end(self, rows: I64 | list[int], end: I64 | int) -> Bools:
+        """Return for assignments whether the group may have ended between them and an event."""
+        begin = self._member_until[rows]
+        last = np.searchsorted(self._shown, begin, side="right") - 1
+        lacks: Bools = last < 0
+        if len(self._shown) and len(self._deleting):
+            earlier = np.searchsorted(self._deleting, end) - 1
+            until = np.where(earlier < 0, UNKNOWN, self._deleted[earlier])
+            lacks |= until > self._since[last]
+        return lacks & (begin < end)
+
+
+def _member_until(steps: Steps) -> I64:
+    """Return for each assignment the last event at which its process certainly was still a member
+    of the same group: the earliest moment of the revocation that follows, or ``since`` if there is
+    none."""
+    found: I64 = steps.since.copy()
+    next_: dict[int, int] = {}
+    for row in np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))[::-1].tolist():
+        process = int(steps.process[row])
+        later = next_.get(process)
+        if later is not None and steps.kind[row] == ASSIGNED and steps.kind[later] == REVOKED:
+            found[row] = steps.since[later]
+        next_[process] = row
+    return found
+
+
+def _in_one_generation(log: Log, register: Register, lives: _Lives) -> Iterable[Found]:
     steps = register.steps
-    given = steps.where((steps.kind == ASSIGNED) & (steps.generation != UNKNOWN))
-    given = given.where(np.argsort(given.generation, kind="stable"))
-    for begin, end in zip(*(ends.tolist() for ends in groups(given.generation)), strict=True):
-        pair = _two_owners(given, register.group, range(begin, end))
+    given = np.flatnonzero((steps.kind == ASSIGNED) & (steps.generation != UNKNOWN))
+    given = given[np.argsort(steps.generation[given], kind="stable")]
+    numbers = groups(steps.generation[given])
+    for begin, end in zip(*(ends.tolist() for ends in numbers), strict=True):
+        pair = _two_owners(register, lives, given[begin:end].tolist())
         if pair is not None:
-            a, b = pair
+            generation = int(steps.generation[pair[0]])
             owners = " and ".join(
-                f"process {given.process[row]} by {at(int(given.end_ns[row]))}" for row in (a, b)
+                f"process {steps.process[row]} by {at(int(steps.end_ns[row]))}" for row in pair
             )
             yield Found(
                 anomaly="double-owner",
                 key=log.key,
                 group=register.group.name,
-                generation=int(given.generation[begin]),
-                ops=(int(given.op[a]), int(given.op[b])),
-                why=f"generation {given.generation[begin]} of group {register.group.name} "
+                generation=generation,
+                ops=tuple(steps.op[list(pair)].tolist()),
+                why=f"generation {generation} of group {register.group.name} "
                 f"assigned {log.key} to {owners}",
             )
 
 
-def _two_owners(given: Steps, group: Group, rows: Iterable[int]) -> tuple[int, int] | None:
-    """Return the first two assignments of different members, among assignments with the same
-    generation number; ``None`` if there are none. Assignments before the group may have been
+def _two_owners(register: Register, lives: _Lives, rows: Iterable[int]) -> tuple[int, int] | None:
+    """Return the first two assignments of different members, among the rows of assignments with the
+    same generation number; ``None`` if there are none. Assignments before the group may have been
     deleted do not count, because the generation number may have been used again."""
+    steps, members = register.steps, register.group.members
     first: dict[object, int] = {}
     for row in rows:
-        process = int(given.process[row])
-        if any(
-            group.may_restart(int(given.since[at]), int(given.op[row])) for at in first.values()
-        ):
+        process, by = int(steps.process[row]), int(steps.op[row])
+        if first and lives.may_end([*first.values()], by).all():
             first.clear()
-        first.setdefault(group.members.get(process) or process, row)
+        first.setdefault(members.get(process) or process, row)
         if len(first) > 1:
             a, b = first.values()
             return a, b
     return None
 
 
-def _former_owners(log: Log, register: Register) -> Iterable[Found]:
+def _former_owners(log: Log, register: Register, lives: _Lives) -> Iterable[Found]:
     """Find accepted commits of a process that no longer owned the partition. Another member had
     been assigned the partition, and the process learned only later that it had lost it."""
     steps = register.steps
@@ -95,12 +144,12 @@ def _former_owners(log: Log, register: Register) -> Iterable[Found]:
         later = mine[known:]
         if ((steps.kind[later] == ASSIGNED) & (steps.since[later] < steps.op[row])).any():
             continue  # it may have been assigned the partition again before it committed
-        others = rebalances[_replaces(register, rebalances, int(given), row)]
+        others = rebalances[_replaces(register, lives, rebalances, int(given), row)]
         if len(others):
             yield _accepted(log, register, (int(given), int(others[-1]), row))
 
 
-def _replaces(register: Register, rows: I64, given: int, commit: int) -> Bools:
+def _replaces(register: Register, lives: _Lives, rows: I64, given: int, commit: int) -> Bools:
     """Return which of the rebalances assigned the partition to another member, after the assignment
     ``given`` to this member and before its commit was invoked."""
     steps, members = register.steps, register.group.members
@@ -109,8 +158,8 @@ def _replaces(register: Register, rows: I64, given: int, commit: int) -> Bools:
     same = [p for p, of in members.items() if of is not None and of == instance]
     generation = steps.generation[rows]
     known = (generation != UNKNOWN) & (steps.generation[given] != UNKNOWN)
-    if register.group.may_restart(0, int(steps.invoked[commit])):
-        known[:] = False
+    known &= ~lives.may_end(np.full_like(rows, given), steps.op[rows])
+    known &= ~lives.may_end(rows, np.full_like(rows, steps.op[given]))
     later = np.where(
         known, generation > steps.generation[given], steps.since[rows] > steps.op[given]
     )

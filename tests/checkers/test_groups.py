@@ -12,7 +12,7 @@ from checkers.tables import Tables
 
 SENDS = "s:x-0=a@0,x-0=b@1,x-0=c@2 "
 SOUND = (
-    SENDS + "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 f:x-0@2 p2: p1:-x-0#1|^#2|"
+    SENDS + "k9:x-0@0 m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 f:x-0@2 p2: p1:-x-0#1|^#2|"
     " p2:^x-0@2#2|x-0=c@2 k2:x-0@3 f:x-0@3 l1: l2:"
 )
 """A partition that is reassigned from one member to another."""

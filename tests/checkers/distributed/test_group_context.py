@@ -22,6 +22,8 @@ from tests.checkers.distributed.test_plan import at_once, in_chunks
 
 SENDS = "s:x-0=a@0,x-0=b@1,x-0=c@2 p8:x-0=a@0,x-0=b@1,x-0=c@2 "
 TWO = SENDS + "m1:x m2:x p1:^x-0@0#1| "
+HELD = SENDS + "k9:x-0@0 m1:x m2:x p1:^x-0@0#1| "
+"""The group has an offset before a member is assigned the partition, so it is not deleted."""
 LATER = TWO + "p2: p2:^x-0@0#2| "
 OWNER = TWO + "p1:x-0=a@0,x-0=b@1 k1:x-0@1 "
 LISTENER = SENDS + "m1:x#listener m2:x p1:^x-0@0,x-1@0#1| "
@@ -53,11 +55,13 @@ SHOWN_2 = f"a7:out-0 p7:out-0={output(2, 8)}@1 c7:out-0@2 "
         (OWNER + "f:x-0@2", ["commit-ahead"]),
         (OWNER + "k1:x-0@2%7 f:x-0@2%8", ["commit-mismatch"]),
         (OWNER + "k1:x-0@2%7 f:x-0@2%7", []),
-        (TWO + "p2:^x-0@0#1|", ["double-owner"]),
-        (TWO + "p2:^x-0@0#2|", []),
-        (TWO + "k:x-1 p2:^x-0@0#1|", []),  # the group may have ended with that offset
-        (TWO + "k!:x-1 p2:^x-0@0#1|", ["double-owner"]),
-        (TWO + "k:x-1 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|", ["double-owner"]),
+        (HELD + "p2:^x-0@0#1|", ["double-owner"]),
+        (TWO + "p2:^x-0@0#1|", []),  # the group had no offset, and may have ended without members
+        (HELD + "p2:^x-0@0#2|", []),
+        (HELD + "k:x-1 p2:^x-0@0#1|", []),  # the group may have ended with that offset
+        (HELD + "k!:x-1 p2:^x-0@0#1|", ["double-owner"]),
+        (HELD + "k:x-1 k9:x-0@0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|",
+         ["double-owner"]),
         (LATER + "k1:x-0@1 p1:-x-0#1|", ["commit-ahead", "double-owner"]),
         (LATER + "k1:x-1@1 p1:-x-0#1|", []),
         (TWO + "p1:x-0=a@0 k1:x-0@1 p2: p2:^x-0@0#2|x-0=a@0", ["resume-overlap"]),
@@ -76,10 +80,12 @@ SHOWN_2 = f"a7:out-0 p7:out-0={output(2, 8)}@1 c7:out-0@2 "
         ("s2:x-1=q@0 k:x-1 s2:x-1=r@1 " + SENDS + "p2:^x-0@0#1| p1:^x-0@0#1|" + " p8:" * 2, []),
         # … and may not have ended since its last poll, which failed
         (
-            "m2:x p2!: k:x-1 p2!: s2:x-1=q@0 " + SENDS + "p2:^x-0@0#1| p1:^x-0@0#1| p8: p8:",
+            "m2:x p2!: k:x-1 k9:x-0@0 p2!: s2:x-1=q@0 "
+            + SENDS
+            + "p2:^x-0@0#1| p1:^x-0@0#1| p8: p8:",
             ["double-owner"],
         ),
-        (SENDS + "k:x-1 s2:x-1=q@0 p2:^x-0@0#1| p1:^x-0@0#1|", ["double-owner"]),
+        (SENDS + "k:x-1 k9:x-0@0 s2:x-1=q@0 p2:^x-0@0#1| p1:^x-0@0#1|", ["double-owner"]),
         # what a member received since a poll that failed is unknown
         (SENDS + "m1:x p1:^x-0@0#1|x-0=a@0 p8: p8: p8: p1: p1!: p1: k1:x-0@3 p1:", []),
         (

@@ -16,33 +16,50 @@ def place(f: Found) -> str:
     return f"offset {f.offset}" if f.generation is None else f"generation {f.generation}"
 
 
-TWO = "m1:x m2:x p1:^x-0@0#1| "
+TWO = "m1:x m2:x k1:x-0@0 p1: p1:^x-0@0#1| p2: "
+"""Process 1 commits an offset, and is assigned the partition after that."""
+NO_COMMIT = "m1:x m2:x p1: p1:^x-0@0#1| p2: "
+BOTH = ["double-owner generation 1 (9, 13)"]
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         (TWO + "p2:^x-1@0#1|", []),
-        (TWO + "p2:^x-0@0#1|", ["double-owner generation 1 (5, 7)"]),
+        (TWO + "p2:^x-0@0#1|", BOTH),
         (TWO + "p2:^x-0@0#2|", []),  # the other has not heard of it
         (TWO + "p2:^x-0@0|", []),
-        (TWO + "p1:-x-0#1|^x-0@0#2| p2:^x-0@0#1|", ["double-owner generation 1 (5, 9)"]),
-        ("m1:x#i m2:x#i p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one static member, returned
-        ("m1:x#i m2:x#j p1:^x-0@0#1| p2:^x-0@0#1|", ["double-owner generation 1 (5, 7)"]),
+        (TWO + "p1:-x-0#1|^x-0@0#2| p2:^x-0@0#1|", ["double-owner generation 1 (9, 15)"]),
+        ("m1:x#i m2:x#i k1:x-0@0 p1: p1:^x-0@0#1| p2:^x-0@0#1|", []),  # one static member, returned
+        (
+            "m1:x#i m2:x#j k1:x-0@0 p1: p1:^x-0@0#1| p2:^x-0@0#1|",
+            ["double-owner generation 1 (9, 11)"],
+        ),
         (TWO + "p1:^x-0@0#1|", []),  # reported twice
         # A group ends with its last offset, and the next one begins with generation 1.
         (TWO + "k:x-0 p2:^x-0@0#1|", []),
         (TWO + "k:x-1 p2:^x-0@0#1|", []),
         (TWO + "k?:x-0 p2:^x-0@0#1|", []),
         (TWO + ">k:x-0 p2:^x-0@0#1| <k:x-0", []),
-        (TWO + "k!:x-0 p2:^x-0@0#1|", ["double-owner generation 1 (5, 9)"]),
-        (TWO + "p2:^x-0@0#1| k:x-0", ["double-owner generation 1 (5, 7)"]),
-        ("k:x-0 " + TWO + "p2:^x-0@0#1|", ["double-owner generation 1 (7, 9)"]),
+        (TWO + "k!:x-0 p2:^x-0@0#1|", ["double-owner generation 1 (9, 15)"]),
+        (TWO + "p2:^x-0@0#1| k:x-0", BOTH),
+        ("k:x-0 " + TWO + "p2:^x-0@0#1|", ["double-owner generation 1 (11, 15)"]),
         (TWO + "k:x-0 p2:^x-0@0#1| p1:^x-0@0#1|", []),  # p2 may have joined before the deletion
         (
-            TWO + "k:x-0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|",
-            ["double-owner generation 1 (13, 15)"],
+            TWO + "k:x-0 k3:x-0@1 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|",
+            ["double-owner generation 1 (21, 23)"],
         ),
+        # It has no offset until the first commit, and none after a deletion.
+        (NO_COMMIT + "p2:^x-0@0#1|", []),
+        (NO_COMMIT + "k1:x-0@0 p2:^x-0@0#1|", []),
+        (TWO + "k:x-0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|", []),
+        # It was not deleted while a member was in it.
+        (
+            NO_COMMIT + "p2:^x-0@0#1| p1: p1:-x-0#1|",
+            ["double-owner generation 1 (7, 11)"],
+        ),
+        (NO_COMMIT + "p2:^x-0@0#1| p1: p1:~x-0|", []),
+        (NO_COMMIT + "p2:^x-0@0#1| p1:-x-0#1|", []),  # perhaps before the other was assigned it
     ],
 )
 def test_one_generation_gives_a_key_to_one_member(
@@ -76,9 +93,10 @@ LATER = "m1:x m2:x p1:^x-0@0#1| p2: p2:^x-0@0#2| "
         ("m1:x m2:x p2: p1:^x-0@0#2| p2:^x-0@0#1| k1:x-0@1 p1:-x-0#2|", []),  # reported late
         # the other member was assigned it by a former group of this name
         ("m1:x m2:x p2:^x-0@0#5| k:x-0 p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|", []),
+        ("m1:x m2:x p2:^x-0@0#5| p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|", []),
         (
-            "m1:x m2:x p2:^x-0@0#5| p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|",
-            ["double-owner commit offset 1 (7, 5, 9)"],
+            "m1:x m2:x k1:x-0@0 p2: p1: p2:^x-0@0#5| p1:^x-0@0#1| k1:x-0@1 p1:-x-0#1|",
+            ["double-owner commit offset 1 (13, 11, 15)"],
         ),
         # generations that were not reported
         (
@@ -134,11 +152,11 @@ def test_nothing_is_deleted_that_somebody_owns(histories: Any, text: str, found:
 
 @pytest.mark.parametrize(
     ("frozen_ms", "found"),
-    [(0, []), (3000, []), (6000, ["double-owner commit offset 1 (5, 10, 13)"])],
+    [(0, []), (3000, []), (6000, ["double-owner commit offset 1 (9, 14, 17)"])],
 )
 def test_a_member_that_stood_still(histories: Any, frozen_ms: int, found: list[str]) -> None:
     """A frozen member commits only after it continues."""
-    text = TWO + "p2: >k1:x-0@1 >p2: <p2:^x-0@0#2| p2: <k1:x-0@1 p1:-x-0#1|"
+    text = TWO + ">k1:x-0@1 >p2: <p2:^x-0@0#2| p2: <k1:x-0@1 p1:-x-0#1|"
     freeze = ["freeze", "g", frozen_ms]
     ops = [
         msgspec.structs.replace(op, value=[freeze, *op.value]) if op.f == "commit" else op
