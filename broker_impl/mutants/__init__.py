@@ -27,6 +27,7 @@ _SECTIONS = (
     "fetching",
     "groups",
     "isr",
+    "logins",
     "logs",
     "members",
     "offsets",

@@ -120,16 +120,23 @@ class ServerExchange:
         if _decode(found["binding"]) != self._gs2.encode() or found["nonce"] != self._nonce:
             raise ScramError("the final message of the client belongs to another exchange")
         all_messages = f"{self._begun},{found['bare']}".encode()
-        signature = _hmac(self._mechanism, self._known.stored_key, all_messages)
         proof = _decode(found["proof"])
-        if len(proof) != len(signature):
-            raise ScramError("the proof has the wrong length")
-        client_key = _xor(proof, signature)
-        derived = hashlib.new(HASHES[self._mechanism], client_key).digest()
-        if not hmac.compare_digest(derived, self._known.stored_key):
+        if not proves(self._mechanism, self._known.stored_key, all_messages, proof):
             raise ScramError("the password is wrong")
         verifier = _hmac(self._mechanism, self._known.server_key, all_messages)
         return f"v={_encode(verifier)}".encode()
+
+
+def proves(mechanism: str, stored_key: bytes, messages: bytes, proof: bytes) -> bool:
+    """Return whether a proof shows that the client knows the password (RFC 5802, section 3).
+
+    messages: all messages of this exchange, so that the proof of an earlier one shows nothing.
+    """
+    signature = _hmac(mechanism, stored_key, messages)
+    if len(proof) != len(signature):
+        return False
+    derived = hashlib.new(HASHES[mechanism], _xor(proof, signature)).digest()
+    return hmac.compare_digest(derived, stored_key)
 
 
 class ClientExchange:

@@ -67,6 +67,22 @@ _EVENTS: Final = {
 }
 
 
+def following(state: State, event: Event) -> State | None:
+    """Return the state after a request; None if the connection must close in place of a response.
+
+    While a client authenticates again, only the tokens of that exchange are answered.
+    """
+    return TRANSITIONS.get((state, event))
+
+
+def is_expired(since: float | None, lifetime_s: float, now: float) -> bool:
+    """Return whether a client must have authenticated again by now (KIP-368).
+
+    since: when it was authenticated; None: it is not. lifetime_s: 0 is without end.
+    """
+    return bool(lifetime_s) and since is not None and now - since > lifetime_s
+
+
 class Limits(NamedTuple):
     """The settings of a listener that concern authentication."""
 
@@ -154,12 +170,12 @@ class SaslSession:
     def check(self, api_key: int, now: float) -> None:
         """Move to the next state; raises WireError if the request is not allowed in this one."""
         event = _EVENTS.get(api_key, Event.OTHER)
-        after = TRANSITIONS.get((self.state, event))
+        after = following(self.state, event)
         if after is None:
             raise WireError(
                 f"API {api_key} was requested in authentication state {self.state.name}"
             )
-        if after is State.READY and self._is_expired(now):
+        if after is State.READY and is_expired(self._since, self._limits.lifetime_s, now):
             raise WireError(f"the authentication of {self.principal} has expired")
         self._refuses_again = (
             after is State.AGAIN
@@ -169,10 +185,6 @@ class SaslSession:
         )
         if not self._refuses_again:
             self.state = after
-
-    def _is_expired(self, now: float) -> bool:
-        lifetime_s = self._limits.lifetime_s
-        return bool(lifetime_s) and self._since is not None and now - self._since > lifetime_s
 
     def versions_refused(self) -> None:
         """Let the client request the versions once more, in a version that this broker serves."""

@@ -253,6 +253,23 @@ INVARIANTS = (
         suspended_under="plans without `outsider_ms`",
     ),
     Invariant(
+        id="wrong-password-accepted",
+        rules="KIP-12, KIP-368",
+        summary="A broker authenticated a client by a password that its user never had.",
+        holds="a client is authenticated, for the first time or again, by the right password only",
+        suspended_under="plans without `security`; other targets than `simulated`",
+    ),
+    Invariant(
+        id="expired-login-served",
+        rules="KIP-368",
+        summary="A broker answered a client whose authentication had expired.",
+        holds=(
+            "after `connections.max.reauth.ms`, by the broker's clock, a client that has not "
+            "authenticated again is not answered"
+        ),
+        suspended_under="plans without `security`; other targets than `simulated`",
+    ),
+    Invariant(
         id="offsets-in-order",
         rules="L1",
         summary="Log start, high watermark and log end are not in this order.",

@@ -135,6 +135,17 @@ class Watcher:
         )
         self._report(violation)
 
+    def served(self, invariant: str, broker: int, why: str) -> None:
+        """Record that a broker served a client that was not authenticated."""
+        self._report(
+            Violation(
+                invariant=invariant,
+                time_ns=self._time_ns(),
+                brokers=(broker,),
+                why=why,
+            )
+        )
+
     def _report(self, violation: Violation) -> None:
         """Record a violation in a response, once for each invariant and partition."""
         trusts = all(self.snapshots.trusts(broker) for broker in violation.brokers)

@@ -175,15 +175,15 @@ class Outsider:
         return answer
 
 
-def begin(host: Host, plan: Plan, layout: Layout, watcher: Watcher) -> Process | None:
-    """Start the outsider of a plan on this host; None if the plan has none."""
+def begin(host: Host, plan: Plan, layout: Layout, watcher: Watcher) -> list[Process]:
+    """Start the outsider on this host, if the plan has one."""
     pause_s = node_settings.outsider_s(plan)
     if not pause_s:
-        return None
+        return []
     rng = random.Random(f"{plan.seed}:outsider")
     addresses, life_of = node_settings.outsider_addresses(layout, plan), watcher.snapshots.life_of
     outsider = Outsider(*addresses, rng, pause_s, watcher.leaked, life_of)
-    return host.spawn(outsider.run, OUTSIDER)
+    return [host.spawn(outsider.run, OUTSIDER)]
 
 
 def grant() -> CreateAclsRequest:

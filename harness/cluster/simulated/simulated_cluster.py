@@ -38,9 +38,9 @@ from harness.cluster.simulated import (
     aiokafka_patch,
     aiokafka_pauses,
     node_settings,
-    outsider,
     session_expiry,
     simulated_node,
+    uninvited,
 )
 from harness.cluster.simulated.breakpoints import Breakpoints
 from harness.cluster.simulated.host_faults import HostFaultsCluster, Result
@@ -169,7 +169,7 @@ class Simulated(HostFaultsCluster):
         self._link_faults = LinkFaultInjector(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
         self._messages = Messages(stage.world.network)
         self._breakpoints = stage.breakpoints
-        self._outsider: Process | None = None
+        self._uninvited: list[Process] = []
 
     # --- Cluster
 
@@ -368,7 +368,9 @@ class Simulated(HostFaultsCluster):
             await self._nodes[broker].start()
             await asyncio.sleep(gap_s)
         stage = self._stage
-        self._outsider = outsider.begin(stage.harness, self._plan, self.layout, stage.watcher)
+        self._uninvited = uninvited.begin(
+            stage.harness, self._plan, self.layout, stage.watcher, self._hosts
+        )
 
     def _broker_lives(self, number: int, broker: Broker) -> None:
         """Register a new life of a broker for snapshots; called in the broker's process."""
@@ -413,8 +415,8 @@ class Simulated(HostFaultsCluster):
         while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
-        if self._outsider is not None:
-            self._outsider.result() if self._outsider.is_done else self._outsider.kill()
+        for each in self._uninvited:
+            each.result() if each.is_done else each.kill()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
         for name, node in self._machines.items():
             node.save_files(self._folder_of(name) / "data")

@@ -1,0 +1,180 @@
+"""A client that brokers must not serve: it does not know the password, or its login has expired.
+
+Where clients authenticate (the option ``security``), the intruder visits one broker after the
+other. It tries a password that no user ever had, on a new connection or on one that is
+authenticated already. Or it logs in by the right password, does not authenticate again in time
+(KIP-368), and then sends a request. It reports only what is certain: no user ever had its guess as
+the password, and by the broker's own clock the login expired before the request was sent.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+from broker_impl.config import Login
+from broker_impl.node.peer_security import PeerSecurity
+from broker_impl.security.exchanges import Refused
+from broker_impl.wire.messages.metadata_request import MetadataRequest
+from broker_impl.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from broker_impl.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from harness.cluster import security
+from harness.cluster.address import Address
+from harness.cluster.observe.kafka_request import FAILURES, Connection, connected
+from harness.cluster.simulated import node_settings
+from harness.simulation.host import Host
+from harness.simulation.process import Process
+from model import roles
+from model.layout import Layout
+from model.plan import Plan
+
+NAME: Final = "intruder"
+GUESS: Final = "a-guess"
+"""The password that is never valid."""
+PAUSE_S: Final = 0.5
+"""The mean pause between the begins of two visits."""
+EXCHANGE_S: Final = 3.0
+"""How long a login may take."""
+TOKENS: Final = 2
+"""How many tokens the server accepts in a login by SCRAM."""
+AGAIN_S: Final = 1.1
+"""How long a client must be authenticated before it may authenticate again."""
+_METADATA, _HANDSHAKE = (3, 9), (17, 1)
+
+WRONG_PASSWORD, EXPIRED = "wrong-password-accepted", "expired-login-served"
+"""The invariants that it checks."""
+Served = Callable[[str, int, str], None]
+"""Called with the invariant that does not hold, the broker, and the argument."""
+
+
+class Intruder:
+    """Visits brokers, and reports those that serve it."""
+
+    def __init__(
+        self,
+        brokers: Mapping[int, Address],
+        mechanism: str,
+        rng: random.Random,
+        served: Served,
+        clock_s: Callable[[int], float],
+    ) -> None:
+        """``brokers``: where clients reach each broker; ``clock_s``: its monotonic clock."""
+        self._brokers = brokers
+        self._mechanism = mechanism
+        self._rng = rng
+        self._served = served
+        self._clock_s = clock_s
+        self._attempts = (self.guess, self.guess_again, self.stay, self.stay_in_exchange)
+        self.refused = 0
+        """How often a broker did not serve it, as it must not."""
+
+    async def run(self) -> None:
+        """Begin visits, some of which last longer than a login, until the process ends."""
+        async with asyncio.TaskGroup() as visits:
+            while True:
+                await asyncio.sleep(PAUSE_S * self._rng.uniform(0.5, 1.5))
+                attempt = self._rng.choice(self._attempts)
+                visits.create_task(self.visit(self._rng.choice(sorted(self._brokers)), attempt))
+
+    async def visit(self, broker: int, attempt: Callable[[int, Connection], Any]) -> None:
+        """Make an attempt at a broker; one that cannot be finished shows nothing."""
+        try:
+            async with connected(self._brokers[broker]) as connection:
+                await attempt(broker, connection)
+        except FAILURES:
+            return
+
+    async def guess(self, broker: int, connection: Connection) -> None:
+        """Log in by the guess."""
+        await self._guess(broker, connection, "a new connection")
+
+    async def guess_again(self, broker: int, connection: Connection) -> None:
+        """Log in by the password, then authenticate again by the guess."""
+        if await self._login(connection, security.PASSWORD) is None:
+            return
+        await asyncio.sleep(AGAIN_S)
+        await self._guess(broker, connection, "a connection that was authenticated before")
+
+    async def stay(self, broker: int, connection: Connection) -> None:
+        """Send a request after the login has expired."""
+        await self._stay(broker, connection, in_exchange=False)
+
+    async def stay_in_exchange(self, broker: int, connection: Connection) -> None:
+        """The same, after authenticating again has begun, and without its end."""
+        await self._stay(broker, connection, in_exchange=True)
+
+    async def _stay(self, broker: int, connection: Connection, *, in_exchange: bool) -> None:
+        lifetime_s = await self._login(connection, security.PASSWORD)
+        if not lifetime_s:
+            return
+        expires_s = self._clock_s(broker) + lifetime_s
+        await asyncio.sleep(lifetime_s * self._rng.uniform(1.1, 1.5))
+        if in_exchange:
+            chosen = SaslHandshakeRequest(mechanism=self._mechanism)
+            await self._ask(connection, _HANDSHAKE, chosen)
+        sent_s = self._clock_s(broker)
+        if sent_s <= expires_s:
+            return
+        try:
+            await self._ask(connection, _METADATA, MetadataRequest(topics=None))
+        except FAILURES:
+            self.refused += 1
+            return
+        self._served(
+            EXPIRED,
+            broker,
+            f"broker {broker} answered a request of User:{security.USER} whose login had expired "
+            f"{sent_s - expires_s:.1f} s before it was sent",
+        )
+
+    async def _ask(self, connection: Connection, api: tuple[int, int], request: Any) -> Any:
+        async with asyncio.timeout(EXCHANGE_S):
+            return await connection.ask(api, request)
+
+    async def _login(self, connection: Connection, password: str) -> float | None:
+        """Return for how many seconds the broker accepts the password; None if it refuses it.
+
+        The broker may accept a password for which it cannot prove that it knows it.
+        """
+        login = Login(security.USER, password, {})
+        nonce = partial("{:024x}".format, self._rng.getrandbits(96))
+        accepted: list[float] = []
+
+        async def ask(request: Any, version: int) -> Any:
+            key: int = import_module(type(request).__module__).API_KEY
+            answer = await connection.ask((key, version), request)
+            if isinstance(request, SaslAuthenticateRequest) and not answer.error_code:
+                accepted.append(answer.session_lifetime_ms / 1000)
+            return answer
+
+        with suppress(Refused):
+            async with asyncio.timeout(EXCHANGE_S):
+                await PeerSecurity(None, self._mechanism, login, nonce).authenticate(ask)
+        return accepted[-1] if len(accepted) == TOKENS else None
+
+    async def _guess(self, broker: int, connection: Connection, where: str) -> None:
+        if await self._login(connection, GUESS) is None:
+            self.refused += 1
+            return
+        self._served(
+            WRONG_PASSWORD,
+            broker,
+            f"broker {broker} authenticated User:{security.USER} on {where} by a password that "
+            "the user never had",
+        )
+
+
+def begin(
+    host: Host, plan: Plan, layout: Layout, served: Served, clock_s: Callable[[int], float]
+) -> list[Process]:
+    """Start the intruder on this host, where clients of the plan authenticate."""
+    protection = security.of(plan)
+    if protection is None:
+        return []
+    rng = random.Random(f"{plan.seed}:{NAME}")
+    brokers = {roles.number(name): node_settings.address(layout, name) for name in layout.brokers}
+    intruder = Intruder(brokers, protection.mechanism, rng, served, clock_s)
+    return [host.spawn(intruder.run, NAME)]
