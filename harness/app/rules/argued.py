@@ -10,12 +10,17 @@ _EXPIRY = "a commit names its own expiry only before version 5 of OffsetCommit, 
 _RESUMED = "aiokafka asks for a producer id without naming the one it has (KIP-360)"
 _NO_EPOCHS = "no request of Kafka 2.8 says with which epoch a broker fetches or is alive (KIP-903)"
 _MALFORMED = "no broker writes such a control record, and damage does not pass the checksum"
+_IN_ORDER = (
+    "orders come over one connection, and an order on a connection that the controller has given up"
+    " is refused before, whatever its epochs are (finding 9)"
+)
 _EXHAUSTED = "a transactional id exhausts the epochs of a producer id after 32,766 producers"
 
 ARGUED: Mapping[str, Mapping[str, str]] = {
     "broker_impl.api.fetch:may_ask_followers": {
         "version >= _FOLLOWERS_SINCE: false": "clients of simulations fetch by version 11 or later",
     },
+    "broker_impl.api.cluster_view:is_news": {"update_epoch >= known_epoch: false": _IN_ORDER},
     "broker_impl.coordinator.groups.rules:commit_state_error": {
         "state is GroupStatus.DEAD: true": "a group that is dead is removed in the same event",
     },
@@ -46,6 +51,14 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
     "broker_impl.log.producers:copied": {"folds_replicated_batches(): false": _CONSTANT},
     "broker_impl.log.producers:check_sequence": {
         "batch.first_sequence == first: false": "a batch is repeated with the same bounds",
+    },
+    "broker_impl.node.coordinators.internal_topics:goes_on": {
+        "first is not None: false": "compaction keeps the last committed batch of a log"
+        " (KAFKA-17076), so that a read before the end always returns one",
+    },
+    "broker_impl.replica.fencing:stop": {
+        "request_epoch == known_epoch: false": _IN_ORDER,
+        "delete: false": _IN_ORDER,
     },
     "broker_impl.replica.isr:eligible": {
         "live_epoch == fetch_epoch: false": _NO_EPOCHS,

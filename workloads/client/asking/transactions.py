@@ -3,7 +3,9 @@
 It writes to a topic of its own, so that no reader of the workload sees its records. It adds several
 partitions in requests that are in flight at the same time, sends batches without waiting for the
 one before, begins an epoch with a later sequence number than 0, names epochs that it never had or
-has no longer, and ends a transaction twice.
+has no longer, and ends a transaction twice. It names its producer id for a transactional id that
+the coordinator does not know, as after ``transactional.id.expiration.ms``. And it sends batches
+again some time later, when another broker may have become the leader.
 """
 
 import asyncio
@@ -28,8 +30,8 @@ ATTEMPTS: Final = 10
 _CONCURRENT: Final = 51
 FOREIGN: Final = 1000
 """How far an epoch that the producer never had is above its own."""
-NEVER_AGAIN: Final = -1
-"""The code of a request that was not answered in time."""
+REPEAT_S: Final = 2.0
+"""How much later batches are sent again, at most: less than its transactions may last."""
 
 Topic = Callable[[], Awaitable[str]]
 """Creates the topic, unless it exists, and returns its name."""
@@ -41,14 +43,19 @@ class Transactions:
     def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str, topic: Topic) -> None:
         self._client = client
         self._rng = rng
-        self._name = name
+        self._base = self._name = name
         self._topic = topic
+        self._names = 1
+        """The number of transactional ids that it has used."""
         self._said: list[str] = []
         self._sequences: dict[int, int] = {}
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a story that is drawn at random."""
-        stories = (self._several_in_flight, self._foreign_epochs, self._gap, self._end_twice)
+        stories = (
+            *(self._several_in_flight, self._foreign_epochs, self._gap, self._end_twice),
+            *(self._forgotten, self._repeat),
+        )
         story: Callable[[str], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
         await story(await self._topic())
@@ -63,9 +70,9 @@ class Transactions:
         node = await self._client.coordinator_lookup(kind, self._name)
         return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
 
-    async def _init(self) -> tuple[int, int] | None:
+    async def _init(self, producer_id: int = -1, epoch: int = -1) -> tuple[int, int] | None:
         for _ in range(ATTEMPTS):
-            answer = await self._send(InitRequest(self._name, TIMEOUT_MS))
+            answer = await self._send(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
             if answer.error_code != _CONCURRENT:
                 break
             await asyncio.sleep(BACKOFF_S)
@@ -103,16 +110,21 @@ class Transactions:
         ((_, ((_, code, *_),), *_),) = answer.topics
         return self._note(f"batch {sequence}", code)
 
-    async def _batches(self, who: tuple[int, int], place: Place) -> None:
-        """Send some batches in a row, each before the one before it is answered."""
-        sending = []
+    async def _batches(self, who: tuple[int, int], place: Place) -> list[tuple[int, int]]:
+        """Send some batches in a row, each before the one before it is answered.
+
+        Returns the first sequence number and the number of records of each.
+        """
+        sending, sent = [], []
         for _ in range(self._rng.randint(1, 4)):
             count = self._rng.randint(1, 3)
             sequence = self._sequences.get(place.partition, 0)
             self._sequences[place.partition] = sequence + count
+            sent.append((sequence, count))
             sending.append(asyncio.ensure_future(self._produce(who, place, sequence, count)))
             await asyncio.sleep(0)
         await asyncio.gather(*sending)
+        return sent
 
     async def _several_in_flight(self, topic: str) -> None:
         who = await self._init()
@@ -165,3 +177,28 @@ class Transactions:
         await self._end(who, commit=commit)
         await self._end(who, commit=commit)
         await self._end(who, commit=not commit)
+
+    async def _forgotten(self, topic: str) -> None:
+        """Continue with the producer id and epoch of another transactional id (KIP-360)."""
+        before = await self._init()
+        if before is None:
+            return
+        self._name, self._names = f"{self._base}-{self._names}", self._names + 1
+        who = await self._init(*before)
+        if who is None or await self._add(who, topic, 0):
+            return
+        await self._batches(who, Place(topic, 0))
+        await self._end(who, commit=True)
+
+    async def _repeat(self, topic: str) -> None:
+        """Send batches again, as after a lost response, and continue."""
+        who = await self._init()
+        if who is None or await self._add(who, topic, 1):
+            return
+        place = Place(topic, 1)
+        sent = await self._batches(who, place)
+        await asyncio.sleep(self._rng.uniform(0.0, REPEAT_S))
+        for sequence, count in self._rng.sample(sent, self._rng.randint(1, len(sent))):
+            await self._produce(who, place, sequence, count)
+        await self._batches(who, place)
+        await self._end(who, commit=True)
