@@ -34,7 +34,7 @@ from model.plan import Plan
 NAME: Final = "intruder"
 GUESS: Final = "a-guess"
 """The password that is never valid."""
-PAUSE_S: Final = 0.5
+PAUSE_S: Final = 1.0
 """The mean pause between the begins of two visits."""
 EXCHANGE_S: Final = 3.0
 """How long a login may take."""
