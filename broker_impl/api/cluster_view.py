@@ -57,12 +57,10 @@ class ClusterView:
         self.topic_ids: dict[str, UUID] = {}
         self.controller_id: BrokerId = -1
         self.controller_epoch: Epoch = -1
+        self._broker_epoch = -1
+        """The newest registration of this broker that a controller has named."""
         self.computed: dict[object, Any] = {}
         """What responses have computed from the view and share; each update empties it."""
-
-    def begin_again(self) -> None:
-        """Let the next update with topics replace all topics; the broker has registered."""
-        self._replace_topics = True
 
     def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
         """Apply a request that has passed the checks of controller epoch and broker epoch.
@@ -71,8 +69,13 @@ class ClusterView:
         """
         self.updates += 1
         self.computed.clear()
-        if request.controller_epoch > self.controller_epoch:
-            self.begin_again()
+        # A new controller, or one that has seen this broker register, sends the whole state. It may
+        # see the registration before this broker knows that it succeeded (KAFKA-9839).
+        if (
+            request.controller_epoch > self.controller_epoch
+            or request.broker_epoch > self._broker_epoch
+        ):
+            self._replace_topics = True
         if request.topic_states and self._replace_topics:
             self._replace_topics = False
             self.topics, self.topic_ids = {}, {}
@@ -80,6 +83,7 @@ class ClusterView:
         self.is_whole = self.is_whole or self._met_brokers or bool(request.topic_states)
         self._met_brokers = True
         self.controller_epoch = request.controller_epoch
+        self._broker_epoch = max(self._broker_epoch, request.broker_epoch)
         self.controller_id = request.controller_id
         self.brokers = {
             broker.id: BrokerView(

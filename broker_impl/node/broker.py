@@ -411,7 +411,6 @@ class Broker:
         znode = registration.znode(self._config, endpoints, self._wall_ms())
         await self._session.register(znode)
         self._replicas.broker_epoch = self._session.broker_epoch
-        self._view.begin_again()
 
     def _start_controller(self) -> None:
         config = self._config

@@ -13,12 +13,18 @@ from broker_impl.wire.types import TopicPartition
 
 
 def order(
-    leader: int, leader_epoch: int, *, controller_epoch: int = 1, topic: str = "t"
+    leader: int,
+    leader_epoch: int,
+    *,
+    controller_epoch: int = 1,
+    topic: str = "t",
+    broker_epoch: int = 7,
 ) -> UpdateMetadataRequest:
     """An UpdateMetadata request about partition 0 of `topic`, in a cluster of one broker."""
     return UpdateMetadataRequest(
         controller_id=1,
         controller_epoch=controller_epoch,
+        broker_epoch=broker_epoch,
         topic_states=[
             UpdateMetadataTopicState(
                 topic_name=topic,
@@ -57,9 +63,9 @@ def test_the_controllers_word_replaces_the_view() -> None:
     assert list(view.partitions()) == [(TP, PartitionView(1, 5, (1, 2), (1, 2, 3)))]
 
 
-def brokers_only(*, controller_epoch: int = 1) -> UpdateMetadataRequest:
+def brokers_only(*, controller_epoch: int = 1, broker_epoch: int = 7) -> UpdateMetadataRequest:
     """The UpdateMetadata request that every broker receives when brokers come and go."""
-    request = order(1, 5, controller_epoch=controller_epoch)
+    request = order(1, 5, controller_epoch=controller_epoch, broker_epoch=broker_epoch)
     request.topic_states = []
     return request
 
@@ -83,10 +89,22 @@ def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
     """After a broker registers again, its view accepts epoch 0 for a topic recreated meanwhile."""
     view = ClusterView()
     view.update(order(1, 5))
-    view.begin_again()
-    view.update(brokers_only())
-    view.update(order(2, 0))
+    view.update(brokers_only(broker_epoch=8))
+    view.update(order(2, 0, broker_epoch=8))
     assert view.topics["t"][0].leader == 2
+
+
+def test_the_whole_state_is_kept_when_only_a_change_follows() -> None:
+    """The state that a controller sends after a registration replaces the topics, and no later one.
+
+    The controller may see the registration before the broker knows that it succeeded; the topics
+    that the broker received before it knew are not forgotten then.
+    """
+    view = ClusterView()
+    view.update(order(1, 5, topic="deleted"))
+    view.update(order(1, 5, topic="t", broker_epoch=8))
+    view.update(order(2, 0, topic="other", broker_epoch=8))
+    assert list(view.topics) == ["t", "other"]
 
 
 def test_the_view_is_whole_once_topics_were_told() -> None:
