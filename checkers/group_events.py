@@ -16,7 +16,7 @@ import numpy as np
 
 from checkers import group_answers, micro_ops
 from checkers.group_answers import Answers
-from checkers.kernels.rows import FAIL, I8, I64, INFO, OK, UNKNOWN, Bools
+from checkers.kernels.rows import I8, I64, INFO, OK, UNKNOWN, Bools
 from checkers.kernels.steps import (
     ANY,
     ASSIGNED,
@@ -83,12 +83,11 @@ class MicroOps(NamedTuple):
     offset: I64
     value: I64
     elsewhere: I8
-    """What it says of partitions that this part of a history does not have: flags ``NAMES`` and
-    ``DELETES``. In a whole history there are none."""
+    """``NAMES`` if it names partitions that this part of a history does not have, or else 0. In a
+    whole history there are none."""
 
 
-NAMES, DELETES = 1, 2
-"""It names such partitions; it deletes the committed offsets of some of them."""
+NAMES = 1
 
 
 class SetupEvent(NamedTuple):
@@ -406,7 +405,6 @@ def _groups(
             topics=frozenset(topic for o in joined for topic in o.what[2]),
             changed_ns=int(ops.end_ns[changes].max(initial=0)),
             polled_ns=int(ops.end_ns[mine].max(initial=0)),
-            deletions=_deletions(ops, micro, code),
             begins_at_start=bool(joined) and all(_begins_at_start(o) for o in joined),
         )
 
@@ -422,22 +420,6 @@ def _members(
     ]
     members: dict[int, str | None] = dict.fromkeys(ops.process[rebalances].tolist())
     return members | {int(ops.process[o.operation]): _options(o).get("instance") for o in joined}
-
-
-def _deletions(ops: Ops, micro: MicroOps, group: int) -> tuple[tuple[int, int], ...]:
-    """Return when offsets of a group may have been deleted, in the form of
-    :attr:`Group.deletions`."""
-    commits = np.isin(
-        np.array(micro.kind, dtype=object), (micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
-    )
-    deletes = micro.elsewhere & DELETES > 0
-    deletes[micro.place[micro.offset == UNKNOWN]] = True
-    rows = np.unique(micro.operation[deletes & commits & (micro.group == group)])
-    rows = rows[ops.outcome[rows] != FAIL]
-    rows = rows[np.argsort(ops.invoked[rows])]
-    ends = np.where(ops.outcome[rows] == OK, ops.op[rows], FOREVER)
-    last = np.maximum.accumulate(ends) if len(ends) else ends
-    return tuple(zip(ops.invoked[rows].tolist(), last.tolist(), strict=True))
 
 
 def _subscriptions(setup: Sequence[SetupEvent]) -> list[SetupEvent]:

@@ -86,8 +86,7 @@ ANOMALIES = (
             "accepted from a member after its partition had been assigned to another, before it "
             "was notified of that. A group that has neither members nor committed offsets is "
             "deleted, and its generations begin with 1 again; so generations are compared only if "
-            "the group had an offset of the partition, or the earlier member, all the time in "
-            "between"
+            "commits show that the group did not end in between"
         ),
         counted_by="witnesses",
     ),

@@ -16,7 +16,7 @@ from checkers.columns import INVOKE, Columns
 from checkers.group_events import EARLY_NS, MicroOps, Ops
 from checkers.kernels.arrays import changes
 from checkers.kernels.compact import Operations
-from checkers.kernels.rows import FAIL, I64, INFO, OK, UNKNOWN
+from checkers.kernels.rows import I64, INFO, OK
 from model.op import NEMESIS
 
 
@@ -48,8 +48,7 @@ def of_chunk(
     begun = _Begun(columns, operations)
     _, awake = begun.at(np.array(moments_ns, dtype=np.int64))
     everywhere = (
-        _setup(columns, operations), _standing(ops, asks), unnamed, _deleting(ops, micro),
-        rebalances, awake,
+        _setup(columns, operations), _standing(ops, asks), unnamed, rebalances, awake,
     )  # fmt: skip
     frozen = np.flatnonzero(ops.frozen_ns > EARLY_NS)
     place, awake = begun.at(ops.start_ns[frozen] + ops.frozen_ns[frozen] - EARLY_NS)
@@ -134,16 +133,6 @@ def _unnamed(ops: Ops, micro: MicroOps) -> I64:
         if kind == micro_ops.COMMIT and group_events.is_unreported(ops, micro, row, count[row])
     ]
     return np.array(found, dtype=np.int64)
-
-
-def _deleting(ops: Ops, micro: MicroOps) -> I64:
-    """Return the operations that may have deleted committed offsets."""
-    places = micro.place[micro.offset == UNKNOWN]
-    kinds = (micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
-    is_commit = np.array([kind in kinds for kind in micro.kind], dtype=np.bool_)
-    found = np.unique(micro.operation[places[is_commit[places]]])
-    mine: I64 = found[ops.outcome[found] != FAIL]
-    return mine
 
 
 def _next(ops: Ops, of: I64, among: I64, side: Literal["left", "right"]) -> tuple[I64, I64]:

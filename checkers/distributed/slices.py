@@ -16,10 +16,10 @@ from checkers import arrow, micro_ops
 from checkers.columns import Columns, ints, only, spread
 from checkers.distributed.group_context import Context
 from checkers.distributed.kept import Kept
-from checkers.group_events import DELETES, NAMES, OF_GROUPS
+from checkers.group_events import NAMES, OF_GROUPS
 from checkers.kernels.arrays import is_in
 from checkers.kernels.compact import Operations
-from checkers.kernels.rows import I8, I64, UNKNOWN, Bools
+from checkers.kernels.rows import I8, I64, Bools
 from checkers.pieces import SCHEMA
 from checkers.vocabulary import NAMES_KEYS
 
@@ -75,7 +75,6 @@ class Slicer:
         self._record_slice = slice_of[columns.record_key]
         self._operation = operations.of_events()
         self._is_of_group = columns.is_op(*OF_GROUPS)
-        self._is_commit = columns.is_op(micro_ops.COMMIT, micro_ops.COMMIT_PLAINLY)
         for code, records in kept.items():
             sends = np.flatnonzero((key == code) & columns.is_op(micro_ops.SEND))
             is_out = self._are_left_out(operations, sends, records)
@@ -155,7 +154,7 @@ class Slicer:
         inner, event = inner[kept], event[kept]
         records, micro_op = spread(columns.record_end[inner], columns.record_end[inner + 1])
         mine = self._record_slice[records] == number
-        left, left_of = records[~mine], micro_op[~mine]
+        left_of = micro_op[~mine]
         records, micro_op = records[mine], micro_op[mine]
         found = _taken(self._micro_ops, inner, {
             "records": _lists(_taken(self._records, records, {}), micro_op, len(inner))
@@ -164,7 +163,7 @@ class Slicer:
         events["value"] = _lists(found, event, len(rows))
         schema = SCHEMA
         if self._context is not None:
-            elsewhere = self._elsewhere(inner, left, left_of)
+            elsewhere = self._elsewhere(inner, left_of)
             events[ELSEWHERE.name] = _lists(arrow.column(elsewhere), event, len(rows))
             schema = schema.append(ELSEWHERE)
         if self._work is not None:
@@ -172,14 +171,11 @@ class Slicer:
             schema = schema.append(WORK)
         return pa.table([events[name] for name in schema.names], schema=schema)
 
-    def _elsewhere(self, inner: I64, left: I64, left_of: I64) -> I8:
-        """Return what is left out of micro-operations, given the records that are, and the place of
-        the micro-operation of each."""
+    def _elsewhere(self, inner: I64, left_of: I64) -> I8:
+        """Return which micro-operations name partitions that are left out, given the place of the
+        micro-operation of each record that is."""
         found = np.zeros(len(inner), dtype=np.int8)
         found[left_of[self._is_of_group[inner[left_of]]]] = NAMES
-        deletes = self._columns.record_offset[left] == UNKNOWN
-        deletes &= self._is_commit[inner[left_of]]
-        found[left_of[deletes]] |= DELETES
         return found
 
 

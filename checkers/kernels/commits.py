@@ -19,6 +19,7 @@ import numpy as np
 from checkers.kernels import former
 from checkers.kernels.former import seconds
 from checkers.kernels.found import Found, at
+from checkers.kernels.lives import Lives
 from checkers.kernels.log import Log
 from checkers.kernels.rows import FAIL, I64, INFO, OK, UNKNOWN, Bools
 from checkers.kernels.steps import ANY, ASSIGNED, COMMIT, FETCH, FOREVER, NO_METADATA, Group, Steps
@@ -53,6 +54,7 @@ class Register:
         steps = log.steps.where(log.steps.group == group)
         self.group = log.groups[group]
         self.steps = steps
+        self.lives = Lives(steps, log.is_deleted)
         commits = steps.where((steps.kind == COMMIT) & (steps.outcome != FAIL))
         if self.group.commits_alone:
             commits = _with_untold(commits, steps)
@@ -87,9 +89,11 @@ class Register:
             newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]
         ):
             newest = known
-        if generation != UNKNOWN and not self.group.may_restart(0, end):
+        if generation != UNKNOWN:
             known = self._joined.before(generation + 1)
             begun = known != UNKNOWN and commits.invoked[known] < end
+            if begun and self.lives.may_end(begin, max(end, int(commits.op[known]))):
+                begun = False  # it may be a generation of an earlier group of this name
             if begun and (newest == UNKNOWN or commits.invoked[known] > commits.invoked[newest]):
                 newest = known
         from_ = UNKNOWN if newest == UNKNOWN else int(commits.invoked[newest])

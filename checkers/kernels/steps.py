@@ -1,6 +1,5 @@
 """Events of groups and of log ends in one partition, as columns."""
 
-from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -97,20 +96,6 @@ class Group(NamedTuple):
     """When a member joined or left for the last time."""
     polled_ns: int
     """When the last poll of a member completed, even if it delivered nothing."""
-    deletions: tuple[tuple[int, int], ...] = ()
-    """The deletions of committed offsets that may have happened, in the order of their invocations.
-
-    Each item has the invocation of a deletion, and the latest completion of it and all earlier
-    deletions (``FOREVER`` if one is in doubt). If the last offset of a group without members is
-    deleted, the coordinator deletes the group, and the generations of the next group with the same
-    name start again at 1.
-    """
     begins_at_start: bool = False
     """Whether the history contains all commits of the members, and no member uses
     ``auto.offset.reset=latest``, which starts at the log end if there is no committed offset."""
-
-    def may_restart(self, begin: int, end: int) -> bool:
-        """Return whether the group may have been deleted between these two events, given as indexes
-        of the history. Its generations then start again at 1."""
-        earlier = bisect_left(self.deletions, (end,))
-        return earlier > 0 and self.deletions[earlier - 1][1] > begin

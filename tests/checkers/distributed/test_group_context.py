@@ -26,7 +26,12 @@ HELD = SENDS + "k9:x-0@0 m1:x m2:x p1:^x-0@0#1| "
 """The group has an offset before a member is assigned the partition, so it is not deleted."""
 LATER = TWO + "p2: p2:^x-0@0#2| "
 OWNER = TWO + "p1:x-0=a@0,x-0=b@1 k1:x-0@1 "
-LISTENER = SENDS + "m1:x#listener m2:x p1:^x-0@0,x-1@0#1| "
+LISTENER = SENDS + "k9:x-0@0 m1:x#listener m2:x p1:^x-0@0,x-1@0#1| "
+FROZEN = (
+    SENDS + "m1:x#listener m3:x#listener p3: p1:^x-0@0#1|x-0=a@0 "
+    "p1:!x-0@1|-x-0#1|^x-0@1#2| p3:^x-0@0#7|x-0=a@0"
+)
+"""Process 3 reports late what generation 7 assigned to it; process 1 is in generations 1 and 2."""
 TAKEN = SENDS + "m1:x i1:t@1.0 p1:^x-0@0#1| t1:x-0=a@0|!x-0@1 "
 
 
@@ -58,7 +63,8 @@ SHOWN_2 = f"a7:out-0 p7:out-0={output(2, 8)}@1 c7:out-0@2 "
         (HELD + "p2:^x-0@0#1|", ["double-owner"]),
         (TWO + "p2:^x-0@0#1|", []),  # the group had no offset, and may have ended without members
         (HELD + "p2:^x-0@0#2|", []),
-        (HELD + "k:x-1 p2:^x-0@0#1|", []),  # the group may have ended with that offset
+        (HELD + "k:x-0 p2:^x-0@0#1|", []),  # the group may have ended with that offset
+        (HELD + "k:x-1 p2:^x-0@0#1|", ["double-owner"]),
         (HELD + "k!:x-1 p2:^x-0@0#1|", ["double-owner"]),
         (HELD + "k:x-1 k9:x-0@0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|",
          ["double-owner"]),
@@ -98,6 +104,10 @@ SHOWN_2 = f"a7:out-0 p7:out-0={output(2, 8)}@1 c7:out-0@2 "
         (LISTENER + "p1:x-0=a@0,x-1=k@0 p1:!x-0@1|-x-0#1|^x-1@0#2| p2:^x-0@0#2|x-0=a@0",
          ["phantom", "resume-overlap"]),
         (LISTENER + "p1:x-0=a@0 p1?: p2:^x-0@1#2|x-0=b@1", []),
+        # all members of a later generation see that commit, but the generations of a group that
+        # has ended may be higher
+        (FROZEN, []),
+        ("k9:x-0@0 " + FROZEN, ["resume-overlap"]),
         # a transaction has ended once another process takes over its id
         (TAKEN + "p2: i2:t@1.1 p2: f:x-0", ["lost-commit"]),
         (TAKEN + "p2: i2:u@1.1 p2: f:x-0", []),

@@ -108,9 +108,14 @@ TWO = "m1:x m2:x p1:^x-0@0#1|x-0=a@0,x-0=b@1 k1:x-0@2 "
         ("m1:x p1:^x-0@0#1|x-0=b@1", ["resume-gap 1 (13,)"]),
         # a listener's commit is known to the generation that its member joins
         (
+            "k9:x-0@0 m1:x#listener m2:x >p2: p1:^x-0@0#1|x-0=a@0,x-0=b@1"
+            " p1:!x-0@2|-x-0#1|^x-1@0#2| <p2:^x-0@0#2|",
+            ["resume-overlap 0 (20, 21)"],
+        ),
+        (  # without an offset before, generation 2 may be one of an earlier group
             "m1:x#listener m2:x >p2: p1:^x-0@0#1|x-0=a@0,x-0=b@1 p1:!x-0@2|-x-0#1|^x-1@0#2|"
             " <p2:^x-0@0#2|",
-            ["resume-overlap 0 (18, 19)"],
+            [],
         ),
         (
             "m1:x#listener m2:x >p2: p1:^x-0@0#1|x-0=a@0,x-0=b@1 p1:!x-0@2|-x-0#1|^x-1@0#2|"

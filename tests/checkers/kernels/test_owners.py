@@ -38,10 +38,10 @@ BOTH = ["double-owner generation 1 (9, 13)"]
         (TWO + "p1:^x-0@0#1|", []),  # reported twice
         # A group ends with its last offset, and the next one begins with generation 1.
         (TWO + "k:x-0 p2:^x-0@0#1|", []),
-        (TWO + "k:x-1 p2:^x-0@0#1|", []),
         (TWO + "k?:x-0 p2:^x-0@0#1|", []),
         (TWO + ">k:x-0 p2:^x-0@0#1| <k:x-0", []),
         (TWO + "k!:x-0 p2:^x-0@0#1|", ["double-owner generation 1 (9, 15)"]),
+        (TWO + "k:x-1 p2:^x-0@0#1|", ["double-owner generation 1 (9, 15)"]),  # x-0 has an offset
         (TWO + "p2:^x-0@0#1| k:x-0", BOTH),
         ("k:x-0 " + TWO + "p2:^x-0@0#1|", ["double-owner generation 1 (11, 15)"]),
         (TWO + "k:x-0 p2:^x-0@0#1| p1:^x-0@0#1|", []),  # p2 may have joined before the deletion
@@ -51,15 +51,26 @@ BOTH = ["double-owner generation 1 (9, 13)"]
         ),
         # It has no offset until the first commit, and none after a deletion.
         (NO_COMMIT + "p2:^x-0@0#1|", []),
-        (NO_COMMIT + "k1:x-0@0 p2:^x-0@0#1|", []),
+        (NO_COMMIT + "k3:x-0@0 p2:^x-0@0#1|", []),
         (TWO + "k:x-0 p1: p2: p2:^x-0@0#1| p1:^x-0@0#1|", []),
-        # It was not deleted while a member was in it.
+        # A fetch shows an offset, but a former coordinator may still know one that was deleted.
+        ("m1:x m2:x f:x-0@0 p1: p1:^x-0@0#1| p2: p2:^x-0@0#1|", BOTH),
+        ("m1:x m2:x k3:x-0@0 k:x-0 f:x-0@0 p1: p1:^x-0@0#1| p2: p2:^x-0@0#1|", []),
+        # The topic may have been deleted with its offsets.
+        ("m1:x m2:x k3:x-0@0 p1: x:x p1:^x-0@0#1| p2: p2:^x-0@0#1|", []),
+        # The member committed, so it was a member until then, and the group has an offset since.
         (
-            NO_COMMIT + "p2:^x-0@0#1| p1: p1:-x-0#1|",
-            ["double-owner generation 1 (7, 11)"],
+            NO_COMMIT + "k1:x-0@1 p2:^x-0@0#1| p1: p1:~x-0|",
+            ["double-owner generation 1 (7, 13)"],
         ),
-        (NO_COMMIT + "p2:^x-0@0#1| p1: p1:~x-0|", []),
-        (NO_COMMIT + "p2:^x-0@0#1| p1:-x-0#1|", []),  # perhaps before the other was assigned it
+        (NO_COMMIT + "k1!:x-0@1 p2:^x-0@0#1| p1: p1:~x-0|", []),
+        # A member may report a revocation before it asks the coordinator.
+        (NO_COMMIT + "p2:^x-0@0#1| p1: p1:-x-0#1|", []),
+        # A member that was assigned the partition again is another one.
+        (
+            NO_COMMIT + "p1:~x-0| p1:^x-0@0#1| k1:x-0@1 p2:^x-0@0#1|",
+            ["double-owner generation 1 (13, 17)"],
+        ),
     ],
 )
 def test_one_generation_gives_a_key_to_one_member(
