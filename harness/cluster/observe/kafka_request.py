@@ -11,6 +11,8 @@ from broker_impl.wire.messages import request_module, response_module
 from harness.cluster.address import Address
 
 TIMEOUT_S = 5.0
+RESPONSE_BYTES_MAX: Final = 2**27
+"""A response that claims to be larger is damaged."""
 FAILURES: Final = (OSError, TimeoutError, asyncio.IncompleteReadError, WireError)
 """What a connection raises if a request has no response that can be read."""
 
@@ -31,9 +33,13 @@ class Connection:
         self._writer.writelines(
             encode_request(header, request_module(key).encode(request, version))
         )
-        size = int.from_bytes(await self._reader.readexactly(4), "big", signed=True)
+        size = int.from_bytes(await self._reader.readexactly(4), "big")
+        if size > RESPONSE_BYTES_MAX:
+            raise WireError(f"a response of {size} bytes")
         frame = memoryview(await self._reader.readexactly(size))
-        _, body = decode_response(frame, key, version)
+        answered, body = decode_response(frame, key, version)
+        if answered != self._sent:
+            raise WireError(f"request {self._sent} has the response of request {answered}")
         return response_module(key).decode(body, version)
 
 

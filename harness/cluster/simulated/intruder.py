@@ -10,7 +10,7 @@ the password, and by the broker's own clock the login expired before the request
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
@@ -69,7 +69,7 @@ class Intruder:
         self._clock_s = clock_s
         self._attempts = (self.guess, self.guess_again, self.stay, self.stay_in_exchange)
         self.refused = 0
-        """How often a broker did not serve it, as it must not."""
+        """How often a broker did not serve it, for whatever reason."""
 
     async def run(self) -> None:
         """Begin visits, some of which last longer than a login, until the process ends."""
@@ -81,11 +81,11 @@ class Intruder:
 
     async def visit(self, broker: int, attempt: Callable[[int, Connection], Any]) -> None:
         """Make an attempt at a broker; one that cannot be finished shows nothing."""
-        try:
-            async with connected(self._brokers[broker]) as connection:
-                await attempt(broker, connection)
-        except FAILURES:
-            return
+        with suppress(*FAILURES):
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(EXCHANGE_S):
+                    line = await stack.enter_async_context(connected(self._brokers[broker]))
+                await attempt(broker, line)
 
     async def guess(self, broker: int, connection: Connection) -> None:
         """Log in by the guess."""

@@ -415,11 +415,10 @@ class Simulated(HostFaultsCluster):
         while not self._stage.watcher.is_settled():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
-        for each in self._uninvited:
-            each.result() if each.is_done else each.kill()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
         for name, node in self._machines.items():
             node.save_files(self._folder_of(name) / "data")
+        uninvited.end(self._uninvited)
 
     # --- measurements
 

@@ -1,6 +1,6 @@
 """The clients of a simulated cluster that brokers must refuse: the outsider and the intruder."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from harness.cluster.observe.invariant_monitor import Watcher
 from harness.cluster.simulated import intruder, outsider
@@ -24,3 +24,12 @@ def begin(
         *outsider.begin(host, plan, layout, watcher),
         *intruder.begin(host, plan, layout, watcher.served, clock_s),
     ]
+
+
+def end(processes: Iterable[Process]) -> None:
+    """End them, and raise the error of one that failed; the others go on until they are killed."""
+    failed = [each for each in processes if each.is_done]
+    for each in processes:
+        each.kill()
+    for each in failed:
+        each.result()

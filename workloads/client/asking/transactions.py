@@ -4,8 +4,8 @@ It writes to a topic of its own, so that no reader of the workload sees its reco
 partitions in requests that are in flight at the same time, sends batches without waiting for the
 one before, begins an epoch with a later sequence number than 0, names epochs that it never had or
 has no longer, and ends a transaction twice. It names its producer id for a transactional id that
-the coordinator does not know, as after ``transactional.id.expiration.ms``. And it sends batches
-again some time later, when another broker may have become the leader.
+the coordinator does not know, as after ``transactional.id.expiration.ms``, and twice for its own,
+as after a lost response (KIP-360). And it sends batches again some time later.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _CONCURRENT: Final = 51
 FOREIGN: Final = 1000
 """How far an epoch that the producer never had is above its own."""
 REPEAT_S: Final = 2.0
-"""How much later batches are sent again, at most: less than its transactions may last."""
+"""How much later batches are sent again, at most."""
 
 Topic = Callable[[], Awaitable[str]]
 """Creates the topic, unless it exists, and returns its name."""
@@ -54,7 +54,7 @@ class Transactions:
         """Run a story that is drawn at random."""
         stories = (
             *(self._several_in_flight, self._foreign_epochs, self._gap, self._end_twice),
-            *(self._forgotten, self._repeat),
+            *(self._forgotten, self._bump, self._repeat),
         )
         story: Callable[[str], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
@@ -179,7 +179,7 @@ class Transactions:
         await self._end(who, commit=not commit)
 
     async def _forgotten(self, topic: str) -> None:
-        """Continue with the producer id and epoch of another transactional id (KIP-360)."""
+        """Name the producer id and epoch of another transactional id; a fresh id is returned."""
         before = await self._init()
         if before is None:
             return
@@ -189,6 +189,18 @@ class Transactions:
             return
         await self._batches(who, Place(topic, 0))
         await self._end(who, commit=True)
+
+    async def _bump(self, topic: str) -> None:
+        """Ask for the epoch after its own, as after an error, and again without the response."""
+        who = await self._init()
+        if who is None:
+            return
+        await self._init(*who)
+        after = await self._init(*who)
+        if after is None or await self._add(after, topic, 2):
+            return
+        await self._batches(after, Place(topic, 2))
+        await self._end(after, commit=True)
 
     async def _repeat(self, topic: str) -> None:
         """Send batches again, as after a lost response, and continue."""
