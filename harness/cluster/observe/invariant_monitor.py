@@ -135,16 +135,25 @@ class Watcher:
         )
         self._report(violation)
 
-    def served(self, invariant: str, broker: int, why: str) -> None:
-        """Record that a broker served a client that was not authenticated."""
-        self._report(
-            Violation(
-                invariant=invariant,
-                time_ns=self._time_ns(),
-                brokers=(broker,),
-                why=why,
-            )
+    def wrong_password_accepted(self, broker: int, why: str) -> None:
+        """Record that a broker authenticated a client by a wrong password."""
+        violation = Violation(
+            invariant="wrong-password-accepted",
+            time_ns=self._time_ns(),
+            brokers=(broker,),
+            why=why,
         )
+        self._report(violation)
+
+    def expired_login_served(self, broker: int, why: str) -> None:
+        """Record that a broker answered a client whose authentication had expired."""
+        violation = Violation(
+            invariant="expired-login-served",
+            time_ns=self._time_ns(),
+            brokers=(broker,),
+            why=why,
+        )
+        self._report(violation)
 
     def _report(self, violation: Violation) -> None:
         """Record a violation in a response, once for each invariant and partition."""

@@ -23,6 +23,7 @@ from broker_impl.wire.messages.sasl_authenticate_request import SaslAuthenticate
 from broker_impl.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from harness.cluster import security
 from harness.cluster.address import Address
+from harness.cluster.observe.invariant_monitor import Watcher
 from harness.cluster.observe.kafka_request import FAILURES, Connection, connected
 from harness.cluster.simulated import node_settings
 from harness.simulation.host import Host
@@ -44,10 +45,8 @@ AGAIN_S: Final = 1.1
 """How long a client must be authenticated before it may authenticate again."""
 _METADATA, _HANDSHAKE = (3, 9), (17, 1)
 
-WRONG_PASSWORD, EXPIRED = "wrong-password-accepted", "expired-login-served"
-"""The invariants that it checks."""
-Served = Callable[[str, int, str], None]
-"""Called with the invariant that does not hold, the broker, and the argument."""
+Served = Callable[[int, str], None]
+"""Called with the broker that served it, and the argument."""
 
 
 class Intruder:
@@ -58,14 +57,20 @@ class Intruder:
         brokers: Mapping[int, Address],
         mechanism: str,
         rng: random.Random,
-        served: Served,
+        accepted: Served,
+        expired: Served,
         clock_s: Callable[[int], float],
     ) -> None:
-        """``brokers``: where clients reach each broker; ``clock_s``: its monotonic clock."""
+        """``brokers``: where clients reach each broker; ``clock_s``: its monotonic clock.
+
+        ``accepted`` is called for a wrong password that was accepted, ``expired`` for an expired
+        login that was served.
+        """
         self._brokers = brokers
         self._mechanism = mechanism
         self._rng = rng
-        self._served = served
+        self._accepted = accepted
+        self._expired = expired
         self._clock_s = clock_s
         self._attempts = (self.guess, self.guess_again, self.stay, self.stay_in_exchange)
         self.refused = 0
@@ -123,8 +128,7 @@ class Intruder:
         except FAILURES:
             self.refused += 1
             return
-        self._served(
-            EXPIRED,
+        self._expired(
             broker,
             f"broker {broker} answered a request of User:{security.USER} whose login had expired "
             f"{sent_s - expires_s:.1f} s before it was sent",
@@ -159,8 +163,7 @@ class Intruder:
         if await self._login(connection, GUESS) is None:
             self.refused += 1
             return
-        self._served(
-            WRONG_PASSWORD,
+        self._accepted(
             broker,
             f"broker {broker} authenticated User:{security.USER} on {where} by a password that "
             "the user never had",
@@ -168,13 +171,15 @@ class Intruder:
 
 
 def begin(
-    host: Host, plan: Plan, layout: Layout, served: Served, clock_s: Callable[[int], float]
+    host: Host, plan: Plan, layout: Layout, watcher: Watcher, clock_s: Callable[[int], float]
 ) -> list[Process]:
     """Start the intruder on this host, where clients of the plan authenticate."""
     protection = security.of(plan)
     if protection is None:
         return []
-    rng = random.Random(f"{plan.seed}:{NAME}")
     brokers = {roles.number(name): node_settings.address(layout, name) for name in layout.brokers}
-    intruder = Intruder(brokers, protection.mechanism, rng, served, clock_s)
+    intruder = Intruder(
+        *(brokers, protection.mechanism, random.Random(f"{plan.seed}:{NAME}")),
+        *(watcher.wrong_password_accepted, watcher.expired_login_served, clock_s),
+    )
     return [host.spawn(intruder.run, NAME)]

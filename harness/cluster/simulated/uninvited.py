@@ -22,7 +22,7 @@ def begin(
 
     return [
         *outsider.begin(host, plan, layout, watcher),
-        *intruder.begin(host, plan, layout, watcher.served, clock_s),
+        *intruder.begin(host, plan, layout, watcher, clock_s),
     ]
 
 

@@ -20,8 +20,9 @@ from broker_impl.wire.messages.sasl_handshake_response import SaslHandshakeRespo
 from harness.cluster import security
 from harness.cluster.address import Address
 from harness.cluster.simulated import intruder
-from harness.cluster.simulated.intruder import EXPIRED, WRONG_PASSWORD, Intruder
+from harness.cluster.simulated.intruder import Intruder
 
+WRONG_PASSWORD, EXPIRED = "wrong password", "expired"
 MECHANISM = "SCRAM-SHA-256"
 Attempt = Literal["guess", "guess_again", "stay", "stay_in_exchange"]
 ATTEMPTS: tuple[Attempt, ...] = ("guess", "guess_again", "stay", "stay_in_exchange")
@@ -82,7 +83,8 @@ async def visit(
         {1: Address("h", 1)},
         MECHANISM,
         random.Random(1),
-        lambda invariant, *_: found.append(invariant),
+        lambda *_: found.append(WRONG_PASSWORD),
+        lambda *_: found.append(EXPIRED),
         lambda _: broker.now_s,
     )
     await visitor.visit(1, getattr(visitor, attempt))
