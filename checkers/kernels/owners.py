@@ -29,8 +29,9 @@ def kernel(log: Log) -> list[Found]:
     of a former owner that was accepted."""
     found: list[Found] = []
     for _, register in registers(log):
-        found += _in_one_generation(log, register)
-        found += _former_owners(log, register)
+        until = _certain_until(register)
+        found += _in_one_generation(log, register, until)
+        found += _former_owners(log, register, until)
         found += _deletions(log, register)
     return found
 
@@ -48,6 +49,8 @@ def _certain_until(register: Register) -> I64:
     accepted = (steps.kind == COMMIT) & (steps.outcome == OK) & ~steps.txn
     accepted &= steps.offset != UNKNOWN
     moves = np.isin(steps.kind, (ASSIGNED, REVOKED, LOST))
+    if not moves.any():
+        return found
     given: dict[int, int] = {}
     for row in np.flatnonzero(accepted | moves).tolist():
         process = int(steps.process[row])
@@ -60,8 +63,8 @@ def _certain_until(register: Register) -> I64:
     return found
 
 
-def _in_one_generation(log: Log, register: Register) -> Iterable[Found]:
-    steps, until = register.steps, _certain_until(register)
+def _in_one_generation(log: Log, register: Register, until: I64) -> Iterable[Found]:
+    steps = register.steps
     given = np.flatnonzero((steps.kind == ASSIGNED) & (steps.generation != UNKNOWN))
     given = given[np.argsort(steps.generation[given], kind="stable")]
     numbers = groups(steps.generation[given])
@@ -100,10 +103,10 @@ def _two_owners(register: Register, until: I64, rows: Iterable[int]) -> tuple[in
     return None
 
 
-def _former_owners(log: Log, register: Register) -> Iterable[Found]:
+def _former_owners(log: Log, register: Register, until: I64) -> Iterable[Found]:
     """Find accepted commits of a process that no longer owned the partition. Another member had
     been assigned the partition, and the process learned only later that it had lost it."""
-    steps, until = register.steps, _certain_until(register)
+    steps = register.steps
     rebalances = np.flatnonzero(np.isin(steps.kind, (ASSIGNED, REVOKED, LOST)))
     by_process = {
         process: rebalances[steps.process[rebalances] == process]
