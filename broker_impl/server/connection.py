@@ -474,7 +474,8 @@ class Connection(asyncio.BufferedProtocol):
         """Close this connection; pending output is still sent if the peer reads it soon."""
         if self._transport is not None:
             self._frames.clear()
-            self._transport.close()
+            if not self._transport.is_closing():  # asyncio's with TLS must not be closed twice
+                self._transport.close()
             if self._end is None and self._transport.get_write_buffer_size():
                 self._end = self._loop.call_later(_LINGER_S, self.abort)
 

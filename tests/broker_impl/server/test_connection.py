@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from broker_impl.wire.messages import response_module
 from broker_impl.wire.messages.api_versions_request import ApiVersionsRequest
 from broker_impl.wire.messages.api_versions_request import encode as encode_api_versions
 from broker_impl.wire.messages.find_coordinator_response import FindCoordinatorResponse
-from tests.broker_impl.server.requests import FIND_COORDINATOR, VERSIONS, Open, settle
+from harness.cluster.authority import Authority
+from tests.broker_impl.server.requests import FIND_COORDINATOR, VERSIONS, Open, settle, until
 
 
 async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -> None:
@@ -194,3 +196,22 @@ async def test_late_failures_are_treated_like_early_ones(
         await settle()
         assert len(w.fatal) == fatal
         assert fatal or await client.is_closed()
+
+
+async def test_a_connection_with_tls_may_be_closed_again(world: Open, tmp_path: Path) -> None:
+    """asyncio's transport with TLS forgets its protocol when it is closed a second time."""
+    authority = Authority(tmp_path)
+    tls = {
+        "listener_security_protocol_map": "CLIENT:SSL,PRIVATE:PLAINTEXT",
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": authority.issue("broker"),
+    }
+    async with world(**tls) as w:
+        context = authority.client_context()
+        reader, writer = await asyncio.open_connection("127.0.0.1", w.ports[0], ssl=context)
+        await until(lambda: bool(w.server._connections))
+        [connection] = w.server._connections
+        for _ in range(3):
+            connection.close()
+        assert await reader.read() == b""
+        writer.close()
