@@ -52,14 +52,14 @@ class Authority:
         self,
         name: str,
         *,
-        addresses: Sequence[str] = (LOOPBACK,),
+        hosts: Sequence[str] = (LOOPBACK,),
         is_expired: bool = False,
         to: Path | None = None,
     ) -> Path:
         """Write a private key and its certificate into one file, as Kafka's PEM key store.
 
-        The certificate is for these IP addresses. The file is ``to``, by default ``NAME.pem`` in
-        the folder of the authority.
+        The certificate is for these host names and IP addresses. The file is ``to``, by default
+        ``NAME.pem`` in the folder of the authority.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name(
@@ -68,9 +68,7 @@ class Authority:
                 x509.NameAttribute(NameOID.COMMON_NAME, name),
             ]
         )
-        names = x509.SubjectAlternativeName(
-            [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-        )
+        names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
         certificate = (
             self._builder(subject, key.public_key(), EXPIRED if is_expired else END)
             .add_extension(names, critical=False)
@@ -91,6 +89,13 @@ class Authority:
         if key is not None:
             context.load_cert_chain(str(key))
         return context
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -4,8 +4,9 @@ The private keys of the authorities exist in memory only. Every broker has one k
 folder, which is replaced when its certificate is.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+import abc
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 
 from harness.cluster import access, security
 from harness.cluster.authority import Authority
@@ -22,13 +23,23 @@ class CertifiedCluster(GuardedCluster):
 
     _authorities: Mapping[Certificate, Authority] = {}
 
+    # --- implemented by targets
+
+    @abc.abstractmethod
+    def _certified_hosts(self, node: NodeId) -> Sequence[str]:
+        """The host names and addresses at which clients and brokers reach a broker."""
+
+    async def _hand_over(self, node: NodeId, key_store: Path) -> PurePath:
+        """Give a broker its new key store, and return the path at which it finds the file."""
+        return key_store
+
     # --- CanReplaceCertificates
 
     async def replace_certificate(self, node: NodeId, certificate: Certificate) -> bool:
         self._issue(node, certificate)
-        at, number, path = self.direct(node), roles.number(node), str(self._key_store(node))
+        path = str(await self._hand_over(node, self._key_store(node)))
         listeners = (CLIENT_LISTENER, PEER_LISTENER)
-        return await access.use_key_store(at, number, listeners, path)
+        return await access.use_key_store(self.direct(node), roles.number(node), listeners, path)
 
     async def handshake(self, node: NodeId) -> Handshake:
         context = self._authorities["valid"].client_context()
@@ -45,6 +56,7 @@ class CertifiedCluster(GuardedCluster):
         foreign = Authority(self._trust.parent, "foreign-authority")
         self._authorities = {"valid": own, "expired": own, "foreign": foreign}
         for node in self.brokers:
+            self._folder_of(node).mkdir(parents=True, exist_ok=True)
             (self._folder_of(node) / security.TRUST_STORE).write_bytes(own.trust.read_bytes())
             self._issue(node, "valid")
 
@@ -53,7 +65,7 @@ class CertifiedCluster(GuardedCluster):
         store = self._key_store(node)
         new = self._authorities[certificate].issue(
             node,
-            addresses=[self._guarded(node).host],
+            hosts=self._certified_hosts(node),
             is_expired=certificate == "expired",
             to=store.with_suffix(".new"),
         )

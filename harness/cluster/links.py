@@ -12,6 +12,8 @@ from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
 HARNESS: NodeId = "harness"
 """The party that observes. Its links bypass the mesh, or use proxies that no fault touches."""
+GUARDED: NodeId = "harness-guarded"
+"""The same party, where it connects to the listeners that a plan protects."""
 
 
 class LinkSpec(NamedTuple):
@@ -76,10 +78,13 @@ def of_clients(broker: NodeId, clients: Sequence[str]) -> Iterator[LinkSpec]:
         yield LinkSpec(party, broker, client_listener(name))
 
 
-def watching(listeners: Mapping[NodeId, str]) -> Iterator[LinkSpec]:
+def watching(listeners: Mapping[NodeId, str], guarded: Sequence[NodeId] = ()) -> Iterator[LinkSpec]:
     """The harness's own links, for targets where it cannot reach the nodes directly.
 
-    ``listeners`` has the listener that is probed, for each node.
+    ``listeners`` has the listener that is probed, for each node; ``guarded`` are the brokers whose
+    listener for clients is another one, which a plan protects.
     """
     for node, listener in listeners.items():
         yield LinkSpec(HARNESS, node, listener)
+    for node in guarded:
+        yield LinkSpec(GUARDED, node, client_listener(None))

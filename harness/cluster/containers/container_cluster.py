@@ -11,13 +11,14 @@ import logging
 import os
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path, PurePath, PurePosixPath
+from typing import ClassVar
 
-from harness.cluster import links
+from harness.cluster import links, security
 from harness.cluster.address import Address
+from harness.cluster.certified_cluster import CertifiedCluster
 from harness.cluster.containers import (
     container_cleanup,
     container_export,
@@ -50,15 +51,13 @@ from harness.cluster.node import ClusterError, Exit, Node
 from harness.cluster.observe import probe
 from harness.cluster.observe.probe import protocol_of
 from harness.cluster.polling import until
+from harness.cluster.ports import HOST
 from harness.cluster.registry import Registry
 from harness.cluster.system import MakeView, Place, Ready, System
 from model.capabilities.processes import ResourceUsage
 from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import NodeId
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class _EngineResources:
     attachment: NetworkAttachment
 
 
-class Containers(ProxiedCluster):
+class Containers(ProxiedCluster, CertifiedCluster):
     """A cluster of containers on the engine of this machine."""
 
     START_TIMEOUT_S = 60.0
@@ -240,6 +239,7 @@ class Containers(ProxiedCluster):
 
     async def _begin(self) -> None:
         (self._folder / "nodes").mkdir(parents=True, exist_ok=True)
+        self._issue_certificates()
         self._registry.uses_engine(True)
         self._ports.update(self._doors.ports)
         self._resources = await self._lay()
@@ -255,7 +255,7 @@ class Containers(ProxiedCluster):
 
     def _watching(self) -> Iterator[LinkSpec]:
         probed = {node: self._system.listeners(node, self._plan)[0] for node in self.nodes}
-        return links.watching(probed)
+        return links.watching(probed, self.brokers if security.of(self._plan) else ())
 
     async def _lay(self) -> _EngineResources:
         """Create the network and the disks."""
@@ -324,9 +324,13 @@ class Containers(ProxiedCluster):
         )
         if place.node in self._here.images.named:
             await self._here.disks.open_to_all(place.node, self._here.helpers)
-        files = node_files.archive(place.folder, CONFIGURATION)
-        await self._asked.call(self._asked.client.api.put_archive, container.identity, "/", files)
+        await self._copy(place.folder.iterdir(), container)
         return container
+
+    async def _copy(self, paths: Iterable[Path], container: Container) -> None:
+        """Copy files into the folder of a node's configuration."""
+        files = node_files.archive(paths, CONFIGURATION)
+        await self._asked.call(self._asked.client.api.put_archive, container.identity, "/", files)
 
     async def _create(self, name: NodeId, made: Recipe, stopped_status: int = 0) -> Container:
         """Create a container without starting it."""
@@ -366,7 +370,17 @@ class Containers(ProxiedCluster):
         return self._doors.endpoint(wanted)
 
     def _past(self, node: NodeId, listener: str) -> Address:
-        return self._doors.past(node)
+        return self._doors.past(node, guarded=security.has_tls(listener, self._plan))
+
+    def _guarded(self, node: NodeId) -> Address:
+        return self._doors.past(node, guarded=True)
+
+    def _certified_hosts(self, node: NodeId) -> Sequence[str]:
+        return [HOST, MESH, node]
+
+    async def _hand_over(self, node: NodeId, key_store: Path) -> PurePath:
+        await self._copy([key_store], self._containers[node])
+        return CONFIGURATION / key_store.name
 
     def _ended(self, end: Exit, state: ContainerState) -> None:
         if not self._expected_exits.cover(end, oom_killed=state.oom_killed):

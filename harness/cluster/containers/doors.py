@@ -9,7 +9,7 @@ of a cluster therefore have the same port.
 from collections.abc import Iterable, Mapping
 
 from harness.cluster.address import Address
-from harness.cluster.links import HARNESS, LinkSpec
+from harness.cluster.links import GUARDED, HARNESS, LinkSpec
 from harness.cluster.mesh.toxiproxy import ProxyEndpoint
 from harness.cluster.node import ClusterError
 from harness.cluster.ports import HOST
@@ -72,9 +72,13 @@ class Doors:
             binds=Address(ANY, port), inside=inside, outside=Address(HOST, self._published[port])
         )
 
-    def past(self, node: NodeId) -> Address:
-        """Return the address at which this machine reaches a node past all faults."""
-        return Address(HOST, self._published[self._doors[HARNESS, node]])
+    def past(self, node: NodeId, *, guarded: bool = False) -> Address:
+        """Return the address at which this machine reaches a node past all faults.
+
+        ``guarded``: the listener that a plan protects, in place of the one that is probed first.
+        """
+        opener = GUARDED if guarded else HARNESS
+        return Address(HOST, self._published[self._doors[opener, node]])
 
     def names(self, node: NodeId, hosts: Mapping[str, str]) -> dict[str, str]:
         """Return the addresses of the names that a node uses; ``hosts`` are the true ones."""

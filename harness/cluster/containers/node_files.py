@@ -2,11 +2,12 @@
 
 import io
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 
-def archive(folder: Path, into: PurePosixPath) -> bytes:
-    """Return a tar archive of the regular files directly in ``folder``, readable by all users.
+def archive(paths: Iterable[Path], into: PurePosixPath) -> bytes:
+    """Return a tar archive of those of the paths that are regular files, readable by all users.
 
     ``into`` is their folder in the container, an absolute path.
     """
@@ -15,7 +16,7 @@ def archive(folder: Path, into: PurePosixPath) -> bytes:
         place = tarfile.TarInfo(str(into.relative_to("/")))
         place.type, place.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(place)
-        for path in sorted(folder.iterdir()):
+        for path in sorted(paths):
             if not path.is_file():
                 continue
             content = path.read_bytes()

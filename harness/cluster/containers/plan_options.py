@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster import base_cluster, links, security
+from harness.cluster import base_cluster, links
 from harness.cluster.base_cluster import CONTROLLER_FIRST
 from model import options
 from model.plan import Plan
@@ -23,11 +23,11 @@ LEAST: Mapping[str, float] = {"cpus": 0.01, "memory_mb": 64, "disk_mb": 16}
 
 def refuse(plan: Plan) -> str | None:
     """Why these options are invalid; ``None`` if they are valid."""
-    why = base_cluster.refusal(plan.options) or links.refusal(plan.options["client_listeners"])
-    if security.of(plan) is not None:
-        chosen = plan.options[security.OPTION]
-        return f"options: {security.OPTION}={chosen}: not in containers; use --target processes"
-    return why or options.refusal(plan.options, LEAST)
+    return (
+        base_cluster.refusal(plan.options)
+        or links.refusal(plan.options["client_listeners"])
+        or options.refusal(plan.options, LEAST)
+    )
 
 
 def fills_disks(plan: Plan) -> bool:

@@ -1,5 +1,6 @@
 """The target ``containers``, as the catalogue lists it."""
 
+from harness.cluster import security
 from harness.cluster.containers import engine, node_images, plan_options
 from harness.cluster.containers.container_cluster import Containers
 from harness.cluster.target import Target
@@ -13,4 +14,5 @@ TARGET = Target(
     refusal=engine.refusal,
     refuse=plan_options.refuse,
     prepare=node_images.prepare,
+    withholds=security.withholds,
 )

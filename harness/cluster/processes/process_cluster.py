@@ -168,5 +168,8 @@ class Processes(InterceptedCluster, CertifiedCluster):
     def _guarded(self, node: NodeId) -> Address:
         return self._past(node, CLIENT_LISTENER)
 
+    def _certified_hosts(self, node: NodeId) -> Sequence[str]:
+        return [self._host_of(node)]
+
     def _past(self, node: NodeId, listener: str) -> Address:
         return Address(self._host_of(node), self._ports[node][listener])

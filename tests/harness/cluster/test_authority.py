@@ -5,6 +5,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from harness.cluster.address import Address
 from harness.cluster.authority import Authority
@@ -36,3 +37,12 @@ async def test_a_client_verifies_only_a_valid_certificate(
     assert not await probe.answers(address, "kafka", 2.0)
     server.close()
     assert await login.handshake(address, own.client_context()) == "silence"
+
+
+def test_a_certificate_is_for_names_and_addresses(tmp_path: Path) -> None:
+    """Brokers in containers are reached by a name, and from this machine at an address."""
+    store = Authority(tmp_path).issue("broker", hosts=["127.0.0.1", "toxiproxy"])
+    [certificate] = x509.load_pem_x509_certificates(store.read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["toxiproxy"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]

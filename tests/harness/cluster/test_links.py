@@ -31,3 +31,13 @@ def test_the_harness_watches_every_node() -> None:
     assert [wanted.acceptor for wanted in links.watching(PROBED)] == [A, B, "zookeeper"]
     assert {wanted.opener for wanted in links.watching(PROBED)} == {links.HARNESS}
     assert links.listeners(("alice",)) == ("CLIENT", "CLIENT_ALICE", "REPLICATION")
+
+
+def test_the_harness_has_a_second_link_to_a_protected_broker() -> None:
+    """The listener that it probes first is not the one of clients then."""
+    probed = {A: "HARNESS", "zookeeper": "zookeeper"}
+    assert [*links.watching(probed, [A])] == [
+        LinkSpec(links.HARNESS, A, "HARNESS"),
+        LinkSpec(links.HARNESS, "zookeeper", "zookeeper"),
+        LinkSpec(links.GUARDED, A, "CLIENT"),
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from harness.cluster.address import Address
 from harness.cluster.containers.doors import API_PORT, MESH, Doors
-from harness.cluster.links import HARNESS, LinkSpec
+from harness.cluster.links import GUARDED, HARNESS, LinkSpec
 from harness.cluster.node import ClusterError
 from model.layout import with_kraft, with_zookeeper
 from model.roles import CLIENTS, ZOOKEEPER
@@ -92,3 +92,11 @@ def test_a_port_that_is_not_published_is_an_error() -> None:
     some = dict(itertools.islice(((port, port) for port in doors.inside), 3))
     with pytest.raises(ClusterError, match=r"did not publish port 20003"):
         doors.publish(some)
+
+
+def test_a_protected_listener_has_a_port_of_its_own_past_all_faults() -> None:
+    """The harness probes one listener, and logs in at the other one."""
+    wanted = [LinkSpec(HARNESS, A, "HARNESS"), LinkSpec(GUARDED, A, "CLIENT")]
+    doors = published(Doors(LAYOUT, {A: ("HARNESS", "CLIENT")}, wanted))
+    assert doors.past(A) == doors.endpoint(wanted[0]).outside
+    assert doors.past(A, guarded=True) == doors.endpoint(wanted[1]).outside

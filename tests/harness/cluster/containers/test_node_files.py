@@ -14,7 +14,7 @@ def test_files_of_a_folder_are_readable_by_all(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "00.log").write_bytes(b"x")
     with tarfile.open(
-        fileobj=io.BytesIO(archive(tmp_path, PurePosixPath("/etc/faultline")))
+        fileobj=io.BytesIO(archive(tmp_path.iterdir(), PurePosixPath("/etc/faultline")))
     ) as tar:
         members = {member.name: member for member in tar}
         assert list(members) == ["etc/faultline", "etc/faultline/server.properties"]
