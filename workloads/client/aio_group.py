@@ -71,6 +71,11 @@ ASSIGNORS: Mapping[str, Any] = {
 
 LEAVE_TIMEOUT_S = 5.0
 """How long a member may take to leave its group."""
+REFUSED_S = 1.0
+"""How long a poll that has failed lasts, because a process ends with it and the next one begins.
+
+Otherwise the processes of a group that is full (``group.max.size``) ask to join it without a pause.
+"""
 
 
 class GroupAioClient(GroupClient, AioClient):
@@ -314,6 +319,7 @@ class Member(Grouped):
                 if fetcher is not None and fetcher.error_future.done():
                     raise KafkaError("the task that fetches has ended")
         except KafkaError as error:
+            await asyncio.sleep(REFUSED_S)
             return self._feed.take(), name_of(error)
         return self._feed.take(), self._doubt
 

@@ -3,15 +3,18 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaError
 
 from model.op import Op
 from tests.broker_impl.conftest import ClusterInLoop, ZooKeeperInLoop
-from workloads.client.aio_group import GroupAioClient
+from workloads.client.aio_group import REFUSED_S, GroupAioClient, Member
 from workloads.client.common import Settings, as_committed
+from workloads.client.membership import Feed
 from workloads.offsets import WORKLOAD
 
 pytestmark = pytest.mark.slow
@@ -307,3 +310,26 @@ async def test_who_polls_again_joins_again(clients: Any) -> None:
     await poll_until(one, "assigned")
     await asyncio.sleep(0.8)
     assert [kind for kind, *_ in await poll_until(one, "assigned")][:2] == ["lost", "assigned"]
+
+
+async def test_a_poll_that_has_failed_waits_before_its_process_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next process would ask to join the same full group at once."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    def refuse() -> None:
+        raise KafkaError("the group is full")
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    consumer = SimpleNamespace(
+        _coordinator=SimpleNamespace(check_errors=refuse),
+        _subscription=SimpleNamespace(fetch_context=nullcontext),
+    )
+    member: Any = Member.__new__(Member)
+    member._consumer, member._feed = consumer, Feed("g")
+    assert await member.poll() == ([["poll", {}]], "KafkaError")
+    assert waits == [REFUSED_S]
