@@ -111,6 +111,10 @@ class ConfigError(BrokerError):
     """A setting is not valid; the message is the single line that ends the start."""
 
 
+class UnknownSettingError(ConfigError):
+    """There is no setting of this name."""
+
+
 class WireError(BrokerError):
     """Received bytes are not valid; the connection that sent them is closed."""
 

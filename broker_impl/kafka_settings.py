@@ -18,6 +18,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 class Kind(IntEnum):
     """The type of a setting's value, with the numbers of DescribeConfigs (KIP-226, KIP-569)."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -225,6 +226,18 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "sasl.mechanism.controller.protocol": _TEXT,
 }
 """Inactive settings by name, with Kafka's types and lower bounds."""
+_OF_ONE_BROKER: Final = (
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+)
 _CHANGEABLE: Final = (
     "background.threads",
     "log.cleaner.io.buffer.load.factor",
@@ -241,13 +254,15 @@ _CHANGEABLE: Final = (
     "num.replica.fetchers",
 )
 CHANGEABLE: Final[Mapping[str, Inactive]] = {
-    **{name: INACTIVE[name] for name in _CHANGEABLE},
+    **{name: INACTIVE[name] for name in (*_CHANGEABLE, *_OF_ONE_BROKER)},
     "replica.alter.log.dirs.io.max.bytes.per.second": _at_least(0, Kind.LONG),
 }
 """Inactive settings that AlterConfigs accepts for brokers, as in Kafka.
 
 The last one exists only as a setting that is changed at run time.
 """
+OF_ONE_BROKER: Final = frozenset(_OF_ONE_BROKER)
+"""Those that Kafka changes for single brokers only. They are of mechanisms that are refused."""
 LISTENER_PREFIX: Final = "listener.name."
 
 

@@ -4,7 +4,7 @@ Kafka settings on which this broker does not act are described if they were give
 a resource of type BROKER_LOGGER are the levels of this broker's loggers (KIP-412).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from broker_impl.api import loggers
 from broker_impl.api.registry import RequestContext, api
@@ -15,6 +15,7 @@ from broker_impl.config import (
     Setting,
     Source,
     Sourced,
+    is_known,
 )
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.kafka_settings import CHANGEABLE, LISTENER_PREFIX, Inactive, Kind, inactive
@@ -30,6 +31,10 @@ from broker_impl.wire.messages.describe_configs_response import (
 )
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+_WITHOUT_DEFAULT = frozenset(
+    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+)
+"""Settings for which Kafka uses a setting with a coarser unit, and shows no default."""
 _SOURCE_OF_LEVELS = 6
 """DYNAMIC_BROKER_LOGGER_CONFIG: the source of a logger's level."""
 
@@ -64,10 +69,9 @@ async def _resource(
     elif resource.resource_type == BROKER:
         if resource.resource_name not in ("", str(config.broker_id)):
             return _of_another_broker(result, config)
-        rows = [_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()]
-        rows += _inactive_rows(config.static or config)
-        rows += _changed_rows(config)
-        rows += _listener_rows(config)
+        rows = _broker_rows(config)
+        if not resource.resource_name:
+            rows = list(_rows_of_all_brokers(rows))
     elif resource.resource_type == BROKER_LOGGER:
         if resource.resource_name != str(config.broker_id):
             return _of_another_broker(result, config)
@@ -88,6 +92,28 @@ async def _resource(
         if context.version == 0:  # which has no sources
             row.is_default = row.config_source == Source.DEFAULT
     return result
+
+
+def _broker_rows(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
+    return [
+        *(_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()),
+        *_inactive_rows(config.static or config),
+        *_changed_rows(config),
+        *_unknown_rows(config),
+        *_listener_rows(config),
+    ]
+
+
+def _rows_of_all_brokers(
+    rows: Iterable[DescribeConfigsResourceResult],
+) -> Iterator[DescribeConfigsResourceResult]:
+    """The settings that were changed for all brokers: what Kafka describes for an empty name."""
+    for row in rows:
+        common = [each for each in row.synonyms if each.source == Source.ALL_BROKERS]
+        if common:
+            row.value, row.config_source = common[0].value, Source.ALL_BROKERS
+            row.synonyms = common
+            yield row
 
 
 def _of_another_broker(
@@ -121,6 +147,7 @@ def _row(name: str, setting: Setting, values: list[Sourced]) -> DescribeConfigsR
         synonyms=[
             DescribeConfigsSynonym(name=synonym, value=show(shown), source=source)
             for synonym, shown, source in values
+            if source != Source.DEFAULT or setting.name not in _WITHOUT_DEFAULT
         ],
         config_type=setting.kind,
         documentation=setting.doc,
@@ -176,6 +203,25 @@ def _changed_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResul
         ]
         if values:
             yield _inactive_row(name, setting, values, read_only=False)
+
+
+def _unknown_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
+    """The changed settings that neither Kafka nor this broker has, without their values.
+
+    As in Kafka they count as sensitive, because they may be those of a plug-in.
+    """
+    layers = ((config.dynamic, Source.BROKER), (config.dynamic_default, Source.ALL_BROKERS))
+    for name in sorted({name for given, _ in layers for name in given if not is_known(name)}):
+        sources = [source for given, source in layers if name in given]
+        yield DescribeConfigsResourceResult(
+            name=name,
+            value=None,
+            read_only=True,
+            config_source=sources[0],
+            is_sensitive=True,
+            synonyms=[DescribeConfigsSynonym(name, None, source) for source in sources],
+            config_type=Kind.UNKNOWN,
+        )
 
 
 def _inactive_row(

@@ -33,8 +33,8 @@ def levels() -> dict[str, str]:
 def refuse(changes: Iterable[Change]) -> None:
     """Raise ApiError if one of the changes is not valid, as Kafka does.
 
-    INVALID_REQUEST: a repeated name, another operation than SET and DELETE, or a DELETE of the
-    root logger. INVALID_CONFIG: an unknown logger or level.
+    INVALID_REQUEST: a repeated name, another operation than SET and DELETE, a DELETE of the root
+    logger, or an unknown logger or level.
     """
     known = levels()
     seen: set[str] = set()
@@ -45,12 +45,12 @@ def refuse(changes: Iterable[Change]) -> None:
         if operation not in (SET, DELETE):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{name}: a level is set or deleted")
         if name not in known:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"there is no logger {name}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no logger {name}")
         if operation == DELETE and name == ROOT:
             raise ApiError(ErrorCode.INVALID_REQUEST, "the root logger must have a level")
         if operation == SET and value not in LEVELS:
             raise ApiError(
-                ErrorCode.INVALID_CONFIG, f"{name}={value}: must be one of {', '.join(LEVELS)}"
+                ErrorCode.INVALID_REQUEST, f"{name}={value}: must be one of {', '.join(LEVELS)}"
             )
 
 

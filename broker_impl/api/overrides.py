@@ -1,10 +1,10 @@
 """The settings that result from AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from broker_impl.config import Setting, unusable_setting
-from broker_impl.errors import ApiError, ConfigError, ErrorCode
+from broker_impl.errors import ApiError, ConfigError, ErrorCode, UnknownSettingError
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """Operations of IncrementalAlterConfigs."""
@@ -23,9 +23,19 @@ class Change(NamedTuple):
 def replaced(rows: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """The settings after AlterConfigs: those that the request names, and no others.
 
-    Raises ApiError INVALID_REQUEST if a name occurs twice or has no value.
+    If a name occurs twice, its last value counts, as in Kafka before 3.2 (librdkafka's test 0092).
+
+    Raises ApiError INVALID_REQUEST if a name has no value.
     """
-    return changed({}, [Change(name, SET, value) for name, value in rows], {}, {})
+    last = {name: Change(name, SET, value) for name, value in _with_values(rows)}
+    return changed({}, last.values(), {}, {})
+
+
+def _with_values(rows: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str]]:
+    for name, value in rows:
+        if value is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"the setting {name} has no value")
+        yield name, value
 
 
 def changed(
@@ -39,8 +49,9 @@ def changed(
     settings: the existing settings, by name. inherited: the value of each setting that is not
     overridden, on which APPEND and SUBTRACT then operate.
 
-    Raises ApiError INVALID_REQUEST if a name occurs twice or has no value, or the operation does
-    not exist; INVALID_CONFIG for APPEND or SUBTRACT on a setting that is not a list.
+    Raises ApiError INVALID_REQUEST if a name occurs twice or has no value, the operation does not
+    exist, or APPEND or SUBTRACT names a setting that is not a list; INVALID_CONFIG if it names an
+    unknown one.
     """
     after = dict(current)
     seen: dict[str, None] = {}
@@ -70,7 +81,7 @@ def _of_list(
     if setting is None:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(unusable_setting(name)))
     if not setting.is_list:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"the setting {name} is not a list")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"the setting {name} is not a list")
     named = _items(value)
     items = _items(known)
     if operation == APPEND:
@@ -85,5 +96,8 @@ def _items(text: str) -> list[str]:
 
 
 def refusal(error: ConfigError) -> ApiError:
-    """The error response for settings that are not valid."""
-    return ApiError(ErrorCode.INVALID_CONFIG, str(error))
+    """The error response for settings that are not valid, with the codes of Kafka 2.8."""
+    is_unknown = isinstance(error, UnknownSettingError)
+    return ApiError(
+        ErrorCode.INVALID_CONFIG if is_unknown else ErrorCode.INVALID_REQUEST, str(error)
+    )

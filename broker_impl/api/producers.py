@@ -54,7 +54,7 @@ async def init_producer_id(
 def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    """Return the producer state of each partition's leader (KIP-664)."""
+    """Return the producer state of each partition of which this broker has a replica (KIP-664)."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

@@ -7,7 +7,7 @@ from broker_impl.config.addresses import Endpoint, parse_address, parse_endpoint
 from broker_impl.config.broker_config import BrokerConfig, Source, Sourced
 from broker_impl.config.listener_checks import check_tls
 from broker_impl.config.logins import Login
-from broker_impl.config.names import DYNAMIC_OF_A_LISTENER, notes, unusable_setting
+from broker_impl.config.names import DYNAMIC_OF_A_LISTENER, is_known, notes, unusable_setting
 from broker_impl.config.network import KAFKA_2_8
 from broker_impl.config.reading import check_active, parse
 from broker_impl.config.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
@@ -34,6 +34,7 @@ __all__ = [
     "Sourced",
     "check_active",
     "check_tls",
+    "is_known",
     "notes",
     "parse",
     "parse_address",

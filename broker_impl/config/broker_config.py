@@ -14,6 +14,7 @@ from broker_impl.config.logins import NO_LOGIN, Login
 from broker_impl.config.names import (
     DYNAMIC_OF_A_LISTENER,
     hint,
+    is_known,
     listener_setting,
     unusable_setting,
 )
@@ -21,8 +22,8 @@ from broker_impl.config.security import SASL_PLAINTEXT, SASL_SSL, SSL
 from broker_impl.config.setting import Setting
 from broker_impl.config.table import SETTINGS, TOPIC_SETTINGS, AllSettings
 from broker_impl.config.topic_only import TOPIC_ONLY_SETTINGS
-from broker_impl.errors import ConfigError
-from broker_impl.kafka_settings import CHANGEABLE
+from broker_impl.errors import ConfigError, UnknownSettingError
+from broker_impl.kafka_settings import CHANGEABLE, OF_ONE_BROKER
 
 
 class Source(IntEnum):
@@ -124,7 +125,9 @@ class BrokerConfig(AllSettings):
                 TOPIC_ONLY_SETTINGS[name].parse(text)
                 continue
             if setting is None:
-                raise ConfigError(f"unknown topic setting {name}{hint(name, TOPIC_SETTINGS)}")
+                raise UnknownSettingError(
+                    f"unknown topic setting {name}{hint(name, TOPIC_SETTINGS)}"
+                )
             changed[setting.field] = setting.parse(text, name)
         return dataclasses.replace(self, **changed)
 
@@ -132,8 +135,8 @@ class BrokerConfig(AllSettings):
         """Return this configuration, which was given at the start, with dynamic settings applied.
 
         default: for all brokers; own: for this one. Dynamic are those settings that are read at
-        each use, and some on which this broker does not act. A ConfigError names the invalid
-        setting.
+        each use, and some on which this broker does not act. Unknown names are ignored, as in
+        Kafka. A ConfigError names the invalid setting.
         """
         changed: dict[str, Any] = {}
         of_listeners = {listener: dict(named) for listener, named in self.of_listeners.items()}
@@ -149,7 +152,11 @@ class BrokerConfig(AllSettings):
                 continue
             setting = SETTINGS.get(name)
             if setting is None and name in CHANGEABLE:
+                if name in OF_ONE_BROKER and name in default:
+                    raise ConfigError(f"{name} can be changed for single brokers only")
                 CHANGEABLE[name].check(name, text)
+                continue
+            if not is_known(name):
                 continue
             if setting is None and part is None:
                 raise unusable_setting(name)

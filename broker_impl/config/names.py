@@ -66,7 +66,7 @@ def notes(settings: Mapping[str, str]) -> list[str]:
     There is one line for each unknown name, and one line for all Kafka settings on which this
     broker does not act.
     """
-    unknown = [name for name in settings if not _is_known(name)]
+    unknown = [name for name in settings if not is_known(name)]
     idle = sorted(
         name for name in settings if inactive(name) is not None and listener_setting(name) is None
     )
@@ -88,7 +88,8 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _is_known(name: str) -> bool:
+def is_known(name: str) -> bool:
+    """Whether Kafka 2.8 or this broker has a setting of this name."""
     return (
         name in SETTINGS
         or name in OTHER_NAMES

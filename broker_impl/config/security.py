@@ -12,6 +12,8 @@ PROTOCOLS: Final = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """The SASL mechanisms that this broker implements."""
 AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+FORMER_AUTHORIZER: Final = "kafka.security.auth.SimpleAclAuthorizer"
+"""The name before Kafka 2.4, which Kafka 2.8 still accepts for the same authorizer."""
 """The value of ``authorizer.class.name``: the name of Kafka's own class."""
 PEM: Final = "PEM"
 ZOOKEEPER_JAAS: Final = "faultline.zookeeper.sasl.jaas.config"
@@ -130,8 +132,8 @@ class AuthorizerSettings:
     authorizer_class_name: str = key(
         "authorizer.class.name",
         "",
-        "Kafka's AclAuthorizer, or none: every client may do everything.",
-        one_of=("", AUTHORIZER),
+        "Kafka's AclAuthorizer, also by its former name, or none: every client may do everything.",
+        one_of=("", AUTHORIZER, FORMER_AUTHORIZER),
     )
     super_users: str = key(
         "super.users", "", "Principals that may do everything: User:NAME;User:NAME."

@@ -154,14 +154,14 @@ class Replicas(HostedReplicas):
         return partition.log.producers.guard(producer_id)
 
     def producers(self, tp: TopicPartition) -> dict[int, ProducerEntry] | ErrorCode:
-        """Return the leader's state of each producer, by producer id.
+        """Return the state of each producer, by producer id, as leader or follower (KIP-664).
 
-        An error is returned if this broker does not lead the partition.
+        An error is returned if this broker has no replica of the partition.
         """
         partition = self.partitions.get(tp)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        error = partition.refusal(fencing.NO_EPOCH)
+        error = partition.read_refusal(fencing.NO_EPOCH, from_follower=True)
         return error if error is not ErrorCode.NONE else partition.log.producers.entries
 
     def _append(self, tp: TopicPartition, event: Append | EndTransaction) -> AppendResult:

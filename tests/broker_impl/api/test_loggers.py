@@ -56,9 +56,9 @@ def test_a_level_applies_until_it_is_deleted(term: logging.Logger) -> None:
     [
         ([Change(TERM, SET, "DEBUG")], None),
         ([Change(ROOT, SET, "INFO")], None),
-        ([Change(TERM, SET, "LOUD")], ErrorCode.INVALID_CONFIG),
-        ([Change(TERM, SET, None)], ErrorCode.INVALID_CONFIG),
-        ([Change("kafka.controller", SET, "INFO")], ErrorCode.INVALID_CONFIG),
+        ([Change(TERM, SET, "LOUD")], ErrorCode.INVALID_REQUEST),
+        ([Change(TERM, SET, None)], ErrorCode.INVALID_REQUEST),
+        ([Change("kafka.controller", SET, "INFO")], ErrorCode.INVALID_REQUEST),
         ([Change(TERM, APPEND, "INFO")], ErrorCode.INVALID_REQUEST),
         ([Change(ROOT, DELETE, None)], ErrorCode.INVALID_REQUEST),
         ([Change(TERM, SET, "INFO"), Change(TERM, DELETE, None)], ErrorCode.INVALID_REQUEST),

@@ -98,11 +98,44 @@ def test_other_lists_of_replicas_are_refused(text: str) -> None:
         config.parse(MINIMAL).for_topic({name: text})
 
 
-@pytest.mark.parametrize("name", ["broker.id", "log.retention.msec"])
+@pytest.mark.parametrize("name", ["broker.id", "log.dirs", "faultline.peer.2"])
 def test_not_every_setting_changes_while_a_broker_runs(name: str) -> None:
     """Only settings that are read at each use can change dynamically, others are read at start."""
     with pytest.raises(ConfigError, match=name):
         config.parse(MINIMAL).while_running({}, {name: "1"})
+
+
+def test_unknown_settings_change_without_effect() -> None:
+    """Kafka stores a broker's setting that it does not know: a plug-in may read it."""
+    broker = config.parse(MINIMAL)
+    changed = broker.while_running({"log.retention.msec": "1"}, {"cleanup.policy": "compact"})
+    assert (changed.dynamic, changed.dynamic_default) == (
+        {"cleanup.policy": "compact"},
+        {"log.retention.msec": "1"},
+    )
+    assert changed.log_retention_ms == broker.log_retention_ms
+
+
+RELOGIN = "sasl.kerberos.min.time.before.relogin"
+
+
+def test_settings_of_absent_mechanisms_change_for_single_brokers() -> None:
+    """Kafka changes settings of GSSAPI and OAUTHBEARER for one broker: librdkafka's test 0081."""
+    broker = config.parse(MINIMAL)
+    assert broker.while_running({}, {RELOGIN: "58000"}).dynamic == {RELOGIN: "58000"}
+    with pytest.raises(ConfigError, match="must be a whole number"):
+        broker.while_running({}, {RELOGIN: "soon"})
+    with pytest.raises(ConfigError, match="for single brokers only"):
+        broker.while_running({RELOGIN: "58000"}, {})
+
+
+def test_the_former_name_of_the_authorizer_is_valid() -> None:
+    """Kafka 2.8 accepts the authorizer also by its name before 2.4."""
+    name = "kafka.security.auth.SimpleAclAuthorizer"
+    broker = config.parse(MINIMAL | {"authorizer.class.name": name})
+    assert broker.authorizer_class_name == name
+    with pytest.raises(ConfigError, match="must be one of"):
+        config.parse(MINIMAL | {"authorizer.class.name": "a.Class"})
 
 
 TLS = MINIMAL | {

@@ -130,8 +130,8 @@ async def test_changes_outlive_a_session_and_a_restart(three: Any) -> None:
     [
         (TOPIC, "nothing", "retention.ms", "1", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC, "t", "retention.msec", "1", ErrorCode.INVALID_CONFIG),
-        (TOPIC, "t", "retention.ms", "long", ErrorCode.INVALID_CONFIG),
-        (BROKER, "1", "broker.id", "7", ErrorCode.INVALID_CONFIG),
+        (TOPIC, "t", "retention.ms", "long", ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", "broker.id", "7", ErrorCode.INVALID_REQUEST),
         (BROKER, "2", "log.retention.ms", "7", ErrorCode.INVALID_REQUEST),
         (16, "1", "root", "DEBUG", ErrorCode.INVALID_REQUEST),
     ],
@@ -172,7 +172,7 @@ async def test_settings_without_effect_are_described_as_they_were_given(cluster:
     fixed = rows["zookeeper.sync.time.ms"]
     assert (fixed.value, fixed.read_only, threads.read_only) == ("5", True, False)
     error, message = await alter(cluster, 1, BROKER, "1", ("zookeeper.sync.time.ms", 0, "9"))
-    assert error == ErrorCode.INVALID_CONFIG
+    assert error == ErrorCode.INVALID_REQUEST
     assert message == "this broker does not act on zookeeper.sync.time.ms"
 
 
@@ -202,7 +202,46 @@ async def test_settings_without_effect_change_as_in_kafka(cluster: Any) -> None:
     assert rows["log.cleaner.threads"].value == "2"
     for name, text in (("num.io.threads", "0"), (rates, "-1"), ("log.cleaner.threads", "x")):
         error, _ = await alter(cluster, 1, BROKER, "1", (name, 0, text))
-        assert error == ErrorCode.INVALID_CONFIG
+        assert error == ErrorCode.INVALID_REQUEST
+
+
+async def test_an_empty_name_describes_what_was_changed_for_all_brokers(cluster: Any) -> None:
+    """As in Kafka, the rows are those of the changes; unknown settings show no value."""
+    await cluster.add(1)
+    await cluster.ready()
+    assert (await alter(cluster, 1, BROKER, "1", ("log.retention.ms", 0, "7")))[0] == 0
+    assert (await alter(cluster, 1, BROKER, "1", ("log.retention.msec", 0, "7")))[0] == 0
+    for name, text in (("log.retention.ms", "9"), ("num.io.threads", "5"), ("a.plug.in", "x")):
+        assert (await alter(cluster, 1, BROKER, "", (name, 0, text)))[0] == 0
+
+    async def described(broker: str) -> dict[str, tuple[str | None, int, bool, int]]:
+        request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, broker, None)])
+        answer = await cluster.ask(1, request, 4)
+        return {
+            row.name: (row.value, row.config_source, row.is_sensitive, row.config_type)
+            for row in answer.results[0].configs
+        }
+
+    assert await described("") == {
+        "log.retention.ms": ("9", 3, False, 5),
+        "num.io.threads": ("5", 3, False, 3),
+        "a.plug.in": (None, 3, True, 0),
+    }
+    own = await described("1")
+    assert own["log.retention.ms"] == ("7", 2, False, 5)
+    assert own["log.retention.msec"] == (None, 2, True, 0)
+
+
+async def test_a_setting_without_a_default_has_no_default_among_its_synonyms(three: Any) -> None:
+    """Kafka computes log.retention.ms from a coarser unit: kafkajs expects no synonym."""
+    await create(three)
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(TOPIC, "t", ["retention.ms", "compression.type"])]
+    )
+    request.include_synonyms = True
+    rows = {row.name: row for row in (await three.ask(1, request, 4)).results[0].configs}
+    assert (rows["retention.ms"].value, rows["retention.ms"].synonyms) == ("604800000", [])
+    assert [each.name for each in rows["compression.type"].synonyms] == ["compression.type"]
 
 
 async def test_the_cleaner_obeys_changed_settings(cluster: Any) -> None:
@@ -242,7 +281,7 @@ async def test_a_topic_takes_every_setting_of_kafka(three: Any) -> None:
         ("compression.type", "lz5"),
     ):
         error, message = await alter(three, 1, TOPIC, "t", (name, 0, text))
-        assert error == ErrorCode.INVALID_CONFIG, name
+        assert error == ErrorCode.INVALID_REQUEST, name
         assert name in message
     assert three.brokers[1].broker._logs.logs[TP].config.segment_jitter_ms == 5
 

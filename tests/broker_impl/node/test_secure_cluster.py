@@ -232,8 +232,8 @@ async def test_a_key_store_is_read_again(
     assert await is_served()  # nothing has asked the broker to read the file
     assert (await use(store), await is_served()) == (0, False)
     store.write_text("no key")
-    assert (await use(store), await is_served()) == (40, False)  # INVALID_CONFIG
-    assert (await use(tmp_path / "missing.pem"), await is_served()) == (40, False)
+    assert (await use(store), await is_served()) == (42, False)  # INVALID_REQUEST
+    assert (await use(tmp_path / "missing.pem"), await is_served()) == (42, False)
     authority.issue("broker", to=store)
     assert (await use(store), await is_served()) == (0, True)
     described = await first.request(

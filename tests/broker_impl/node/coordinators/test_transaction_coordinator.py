@@ -302,7 +302,7 @@ async def test_the_next_transaction_waits_for_the_one_before(
 
 
 async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:
-    """KIP-664: transactions are visible at the coordinator, producers at a partition's leader."""
+    """KIP-664: transactions are visible at the coordinator, producers at each replica."""
     cluster = producer.cluster
     await producer.add()
     await producer.send(b"a", b"b")
@@ -329,6 +329,9 @@ async def test_what_is_going_on_can_be_seen(producer: Producer) -> None:
     (state,) = row.active_producers
     assert (state.producer_id, state.last_sequence) == (producer.id, 1)
     assert (state.current_txn_start_offset, state.coordinator_epoch) == (0, -1)
+    for number in cluster.brokers[running(cluster)].broker.view.partition(TP).replicas:
+        at_replica = await cluster.ask(number, request, 0)
+        assert at_replica.topics[0].partitions[0].active_producers[0].last_sequence == 1
     missing = answer.topics[1].partitions[0]
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
