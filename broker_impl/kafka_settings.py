@@ -195,8 +195,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "ssl.trustmanager.algorithm": _TEXT,
     "ssl.truststore.password": _PASSWORD,
     # Quotas.
-    "alter.log.dirs.replication.quota.window.num": _at_least(1),
-    "alter.log.dirs.replication.quota.window.size.seconds": _at_least(1),
     "client.quota.callback.class": _CLASS,
     "controller.quota.window.num": _at_least(1),
     "controller.quota.window.size.seconds": _at_least(1),
@@ -240,14 +238,8 @@ _CHANGEABLE: Final = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
-CHANGEABLE: Final[Mapping[str, Inactive]] = {
-    **{name: INACTIVE[name] for name in _CHANGEABLE},
-    "replica.alter.log.dirs.io.max.bytes.per.second": _at_least(0, Kind.LONG),
-}
-"""Inactive settings that AlterConfigs accepts for brokers, as in Kafka.
-
-The last one exists only as a setting that is changed at run time.
-"""
+CHANGEABLE: Final[Mapping[str, Inactive]] = {name: INACTIVE[name] for name in _CHANGEABLE}
+"""Inactive settings that AlterConfigs accepts for brokers, as in Kafka."""
 LISTENER_PREFIX: Final = "listener.name."
 
 

@@ -31,7 +31,7 @@ class Watched:
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self.disk = disk or MemoryDisk()
         self.logs = LogManager(
-            self.disk, lambda _: LogConfig(segment_bytes=300), broker_id=1, cluster_id="c"
+            {"": self.disk}, lambda _: LogConfig(segment_bytes=300), broker_id=1, cluster_id="c"
         )
         self.logs.open(0)
         self.replicas = Replicas(
@@ -43,7 +43,7 @@ class Watched:
             on_effect=lambda effect: None,
         )
         self.view = ClusterView()
-        self.reader = SnapshotReader(lambda path, at, size: self.disk.open(path).pread(at, size))
+        self.reader = SnapshotReader(lambda _, path, at, size: self.disk.open(path).pread(at, size))
 
     def order(self, leader: int, epoch: int) -> None:
         """Handle a LeaderAndIsr request."""
@@ -201,7 +201,7 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     disk = broker.disk.open(path)
     whole = disk.pread(0, size)
     torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
-    shot = SnapshotReader(lambda path, at, size: torn[at : at + size]).look(
+    shot = SnapshotReader(lambda _, path, at, size: torn[at : at + size]).look(
         broker.replicas, broker.logs.logs, broker.view, term=None, producers=False
     )
     (replica,) = shot.replicas
