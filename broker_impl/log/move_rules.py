@@ -50,12 +50,15 @@ def cut_of_copy(offset: Offset, copy_end: Offset) -> Offset | None:
     return offset if offset < copy_end else None
 
 
-def must_start_over(copy_end: Offset, base: Offset) -> bool:
-    """Return whether the next record to copy is no longer in the log, which begins at ``base``.
+def must_start_over(copy_base: Offset, copy_end: Offset, base: Offset, start: Offset) -> bool:
+    """Return whether a copy of a log must begin again at the log's first segment.
 
-    Retention or DeleteRecords has deleted it; the copy then starts at ``base``.
+    copy_base, base: where the first segments of copy and log begin. start: the first offset of the
+    log that may be read. Either the next record to copy is no longer in the log, because retention
+    or DeleteRecords has deleted it. Or the copy lacks the first records of the log: it was emptied
+    to follow a log that starts over, and a crash has kept that from happening to the log.
     """
-    return copy_end < base
+    return copy_end < base or copy_base > start
 
 
 def fewest(counts: Sequence[int]) -> int:

@@ -28,8 +28,8 @@ def copy(current: PartitionLog, future: PartitionLog, bytes_max: int, now_ms: in
     At least one batch is copied if there is one; the batches have at most ``bytes_max`` bytes, or
     1 MiB. ApiError: a batch of the current log is damaged. StorageError: one of the disks failed.
     """
-    base = current.segments[0].base_offset
-    if move_rules.must_start_over(future.end_offset, base):
+    base, copy_base = current.segments[0].base_offset, future.segments[0].base_offset
+    if move_rules.must_start_over(copy_base, future.end_offset, base, current.start_offset):
         _start_over(current, future, now_ms)
     copied = 0
     if future.end_offset < current.end_offset:
@@ -66,6 +66,9 @@ def complete(current: PartitionLog, future: PartitionLog) -> None:
     That is: epochs without a record, producers whose records were deleted, the topic's id, and how
     far the log is compacted. All of it is durable on return.
     """
+    assert future.segments[0].base_offset <= current.start_offset, (
+        f"{current.topic_partition}: the copy starts after the log that it replaces"
+    )
     loading.write_epochs(future.disk, future.directory, current.epochs)
     if future.topic_id != current.topic_id:
         topic_identity.write(future.disk, future.directory, current.topic_id)

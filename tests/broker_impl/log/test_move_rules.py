@@ -32,10 +32,18 @@ def test_cut_of_copy(copy_end: int, cut: int | None) -> None:
     assert move_rules.cut_of_copy(4, copy_end) == cut
 
 
-@pytest.mark.parametrize(("copy_end", "starts_over"), [(6, True), (7, False), (8, False)])
-def test_must_start_over(copy_end: int, starts_over: bool) -> None:
-    """A copy starts over once the record that it needs next is deleted."""
-    assert move_rules.must_start_over(copy_end, 7) is starts_over
+@pytest.mark.parametrize(
+    ("copy_base", "copy_end", "starts_over"),
+    [
+        (0, 6, True),  # the record that it needs next is deleted
+        (0, 7, False),
+        (9, 12, False),
+        (10, 12, True),  # it lacks a record that is in the log
+    ],
+)
+def test_must_start_over(copy_base: int, copy_end: int, starts_over: bool) -> None:
+    """A log begins at 7 and may be read from 9 on: its copy must have all records from there on."""
+    assert move_rules.must_start_over(copy_base, copy_end, 7, 9) is starts_over
 
 
 @pytest.mark.parametrize(

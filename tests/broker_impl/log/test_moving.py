@@ -93,6 +93,22 @@ def test_a_log_that_starts_over_is_copied_from_its_new_start(two: TwoDirectories
     assert (moved.start_offset, moved.end_offset) == (40, 42)
 
 
+def test_a_copy_that_was_emptied_in_vain_starts_over(two: TwoDirectories) -> None:
+    """A crash after the copy was emptied, and before the log is, loses no record in the move."""
+    before = content(two.manager.logs[TP])
+    two.begin("b")
+    two.copy(1)
+    two.manager.logs[TP].flush()
+    two.disks["a"].fails = lambda operation, path: operation == "remove"
+    with pytest.raises(StorageError):
+        two.manager.logs[TP].truncate_fully_and_start_at(40)
+    two.disks["a"].fails = lambda operation, path: False
+    two.crash()
+    while two.copy():
+        pass
+    assert content(two.manager.finish_move(TP, 9)) == before
+
+
 @pytest.mark.parametrize("copied_before", [0, 1, 20])
 def test_a_copy_follows_the_start(two: TwoDirectories, copied_before: int) -> None:
     """Deleted records are deleted in the copy; producers whose records are gone stay known."""

@@ -24,6 +24,8 @@ class MovingLife(Life):
 
     shown_start = 0
     """The log must not start before this offset."""
+    start_max = 0
+    """The log must not start after this offset, where no checkpoint has ever had its start."""
 
     def start(self) -> None:
         dead = [False]
@@ -64,7 +66,9 @@ class MovingLife(Life):
 
     def advance(self) -> None:
         """Delete records, as DeleteRecords does; a checkpoint follows before any response."""
-        self.log.advance_start(self.rng.randint(self.log.start_offset, self.log.end_offset))
+        to = self.rng.randint(self.log.start_offset, self.log.end_offset)
+        self.start_max = max(self.start_max, to)
+        self.log.advance_start(to)
         self.manager.write_starts()
         self.shown_start = self.log.start_offset
 
@@ -78,6 +82,7 @@ class MovingLife(Life):
         """Lose all records to a leader whose log starts later."""
         at = self.log.end_offset + self.rng.randint(1, 3)
         self.synced = self.shown_start = 0
+        self.start_max = max(self.start_max, at)
         self.log.truncate_fully_and_start_at(at)
         self.batches = []
 
@@ -108,7 +113,7 @@ class MovingLife(Life):
             data for data, header in kept if header.last_offset >= log.start_offset
         ]
         assert log.end_offset >= self.synced
-        assert log.start_offset >= self.shown_start
+        assert self.shown_start <= log.start_offset <= self.start_max
         fold = ProducerStates()
         for _, header in kept:
             fold.fold(header, now_ms=0)
