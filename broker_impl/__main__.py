@@ -22,6 +22,7 @@ import click
 
 from broker_impl import mutants
 from broker_impl.config import BrokerConfig, notes, parse
+from broker_impl.counts import Durations
 from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
 from broker_impl.node.exit_status import OK, exit_status
@@ -47,10 +48,11 @@ async def serve(
     config: BrokerConfig, *, idle: IdleSelector, port_file: Path | None, reuse_port: bool
 ) -> None:
     """Run one broker until SIGTERM or SIGINT; ``idle`` is the selector of the running loop."""
-    disk = OsDisk(Path(config.log_dirs))
+    syncs = Durations()
+    disks = {path: OsDisk(Path(path), syncs) for path in config.log_directories()}
     broker = Broker(
         config,
-        disk=disk,
+        disks=disks,
         rng=random.SystemRandom(),  # nonces must not be predictable
         wall_ms=wall_ms,
         reuse_port=reuse_port,
@@ -70,7 +72,7 @@ async def serve(
             # The library costs a broker without metrics 0.1 s at its start.
             from broker_impl.node import metrics
 
-            source = metrics.Source(broker, broker.groups, disk.log_syncs, idle)
+            source = metrics.Source(broker, broker.groups, syncs, idle)
             serving = metrics.serving(source, config.metrics_listener)
             try:
                 ports[_METRICS] = await stack.enter_async_context(serving)

@@ -196,8 +196,6 @@ INACTIVE: Final[Mapping[str, Inactive]] = {
     "ssl.trustmanager.algorithm": _TEXT,
     "ssl.truststore.password": _PASSWORD,
     # Quotas.
-    "alter.log.dirs.replication.quota.window.num": _at_least(1),
-    "alter.log.dirs.replication.quota.window.size.seconds": _at_least(1),
     "client.quota.callback.class": _CLASS,
     "controller.quota.window.num": _at_least(1),
     "controller.quota.window.size.seconds": _at_least(1),
@@ -254,13 +252,9 @@ _CHANGEABLE: Final = (
     "num.replica.fetchers",
 )
 CHANGEABLE: Final[Mapping[str, Inactive]] = {
-    **{name: INACTIVE[name] for name in (*_CHANGEABLE, *_OF_ONE_BROKER)},
-    "replica.alter.log.dirs.io.max.bytes.per.second": _at_least(0, Kind.LONG),
+    name: INACTIVE[name] for name in (*_CHANGEABLE, *_OF_ONE_BROKER)
 }
-"""Inactive settings that AlterConfigs accepts for brokers, as in Kafka.
-
-The last one exists only as a setting that is changed at run time.
-"""
+"""Inactive settings that AlterConfigs accepts for brokers, as in Kafka."""
 OF_ONE_BROKER: Final = frozenset(_OF_ONE_BROKER)
 """Those that Kafka changes for single brokers only. They are of mechanisms that are refused."""
 LISTENER_PREFIX: Final = "listener.name."

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from model import options, racks
+from model import data_directories, options, racks
 from model.connection import Connection
 from model.generator import (
     LOOK_EVERY_S,
@@ -40,6 +40,8 @@ LEAST: Mapping[str, float] = {ASKERS: 0, RATE: 0.01, racks.OPTION: 0}
 """The smallest number of each option."""
 WATERMARKS = "watermarks"
 """The question for the ends of a log, whose answers are judged from the history on every target."""
+MOVE = "log-directory"
+"""The order to move a replica, which is given only if brokers have several data directories."""
 FIRST_PROCESS = 1_000_000
 """The number of the first asking process: no other process of a run gets as far."""
 TIMEOUT_S = 20.0
@@ -52,6 +54,7 @@ QUESTIONS: Mapping[str, int] = {
     "transaction": 3,
     "topic": 3,
     WATERMARKS: 3,
+    MOVE: 4,
 }
 """The questions, each with how often it is asked in relation to the others."""
 
@@ -65,6 +68,8 @@ class Questions(msgspec.Struct, frozen=True):
     """The only question that is asked; empty: all of them."""
     watches: bool = True
     """Whether watermarks are requested: not of topics that are created again under their names."""
+    moves: bool = False
+    """Whether replicas are moved between the data directories of a broker."""
 
     def op(self, ctx: Context) -> Answer:
         if not self.keys:
@@ -72,7 +77,8 @@ class Questions(msgspec.Struct, frozen=True):
         if not ctx.free:
             return PENDING, self
         process, key = ctx.rng.choice(ctx.free), ctx.rng.choice(list(self.keys))
-        questions = [name for name in QUESTIONS if self.only in ("", name)]
+        possible = [name for name in QUESTIONS if self.moves or name != MOVE]
+        questions = [name for name in possible if self.only in ("", name)]
         [question] = ctx.rng.choices(questions, [QUESTIONS[name] for name in questions])
         if question == WATERMARKS and self.watches:
             value = [[WATERMARKS, key]]
@@ -98,7 +104,12 @@ def first_process(threads: int) -> int:
 def main(plan: Plan, keys: Mapping[str, None]) -> Generator:
     """Ask questions about partitions of ``keys``, which may grow, until the time limit."""
     every_s = 1 / float(plan.options[RATE])
-    questions = Questions(keys, str(plan.options[ONLY]), watches="life_s" not in plan.options)
+    questions = Questions(
+        keys,
+        str(plan.options[ONLY]),
+        watches="life_s" not in plan.options,
+        moves=data_directories.count(plan.options) > 1,
+    )
     return Until(plan.time_limit_s, Stagger(every_s, questions))
 
 
@@ -121,6 +132,8 @@ def draw(rng: random.Random) -> dict[str, Any]:
 def refuse_only(plan: Plan) -> str | None:
     """Return why there is no such question, or ``None``."""
     only = plan.options[ONLY]
+    if only == MOVE and data_directories.count(plan.options) == 1:
+        return f"options: {ONLY}={only}: needs brokers with several data directories"
     if only in ("", *QUESTIONS):
         return None
     return f"options: {ONLY}={only}: must be one of {', '.join(QUESTIONS)}, or empty"

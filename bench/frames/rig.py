@@ -161,7 +161,7 @@ def run(seed: str, play: Play) -> Any:
         async def serve_broker() -> Any:
             broker = Broker(
                 configuration.parse(SETTINGS),
-                disk=MemoryDisk(),
+                disks={"": MemoryDisk()},
                 rng=random.Random(seed),
                 wall_ms=lambda: int(host.clock.wall() * 1000),
             )

@@ -1,13 +1,13 @@
 """DescribeLogDirs (API 35), v0-v4, and AlterReplicaLogDirs (API 34), v0-v2 (KIP-113).
 
-A broker has one data directory. A replica can be assigned to it, which changes nothing; for any
-other directory the response is LOG_DIR_NOT_FOUND.
+A replica moves in the background: a response without an error means that its future log exists in
+the requested directory, or that the replica is there already.
 
-Left out: the size of the volume (v4: unknown), several directories.
+Left out: the size of the volume (v4: unknown).
 """
 
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.errors import ErrorCode
+from broker_impl.replica import log_directories
 from broker_impl.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from broker_impl.wire.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirPartitionResult,
@@ -28,7 +28,7 @@ from broker_impl.wire.types import TopicPartition
 def describe_log_dirs(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """Return the sizes of the logs in this broker's only data directory."""
+    """Return the logs in each of this broker's data directories, future ones included."""
     wanted = None
     if request.topics is not None:
         wanted = {
@@ -36,37 +36,36 @@ def describe_log_dirs(
             for topic in request.topics
             for number in topic.partitions
         }
-    topics: dict[str, DescribeLogDirsTopic] = {}
-    for tp, size in sorted(context.services.replicas.sizes().items()):
-        if wanted is None or tp in wanted:
-            topic = topics.setdefault(tp.topic, DescribeLogDirsTopic(name=tp.topic))
-            topic.partitions.append(
-                DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size)
-            )
-    return DescribeLogDirsResponse(
-        results=[
-            DescribeLogDirsResult(
-                log_dir=context.services.config.log_dirs, topics=list(topics.values())
-            )
-        ]
-    )
+    hosted = context.services.replicas
+    results = []
+    for directory in hosted.logs.directories:
+        topics: dict[str, DescribeLogDirsTopic] = {}
+        for log in log_directories.stored(hosted, directory):
+            if wanted is None or log.tp in wanted:
+                topic = topics.setdefault(log.tp.topic, DescribeLogDirsTopic(name=log.tp.topic))
+                topic.partitions.append(
+                    DescribeLogDirsPartition(
+                        partition_index=log.tp.partition,
+                        partition_size=log.size_bytes,
+                        offset_lag=log.offset_lag,
+                        is_future_key=log.is_future,
+                    )
+                )
+        results.append(DescribeLogDirsResult(log_dir=directory.path, topics=list(topics.values())))
+    return DescribeLogDirsResponse(results=results)
 
 
 @api(34, range(3))
 def alter_replica_log_dirs(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """Accept this broker's only data directory for the replicas that it has."""
-    here = context.services.replicas.sizes()
+    """Begin to move replicas to other data directories of this broker."""
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
     for wanted in request.dirs:
         for topic in wanted.topics:
             result = topics.setdefault(topic.name, AlterReplicaLogDirTopicResult(topic.name))
             for number in topic.partitions:
-                error = ErrorCode.NONE
-                if wanted.path != context.services.config.log_dirs:
-                    error = ErrorCode.LOG_DIR_NOT_FOUND
-                elif TopicPartition(topic.name, number) not in here:
-                    error = ErrorCode.REPLICA_NOT_AVAILABLE
+                tp = TopicPartition(topic.name, number)
+                error = log_directories.alter(context.services.replicas, tp, wanted.path)
                 result.partitions.append(AlterReplicaLogDirPartitionResult(number, error))
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

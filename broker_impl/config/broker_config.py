@@ -80,6 +80,10 @@ class BrokerConfig(AllSettings):
         """The advertised listeners, if they were given."""
         return tuple(parse_endpoint(text) for text in self.advertised_listeners)
 
+    def log_directories(self) -> tuple[str, ...]:
+        """The data directories, in the order in which they were given."""
+        return tuple(path.strip() for path in self.log_dirs.split(",") if path.strip())
+
     def inter_broker_listener(self) -> str:
         """The name of the listener that brokers use among themselves."""
         if self.inter_broker_listener_name:

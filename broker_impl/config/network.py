@@ -39,7 +39,9 @@ class IdentitySettings:
         "The newest versions of APIs for clients: all that this broker has, or those of Kafka 2.8.",
         one_of=(NEWEST, KAFKA_2_8),
     )
-    log_dirs: str = key("log.dirs", "/tmp/kafka-logs", "The data directory.")
+    log_dirs: str = key(
+        "log.dirs", "/tmp/kafka-logs", "The data directories, separated by commas (KIP-112)."
+    )
     metrics_listener: str = key(
         "faultline.metrics.listener",
         "",

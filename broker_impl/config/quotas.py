@@ -38,6 +38,26 @@ class QuotaSettings:
         "Length of each window of replication in seconds.",
         low=1,
     )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = key(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        INT64_MAX,
+        "Bytes per second by which replicas may move between this broker's data directories.",
+        low=0,
+        kind=Kind.LONG,
+        dynamic=True,
+    )
+    alter_log_dirs_replication_quota_window_num: int = key(
+        "alter.log.dirs.replication.quota.window.num",
+        11,
+        "Number of windows over which moves between data directories are measured.",
+        low=1,
+    )
+    alter_log_dirs_replication_quota_window_size_seconds: int = key(
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        1,
+        "Length of each window of moves between data directories in seconds.",
+        low=1,
+    )
 
     quota_window_num: int = key(
         "quota.window.num", 11, "Number of windows over which rates are measured.", low=1

@@ -1,6 +1,7 @@
 """Build a configuration from Kafka's names and text, and check it."""
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from broker_impl.config.addresses import check_ensemble, parse_address
@@ -88,7 +89,8 @@ def _check(config: BrokerConfig) -> None:
         parse_address(config.metrics_listener, "faultline.metrics.listener")
     if config.broker_id < 0:
         raise ConfigError("broker.id: must be set")
-    if not config.log_dirs:
+    paths = config.log_directories()
+    if not paths:
         raise ConfigError("log.dirs: must be set")
-    if "," in config.log_dirs:
-        raise ConfigError("log.dirs: only one directory is supported")
+    if len(set(map(PurePath, paths))) < len(paths):
+        raise ConfigError(f"log.dirs={config.log_dirs}: a directory is given twice")

@@ -52,7 +52,13 @@ class LogState:
         self.topic_id: UUID = NO_UUID
         """The id of the log's topic; NO_UUID: the log is of an earlier release, or just created."""
         self.directory = directory
+        self.data_directory = ""
+        """The name in ``log.dirs`` of the data directory that holds ``directory``."""
         self.disk = disk
+        self.future: LogState | None = None
+        """The log in another data directory that copies this one, while the partition moves."""
+        self.identity = object()
+        """The same object in the log that replaces this one at the end of a move."""
         self.segments = loaded.segments
         """In order; the last one is the active one."""
         self.snapshots = Snapshots(disk, directory)
@@ -122,7 +128,10 @@ class LogState:
 
     @property
     def files(self) -> list[tuple[Offset, str, int]]:
-        """Base offset, path and size in bytes of each segment's file of batches, in order."""
+        """Base offset, path and size in bytes of each segment's file of batches, in order.
+
+        The path is one within ``data_directory``.
+        """
         return [(segment.base_offset, segment.file_path, segment.size) for segment in self.segments]
 
     @property

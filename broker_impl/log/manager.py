@@ -1,42 +1,38 @@
-"""All logs of a broker, and the data directory that they share."""
+"""All logs of a broker, and the data directories that hold them.
+
+Each log is in one directory. While it moves to another (KIP-113), a future log there copies it; see
+`moving` and `move_rules`.
+"""
 
 import logging
-import re
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from broker_impl.errors import ConfigError, StorageError
-from broker_impl.log import checkpoints, topic_identity
+from broker_impl.errors import StorageError
+from broker_impl.log import directory as directories
+from broker_impl.log import move_rules, moving, topic_identity
 from broker_impl.log.config import LogConfig
+from broker_impl.log.directory import LogDirectory
 from broker_impl.log.disk import Disk
+from broker_impl.log.move_rules import Fate
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.wire.types import NO_UUID, Offset, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-META_PROPERTIES = "meta.properties"
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-HIGH_WATERMARKS = "replication-offset-checkpoint"
-START_OFFSETS = "log-start-offset-checkpoint"
-CLEANED_OFFSETS = "cleaner-offset-checkpoint"
-
-_LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
-_DELETED_DIRECTORY = re.compile(r".+\.[0-9a-f]{32}-delete")
-_FILE_NAME_BYTES_MAX = 255
-
 
 class LogManager:
-    """The logs in one data directory; usable after `open` and until `close`.
+    """The logs in all data directories; usable after `open` and until `close`.
 
-    config: the settings of a topic's logs. cluster_id: None if it is not known yet; then the one in
-    the directory applies. retention_check_ms: the interval of retention; 0: at every tick.
-    producer_check_ms: the interval at which producers that are silent for too long are removed.
+    disks: each directory by its name in `log.dirs`, in that order. config: the settings of a
+    topic's logs. cluster_id: None if it is not known yet; then the one in the directories applies.
+    retention_check_ms: the interval of retention; 0: at every tick. producer_check_ms: the interval
+    at which producers that are silent for too long are removed.
     """
 
     def __init__(
         self,
-        disk: Disk,
+        disks: Mapping[str, Disk],
         config: Callable[[str], LogConfig],
         *,
         broker_id: int,
@@ -45,55 +41,52 @@ class LogManager:
         producer_check_ms: int = 600_000,
     ) -> None:
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.futures: dict[TopicPartition, PartitionLog] = {}
+        """The future logs, which copy the current logs of partitions that move."""
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         """As last written to the checkpoint; a partition that is missing here has 0."""
+        self.directories = tuple(
+            LogDirectory(path, disk, self.high_watermarks) for path, disk in disks.items()
+        )
         self.cluster_id = cluster_id
+        self.on_move: Callable[[], None] = lambda: None
+        """Called when a partition begins to move."""
         self._broker_id = broker_id
-        self._disk = disk
         self._config = config
         self._now_ms = 0
         self._is_open = False
-        self._written: dict[str, bytes] = {}  # the checkpoints that this object wrote
-        self._deletions = 0
-        self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._producers_checked_ms = 0
         self._producer_check_ms = producer_check_ms
         self._retention_check_ms = retention_check_ms
         self._retained_ms = 0
 
     def open(self, now_ms: int) -> None:
-        """Lock the data directory and load every log in it.
+        """Lock the data directories and load every log in them.
 
-        ConfigError: it belongs to another broker or cluster. StorageError: another broker has
-        locked it, or a file in it cannot be read. Unknown files and directories are left alone.
+        ConfigError: one belongs to another broker or cluster. StorageError: another broker has
+        locked one, a file cannot be read, or two directories have a log of the same partition.
         """
         self._now_ms = self._producers_checked_ms = self._retained_ms = now_ms
-        self._disk.lock()
-        self._disk.fsync_dir("")  # always: the last broker may have been killed after a rename
+        for known in (self.logs, self.futures, self.high_watermarks):
+            known.clear()  # of an earlier life
+        for directory in self.directories:
+            directory.lock()
         self._identify()
-        clean = consume_clean_marker(self._disk)
-        recovery_points = self._read_offsets(RECOVERY_POINTS)
-        start_offsets = self._read_offsets(START_OFFSETS)
-        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        cleaned = self._read_offsets(CLEANED_OFFSETS)
-        for name in self._disk.list(""):
-            if not self._disk.is_dir(name):
-                continue
-            if _DELETED_DIRECTORY.fullmatch(name):
-                self._disk.remove_dir(name)
-            elif match := _LOG_DIRECTORY.fullmatch(name):
-                tp = TopicPartition(match["topic"], int(match["partition"]))
-                self.logs[tp] = self._open_log(
-                    tp,
-                    clean=clean,
-                    recovery_point=recovery_points.get(tp, 0),
-                    start_offset=start_offsets.get(tp, 0),
-                    first_dirty=cleaned.get(tp, 0),
-                )
-        for tp in [tp for tp in self.high_watermarks if tp not in self.logs]:
-            del self.high_watermarks[tp]
-        self._write_recovery_points()  # before an append: a log may end below its old one
+        for directory in self.directories:
+            directory.read()
+        futures = [
+            (directory, found.tp, found.name)
+            for directory in self.directories
+            for found in directory.scan()
+            if not self._load(directory, found)
+        ]
+        for directory, tp, name in futures:
+            self._settle(directory, tp, name)
+        for directory in self.directories:
+            directory.opened()  # before an append
         self._is_open = True
+        clean = all(directory.is_clean for directory in self.directories)
         logger.info(
             "%d logs loaded after %s shutdown", len(self.logs), "a clean" if clean else "an unclean"
         )
@@ -103,6 +96,8 @@ class LogManager:
         for tp, log in self.logs.items():
             if topic in (None, tp.topic):
                 log.config = self._config(tp.topic)
+                if log.future is not None:
+                    log.future.config = log.config
 
     def create(self, tp: TopicPartition, topic_id: UUID = NO_UUID) -> PartitionLog:
         """Create an empty log for a partition that has none here. Durable on return.
@@ -110,30 +105,103 @@ class LogManager:
         topic_id: the id of its topic; NO_UUID if it is not known.
         """
         assert tp not in self.logs, f"{tp} already has a log"
-        self._disk.make_dir(str(tp))
-        self._disk.fsync_dir("")
+        directory = self._preferred.pop(tp, None) or self._emptiest()
+        name = directory.make(tp, is_future=False)
         if topic_id != NO_UUID:
-            topic_identity.write(self._disk, str(tp), topic_id)
-        self.logs[tp] = self._open_log(tp, clean=True, recovery_point=0, start_offset=0)
+            topic_identity.write(directory.disk, name, topic_id)
+        self.logs[tp] = directory.logs[tp] = self._open_log(directory, tp, name, clean=True)
         return self.logs[tp]
 
     def delete(self, tp: TopicPartition) -> None:
         """Delete a log: at once for all callers, from the disk after `delete_delay_ms`.
 
-        The checkpoints are written first: a later log of the same name must not inherit their
-        entries.
+        A future log is deleted first, because without a current log it would have no use.
         """
+        if tp in self.futures:
+            self.cancel_move(tp)
+        directory = self.directory_of(self.logs[tp])
         log = self.logs.pop(tp)
         self.high_watermarks.pop(tp, None)
-        self._write_checkpoints()
+        directory.forget(tp)
         log.abandon()
-        self._deletions += 1
-        ending = f".{self._deletions:032x}-delete"
-        name = str(tp)[: _FILE_NAME_BYTES_MAX - len(ending)] + ending
-        self._disk.rename(str(tp), name)
-        self._disk.fsync_dir("")
-        self._deleted.append((self._now_ms + log.config.delete_delay_ms, name))
-        self._remove_deleted()
+        directory.discard(str(tp), self._now_ms + log.config.delete_delay_ms)
+        directory.remove_deleted(self._now_ms)
+
+    # -- moves between directories ---------------------------------------------------------------
+
+    def directory_at(self, path: str) -> LogDirectory | None:
+        """Return the data directory of this name in `log.dirs`, if there is one."""
+        return next((each for each in self.directories if each.path == path), None)
+
+    def directory_of(self, log: PartitionLog) -> LogDirectory:
+        """Return the data directory that holds a log, current or future."""
+        tp = log.topic_partition
+        return next(each for each in self.directories if each.logs.get(tp) is log)
+
+    def prefer(self, tp: TopicPartition, directory: LogDirectory) -> None:
+        """Remember where to create the log of a partition that has none here."""
+        self._preferred[tp] = directory
+
+    def begin_move(self, tp: TopicPartition, target: LogDirectory) -> None:
+        """Create an empty future log in a directory, which replaces any other one elsewhere.
+
+        If the partition's current log is there, or its future log, no other one is created: the
+        former ends a move, and the latter continues it.
+        """
+        current, future = self.logs[tp], self.futures.get(tp)
+        if future is not None:
+            if self.directory_of(future) is target:
+                return
+            self.cancel_move(tp)
+        if self.directory_of(current) is target:
+            return
+        name = target.make(tp, is_future=True)
+        if current.topic_id != NO_UUID:
+            topic_identity.write(target.disk, name, current.topic_id)
+        future = self._open_log(target, tp, name, clean=True)
+        self.futures[tp] = target.logs[tp] = current.future = future
+        logger.info("%s moves to %s", tp, target.path)
+        self.on_move()
+
+    def cancel_move(self, tp: TopicPartition) -> None:
+        """Delete the future log of a partition; its current log stays where it is."""
+        future = self.futures.pop(tp)
+        self.logs[tp].future = None
+        directory = self.directory_of(future)
+        directory.forget(tp)
+        future.abandon()
+        directory.discard(future.directory, self._now_ms + future.config.delete_delay_ms)
+
+    def finish_move(self, tp: TopicPartition, high_watermark: Offset) -> PartitionLog:
+        """Replace a current log by its complete copy, and return the log that is current now.
+
+        A crash at any point leaves one of the two, with all records. StorageError takes the log
+        offline: it cannot be known which of the directories has it.
+        """
+        current, future = self.logs[tp], self.futures.pop(tp)
+        source, target = self.directory_of(current), self.directory_of(future)
+        self.high_watermarks[tp] = high_watermark
+        with current.changing():
+            moving.complete(current, future)
+            target.write_checkpoints()
+            target.mark_complete(future.directory)
+            source.discard(str(tp), self._now_ms + current.config.delete_delay_ms)
+            target.promote(future.directory, tp)
+            source.forget(tp)
+            log = self._open_log(
+                target,
+                tp,
+                str(tp),
+                clean=True,
+                recovery_point=future.recovery_point,
+                start_offset=current.start_offset,
+                first_dirty=current.first_dirty,
+            )
+            moving.inherit(current, log)
+        current.abandon()
+        self.logs[tp] = target.logs[tp] = log
+        logger.info("%s has moved to %s", tp, target.path)
+        return log
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Write recovery points, start offsets and high watermarks to the checkpoints.
@@ -143,7 +211,8 @@ class LogManager:
         for tp, offset in high_watermarks.items():
             if tp in self.logs:
                 self.high_watermarks[tp] = offset
-        self._write_checkpoints()
+        for directory in self.directories:
+            directory.write_checkpoints()
 
     def tick(
         self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]
@@ -173,7 +242,10 @@ class LogManager:
             log.remove_deleted(now_ms)
             if forget_producers:
                 log.expire_producers(now_ms)
-        self._remove_deleted()
+        for log in self.futures.values():
+            log.flush_settled(now_ms)  # so that little is left to sync at the end of the move
+        for directory in self.directories:
+            directory.remove_deleted(now_ms)
         return moved
 
     def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
@@ -184,107 +256,97 @@ class LogManager:
         """
         if self._is_open:
             self._is_open = False
-            for log in self.logs.values():
-                log.close()
+            for logs in (self.logs, self.futures):
+                for log in logs.values():
+                    log.close()
             self.checkpoint(high_watermarks)
-            self._disk.write(CLEAN_SHUTDOWN, b"")
-        self._disk.unlock()
+            for directory in self.directories:
+                directory.close()
+        for directory in self.directories:
+            directory.disk.unlock()
+
+    def write_starts(self) -> None:
+        """Write the start offsets of logs to their checkpoints."""
+        for directory in self.directories:
+            directory.write_starts()
+
+    def write_cleaned(self) -> None:
+        """Write the offsets up to which logs were compacted to their checkpoints."""
+        for directory in self.directories:
+            directory.write_cleaned()
+
+    def _identify(self) -> None:
+        """Check that all directories belong to this broker and cluster; claim new ones."""
+        written = [directory.owner() for directory in self.directories]
+        for directory, properties in zip(self.directories, written, strict=True):
+            directories.check_owner(directory.path, properties, self._broker_id, self.cluster_id)
+            self.cluster_id = properties.get("cluster.id", self.cluster_id)
+        for directory, properties in zip(self.directories, written, strict=True):
+            directory.claim(properties, self._broker_id, self.cluster_id)
+
+    def _load(self, directory: LogDirectory, found: directories.FoundLog) -> bool:
+        """Load a current log; False: it is a future one, which is settled after all others."""
+        tp, name, is_future = found
+        if is_future:
+            return False
+        if (other := self.logs.get(tp)) is not None:
+            raise StorageError(
+                f"{tp} has a log in {self.directory_of(other).path} and in {directory.path}: "
+                "one of them must be removed"
+            )
+        log = self._open_found(directory, tp, name)
+        self.logs[tp] = directory.logs[tp] = log
+        if tp in directory.found_watermarks:
+            self.high_watermarks[tp] = directory.found_watermarks[tp]
+        return True
+
+    def _settle(self, directory: LogDirectory, tp: TopicPartition, name: str) -> None:
+        """Decide what happens to a future log that was found in a directory."""
+        current, is_complete = self.logs.get(tp), directory.is_complete(name)
+        fate = move_rules.fate(has_current=current is not None, is_complete=is_complete)
+        logger.info("the future log %s in %s is %s", name, directory.path, fate.value)
+        if fate is Fate.PROMOTED:
+            directory.promote(name, tp)
+            self._load(directory, directories.FoundLog(tp, str(tp), is_future=False))
+        elif current is None or fate is Fate.DISCARDED or tp in directory.logs | self.futures:
+            directory.discard(name, self._now_ms)
+        else:
+            if is_complete:
+                directory.unmark(name)
+            future = self._open_found(directory, tp, name)
+            self.futures[tp] = directory.logs[tp] = future
+            moving.align(current, future)
+
+    def _open_found(self, directory: LogDirectory, tp: TopicPartition, name: str) -> PartitionLog:
+        known = directory.checkpointed(tp)
+        return self._open_log(directory, tp, name, clean=directory.is_clean, **known._asdict())
 
     def _open_log(
         self,
+        directory: LogDirectory,
         tp: TopicPartition,
+        name: str,
         *,
         clean: bool,
-        recovery_point: Offset,
-        start_offset: Offset,
+        recovery_point: Offset = 0,
+        start_offset: Offset = 0,
         first_dirty: Offset = 0,
     ) -> PartitionLog:
-        return PartitionLog.open(
-            self._disk,
-            str(tp),
+        log = PartitionLog.open(
+            directory.disk,
+            name,
             tp,
             self._config(tp.topic),
             clean=clean,
             recovery_point=recovery_point,
             start_offset=start_offset,
             now_ms=self._now_ms,
-            write_recovery_point=self._write_recovery_points,
+            write_recovery_point=directory.write_recovery_points,
             first_dirty=first_dirty,
         )
+        log.data_directory = directory.path
+        return log
 
-    def _identify(self) -> None:
-        """Check that the directory belongs to this broker and cluster; claim it if it is new."""
-        written: dict[str, str] = {}
-        if self._disk.exists(META_PROPERTIES):
-            try:
-                written = checkpoints.parse_properties(self._disk.read(META_PROPERTIES))
-            except checkpoints.MalformedCheckpoint as damage:
-                raise StorageError(f"{META_PROPERTIES}: {damage}") from None
-        broker = str(self._broker_id)
-        if (owner := written.get("broker.id", broker)) != broker:
-            raise ConfigError(
-                f"the data directory belongs to broker {owner}, not to broker {broker}"
-            )
-        cluster = written.get("cluster.id", self.cluster_id)
-        if self.cluster_id not in (None, cluster):
-            raise ConfigError(
-                f"the data directory belongs to cluster {cluster}, not to cluster {self.cluster_id}"
-            )
-        self.cluster_id = cluster
-        properties = {"version": "0", "broker.id": broker}
-        if cluster is not None:
-            properties["cluster.id"] = cluster
-        if properties != written:
-            self._disk.write(META_PROPERTIES, checkpoints.format_properties(properties))
-
-    def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
-        if not self._disk.exists(name):
-            return {}
-        try:
-            return checkpoints.parse_offsets(self._disk.read(name))
-        except checkpoints.MalformedCheckpoint as damage:
-            raise StorageError(f"{name}: {damage}") from None
-
-    def _write_checkpoints(self) -> None:
-        self._write_recovery_points()
-        self.write_starts()
-        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
-        self.write_cleaned()
-
-    def write_starts(self) -> None:
-        """Write the start offsets of logs to their checkpoint."""
-        starts = {tp: log.start_offset for tp, log in self.logs.items() if log.start_offset}
-        self._write_offsets(START_OFFSETS, starts)
-
-    def write_cleaned(self) -> None:
-        """Write the offsets up to which logs were compacted to their checkpoint."""
-        cleaned = {tp: log.first_dirty for tp, log in self.logs.items() if log.first_dirty}
-        if cleaned or CLEANED_OFFSETS in self._written:
-            self._write_offsets(CLEANED_OFFSETS, cleaned)
-
-    def _write_recovery_points(self) -> None:
-        points = {tp: log.recovery_point for tp, log in self.logs.items()}
-        self._write_offsets(RECOVERY_POINTS, points)
-
-    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """Write a checkpoint, if it changed: a write is two syncs, which block the broker."""
-        text = checkpoints.format_offsets(offsets)
-        if self._written.get(name) != text:
-            self._disk.write(name, text)
-            self._written[name] = text
-
-    def _remove_deleted(self) -> None:
-        while self._deleted and self._deleted[0][0] <= self._now_ms:
-            self._disk.remove_dir(self._deleted.pop(0)[1])
-
-
-def consume_clean_marker(disk: Disk) -> bool:
-    """Remove the clean marker, and return whether there was one.
-
-    It stands for one shutdown only, because loading may fail (KAFKA-10471).
-    """
-    if not disk.exists(CLEAN_SHUTDOWN):
-        return False
-    disk.remove(CLEAN_SHUTDOWN)
-    disk.fsync_dir("")
-    return True
+    def _emptiest(self) -> LogDirectory:
+        counts = [len(directory.logs) for directory in self.directories]
+        return self.directories[move_rules.fewest(counts)]

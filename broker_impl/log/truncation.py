@@ -1,7 +1,7 @@
 """Move the ends of a log: truncate it, start it over, or advance its start."""
 
 from broker_impl.errors import ApiError, ErrorCode
-from broker_impl.log import compaction, loading
+from broker_impl.log import compaction, loading, move_rules
 from broker_impl.log.log_state import LogState
 from broker_impl.wire.types import Epoch, Offset
 
@@ -23,6 +23,8 @@ def truncate_to(log: LogState, offset: Offset) -> None:
     if offset < log.segments[0].base_offset:
         truncate_fully_and_start_at(log, offset)
         return
+    if log.future is not None:
+        _truncate_copy(log.future, offset)
     with log.changing():
         cut = offset
         if offset < log.end_offset:
@@ -47,6 +49,8 @@ def _cut_segments(log: LogState, offset: Offset) -> None:
 
 def truncate_fully_and_start_at(log: LogState, offset: Offset) -> None:
     """Remove all segments; the log is empty then, and its next record gets `offset`."""
+    if log.future is not None:
+        truncate_fully_and_start_at(log.future, offset)
     with log.changing():
         log.cuts.append(offset if log.start_offset < log.end_offset else log.end_offset)
         now_ms = log.segments[-1].written_ms
@@ -73,6 +77,13 @@ def advance_start(log: LogState, offset: Offset) -> None:
             log.start_offset = offset
             if log.epochs.truncate_from_start(offset):
                 loading.write_epochs(log.disk, log.directory, log.epochs)
+
+
+def _truncate_copy(future: LogState, offset: Offset) -> None:
+    """Truncate the copy of a log first: it never has a batch that the log has lost (KIP-113)."""
+    cut = move_rules.cut_of_copy(offset, future.end_offset)
+    if cut is not None:
+        truncate_to(future, cut)
 
 
 def _end_moved_back(log: LogState) -> None:

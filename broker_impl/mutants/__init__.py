@@ -30,6 +30,7 @@ _SECTIONS = (
     "logins",
     "logs",
     "members",
+    "moves",
     "offsets",
     "producers",
     "protocols",

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from broker_impl.errors import StorageError
-from broker_impl.log import manager
+from broker_impl.log import directory as directories
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.segment import Segment
@@ -33,7 +33,7 @@ def is_trusted(clean: bool, end: Offset | None, recovery_point: Offset) -> bool:
 
 @mutant(
     "clean-marker-survives-load-crash",
-    of="broker_impl.log.manager:consume_clean_marker",
+    of="broker_impl.log.directory:consume_clean_marker",
     source="G02, KAFKA-10471",
     kind="mutation",
     symptom="crash",
@@ -47,7 +47,7 @@ def consume_clean_marker(disk: Disk) -> bool:
     that crashed before that was taken for clean the next time; here it is never removed. What the
     crash has torn is not looked for and not truncated: the log ends within a batch.
     """
-    return disk.exists(manager.CLEAN_SHUTDOWN)
+    return disk.exists(directories.CLEAN_SHUTDOWN)
 
 
 @mutant(

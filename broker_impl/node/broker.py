@@ -1,6 +1,6 @@
 """A broker: the tasks, connections and files that drive the pure state machines.
 
-Startup: ZooKeeper session → data directory locked and recovered → listeners → registered → the
+Startup: ZooKeeper session → data directories locked and recovered → listeners → registered → the
 controller's orders arrive → clients are served. A stop is a controlled shutdown. A disk failure or
 a broken invariant ends the broker at once and leaves the rest to recovery.
 """
@@ -8,7 +8,7 @@ a broken invariant ends the broker at once and leaves the rest to recovery.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ from broker_impl.node.coordinators.transaction_coordinator import Transactions
 from broker_impl.node.effects import Effects
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
+from broker_impl.node.log_mover import LogMover
 from broker_impl.node.peers import Peers
 from broker_impl.node.quotas import QuotasRuntime
 from broker_impl.node.security import Security
@@ -62,15 +63,18 @@ class Broker:
         self,
         config: BrokerConfig,
         *,
-        disk: Disk,
+        disks: Mapping[str, Disk],
         rng: random.Random,
         wall_ms: Callable[[], int],
         reuse_port: bool = False,
         host_name: Callable[[], str] = lambda: "localhost",
     ) -> None:
-        """``host_name``: the host that clients connect to if a listener names none."""
+        """``disks``: each data directory by its name in ``log.dirs``, in that order.
+
+        ``host_name``: the host that clients connect to if a listener names none.
+        """
         self._config = config
-        self._disk = disk
+        self._disks = disks
         self._rng = rng
         self._wall_ms = wall_ms
         self._reuse_port = reuse_port
@@ -303,13 +307,16 @@ class Broker:
                 self._logs, self._replicas, lambda: self._settings.base, self._wall_ms
             )
             self._tasks.start(cleaner.run())
+        if len(self._disks) > 1:
+            mover = LogMover(self._logs, self._replicas, lambda: self._settings.base, self._wall_ms)
+            self._tasks.start(mover.run())
         self._server.open_to_brokers()
         LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
 
     def _open_logs(self) -> None:
         config = self._config
         self._logs = opening.logs(
-            self._disk, config, self._settings.merged, self._cluster_id, self._wall_ms()
+            self._disks, config, self._settings.merged, self._cluster_id, self._wall_ms()
         )
         self._replicas = opening.replicas(
             self._logs,

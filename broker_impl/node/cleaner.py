@@ -1,7 +1,8 @@
 """The log cleaner: compacts each compacted log that has enough new records, in a loop.
 
 It stays below offsets that may still be truncated or aborted (``log.compaction.limit``), on leaders
-and followers alike, and lets other tasks run after each chunk.
+and followers alike, and lets other tasks run after each chunk. A log that moves to another data
+directory is not compacted until it is there (KIP-113).
 """
 
 import asyncio
@@ -57,7 +58,7 @@ class Cleaner:
         now_ms = self._wall_ms()
         found = []
         for tp, log in self._logs.logs.items():
-            if log.config.is_compacted and self._damaged.get(tp) is not log:
+            if log.config.is_compacted and log.future is None and self._damaged.get(tp) is not log:
                 dirtiness = cleaner.dirtiness(log, self._limit(tp), now_ms)
                 if dirtiness > 0:
                     found.append((-dirtiness, tp))
@@ -65,7 +66,7 @@ class Cleaner:
 
     async def _clean(self, tp: TopicPartition) -> None:
         log = self._logs.logs.get(tp)
-        if log is None:
+        if log is None or log.future is not None:
             return
         before = log.size_bytes
         keys_max = self._config().log_cleaner_dedupe_buffer_size // _KEY_BYTES
@@ -74,7 +75,7 @@ class Cleaner:
             for _ in running:
                 await asyncio.sleep(0)
                 await failpoints.point(failpoints.CLEANER)
-                if self._logs.logs.get(tp) is not log:
+                if self._logs.logs.get(tp) is not log or log.future is not None:
                     return
         finally:
             running.close()

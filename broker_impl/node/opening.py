@@ -1,7 +1,7 @@
-"""Opens the logs of a broker's disk, and the replicas on them, with the settings of each topic."""
+"""Opens the logs on a broker's disks, and the replicas on them, with the settings of each topic."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker_impl.config import BrokerConfig
 from broker_impl.log.disk import Disk
@@ -16,11 +16,15 @@ Merged = Callable[[str], BrokerConfig]
 
 
 def logs(
-    disk: Disk, config: BrokerConfig, merged: Merged, cluster_id: str, now_ms: int
+    disks: Mapping[str, Disk],
+    config: BrokerConfig,
+    merged: Merged,
+    cluster_id: str,
+    now_ms: int,
 ) -> LogManager:
-    """Open and recover all logs of the data directory."""
+    """Open and recover all logs of the data directories."""
     manager = LogManager(
-        disk,
+        disks,
         lambda topic: log_config(merged(topic)),
         broker_id=config.broker_id,
         cluster_id=cluster_id,

@@ -23,8 +23,8 @@ from broker_impl.wire import batch
 from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, Record, parse_header
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
 
-Peek = Callable[[str, int, int], bytes]
-"""Reads a file of the data directory: path, start position, number of bytes."""
+Peek = Callable[[str, str, int, int], bytes]
+"""Reads a file of a log: data directory, path in it, start position, number of bytes."""
 
 
 class ProducerSnapshot(msgspec.Struct, frozen=True):
@@ -41,7 +41,8 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """Counts the logs of this partition since the broker started.
 
-    A replica that was deleted and created again has a new log, with the next number.
+    A replica that was deleted and created again has a new log, with the next number. One that has
+    moved to another data directory has the same log.
     """
     start: Offset
     end: Offset
@@ -117,8 +118,9 @@ class SnapshotReader:
         for tp, log in logs.items():
             reading = readings.get(tp)
             if reading is None or reading.log is not log:
-                reading = readings[tp] = _Reading(tp, log, self._numbers[tp])
-                self._numbers[tp] += 1
+                if reading is None or reading.log.identity is not log.identity:
+                    self._numbers[tp] += 1
+                reading = readings[tp] = _Reading(tp, log, self._numbers[tp] - 1)
             shots.append(reading.look(partitions.get(tp), peek, producers))
         if len(readings) > len(logs):
             for tp in [tp for tp in readings if tp not in logs]:
@@ -233,9 +235,11 @@ class LogHeaders:
     def records(self, number: int, peek: Peek) -> list[Record]:
         """Return the records of one of the batches, by its number in the list of headers."""
         path, at = self._places[number]
-        return batch.records(peek(path, at, self._headers[number].size))
+        data = peek(self.log.data_directory, path, at, self._headers[number].size)
+        return batch.records(data)
 
     def _read_on(self, peek: Peek) -> None:
+        place = self.log.data_directory
         for base, path, size in self.log.files:
             if base < self._base:
                 continue
@@ -243,7 +247,7 @@ class LogHeaders:
                 self._base, self._at = base, 0
             while self._at < size:
                 try:
-                    header = parse_header(peek(path, self._at, HEADER_BYTES))
+                    header = parse_header(peek(place, path, self._at, HEADER_BYTES))
                 except WireError:
                     return  # damage: the headers end before the log end, which shows it
                 self._headers.append(header)

@@ -105,16 +105,16 @@ class OsFile:
 class OsDisk:
     """A data directory in the file system, created if it does not exist."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, log_syncs: Durations | None = None) -> None:
+        """``log_syncs``: receives the times of the syncs of files that hold batches."""
         self._root = path
-        self.log_syncs = Durations()
-        """The syncs of the files that hold batches."""
+        self._log_syncs = log_syncs
         self._lock_fd: int | None = None
         with _refusals(f"make {path}"):
             path.mkdir(parents=True, exist_ok=True)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
-        syncs = self.log_syncs if path.endswith(_BATCHES_SUFFIX) else None
+        syncs = self._log_syncs if path.endswith(_BATCHES_SUFFIX) else None
         return OsFile(self._root / path, create=create, syncs=syncs)
 
     def read(self, path: str) -> bytes:

@@ -467,7 +467,7 @@ class Replicas(HostedReplicas):
                 self.handle_event(partition, event)
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """Return the high watermark to checkpoint for each log on this disk.
+        """Return the high watermark to checkpoint for each log on these disks.
 
         This includes logs for which this broker has no replica.
         """
@@ -475,10 +475,6 @@ class Replicas(HostedReplicas):
         marks = {tp: watermark.without_replica(read.get(tp, 0)) for tp in self.logs.logs}
         marks.update((tp, partition.high_watermark) for tp, partition in self.partitions.items())
         return marks
-
-    def sizes(self) -> dict[TopicPartition, int]:
-        """The size in bytes of each log on this disk."""
-        return {tp: log.size_bytes for tp, log in self.logs.logs.items()}
 
     def leaders(self) -> list[TopicPartition]:
         """The partitions that this broker leads."""

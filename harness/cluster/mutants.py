@@ -33,7 +33,7 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True):
     system: mutants.System = "kafka"
     """Where it is planted: in brokers, or in the servers of a ZooKeeper ensemble."""
     is_planned: bool = True
-    """Does a plan show it? Others have the reason in docs/zookeeper-bugs.md."""
+    """Does a plan show it? Others have the reason in docs/zookeeper-bugs.md, or a test."""
 
     @property
     def is_measured(self) -> bool:

@@ -35,8 +35,8 @@ class SimDisk:
         self.names = Names(error)
         self.boots = 0
         """The number of power losses; processes attached before the last one have ended."""
-        self.lock_holder: DiskAccess | None = None
-        """The process that has locked the disk; the lock is valid as long as that process lives."""
+        self.lock_holders: dict[str, DiskAccess] = {}
+        """The process that has locked each directory, which is valid as long as it lives."""
         self._limit_bytes: int | None = None
         self._slowness_s = 0.0
         self._failing_syncs: int | None = 0

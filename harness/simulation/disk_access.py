@@ -40,8 +40,8 @@ class AccessibleDisk(Protocol):
     names: Names
     boots: int
     """The number of power losses."""
-    lock_holder: "DiskAccess | None"
-    """The process that has locked the disk."""
+    lock_holders: "dict[str, DiskAccess]"
+    """The process that has locked each directory; the whole disk is the directory ""."""
 
     def count(self) -> None:
         """Count an operation that is about to begin; run the interruption if it is due."""
@@ -225,18 +225,18 @@ class DiskAccess:
 
     # The lock.
 
-    def lock(self) -> None:
-        """Lock the disk for other processes while this one lives, or until `unlock`."""
-        self.open(LOCK_NAME, create=True)
-        holder = self._disk.lock_holder
+    def lock(self, directory: str = "") -> None:
+        """Lock a directory for other processes while this one lives, or until `unlock`."""
+        self.open(f"{directory}/{LOCK_NAME}" if directory else LOCK_NAME, create=True)
+        holder = self._disk.lock_holders.get(directory)
         if holder is not None and holder.is_alive:
             raise self._disk.error("the disk is locked by another process")
-        self._disk.lock_holder = self
+        self._disk.lock_holders[directory] = self
 
-    def unlock(self) -> None:
+    def unlock(self, directory: str = "") -> None:
         """Release the lock if this process holds it."""
-        if self._disk.lock_holder is self:
-            self._disk.lock_holder = None
+        if self._disk.lock_holders.get(directory) is self:
+            del self._disk.lock_holders[directory]
 
     def _begin_name(self) -> None:
         self.begin(self._disk.latency.name)

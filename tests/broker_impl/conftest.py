@@ -61,6 +61,8 @@ class Running:
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = settings
         self.disk = MemoryDisk()
+        self.other_disk = MemoryDisk()
+        """The second directory of ``log.dirs``, if there is one."""
         self.broker: Broker | None = None
         self.task: asyncio.Task[None] | None = None
         self.port = 0
@@ -69,7 +71,7 @@ class Running:
         config = configuration.parse(self.settings)
         self.broker = Broker(
             config,
-            disk=self.disk,
+            disks=dict(zip(config.log_directories(), (self.disk, self.other_disk), strict=False)),
             rng=random.Random(config.broker_id),
             wall_ms=lambda: WALL_MS,
         )

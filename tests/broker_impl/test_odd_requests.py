@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.frames import values
-from broker_impl.log.manager import CLEAN_SHUTDOWN
+from broker_impl.log.directory import CLEAN_SHUTDOWN
 from broker_impl.node.peers import Peers
 from broker_impl.wire import batch
 from broker_impl.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

@@ -31,7 +31,7 @@ def test_questions_are_about_known_partitions() -> None:
         [[name, key, *question]] = answer.value
         assert (name, key) == (answer.f, "t-0")
         asked.add(question[0] if question else name)
-    assert asked == set(asking.QUESTIONS)
+    assert asked == set(asking.QUESTIONS) - {asking.MOVE}
 
 
 def test_ends_of_topics_that_come_again_are_not_compared() -> None:
@@ -40,6 +40,16 @@ def test_ends_of_topics_that_come_again_are_not_compared() -> None:
     answer, _ = questions.op(context())
     assert isinstance(answer, Invocation)
     assert answer.value == [["ask", "t-0", "list-offsets"]]
+
+
+def test_replicas_move_only_between_several_directories() -> None:
+    """With one data directory for each broker the order is not drawn, and refused by name."""
+    answer, _ = asking.Questions({"t-0": None}, asking.MOVE, moves=True).op(context())
+    assert isinstance(answer, Invocation)
+    assert answer.value == [["ask", "t-0", asking.MOVE]]
+    plan = Plan(target="simulated", nemesis=("none",), options={asking.ONLY: asking.MOVE})
+    with pytest.raises(Refused, match="needs brokers with several data directories"):
+        plan_resolution.resolve(plan)
 
 
 def test_a_plan_may_ask_one_question_only() -> None:

@@ -177,6 +177,14 @@ NOT_DRAWN: Mapping[str, str] = {
         ),
         "only replicas that a topic's settings name are throttled, and no workload names any",
     ),
+    **dict.fromkeys(
+        (
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            "alter.log.dirs.replication.quota.window.num",
+            "alter.log.dirs.replication.quota.window.size.seconds",
+        ),
+        "it delays moves between data directories, which are short in a run anyway",
+    ),
     "faultline.api.versions": "clients of workloads use the versions that the plan is about",
     "num.partitions": "workloads state the number of partitions of their topics",
     "auto.create.topics.enable": "a topic that a request for metadata creates has other settings"

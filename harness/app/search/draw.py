@@ -14,6 +14,7 @@ from harness.app.refused import Refused
 from harness.app.search import broker_draw, ensemble_draw, layouts, workload_draw
 from harness.app.search.layouts import EXCLUSIVE_PS, Layout
 from harness.cluster import security
+from model import data_directories
 from model.plan import Plan
 from nemesis.schedule import DrawSettings
 from workloads import asking
@@ -35,6 +36,8 @@ REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
 OUTSIDERS_MS = (0, 0, 0, 500)
 """The mean pauses between the fetches of a client without rights; 0: there is none."""
+DATA_DIRECTORIES = (1, 1, 1, 2)
+"""How many data directories each broker has."""
 SECURITIES = ("none", "none", "none", "none", "none", "none", "none", "scram")
 """How brokers are protected: only with ``scram`` must the clients of workloads authenticate."""
 ACCESS_P = 0.8
@@ -106,6 +109,8 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
     parts["options"]["outsider_ms"] = random.Random(f"{seed}:search:outsider").choice(OUTSIDERS_MS)
     secured = random.Random(f"{seed}:search:security")
+    directories = random.Random(f"{seed}:search:data-directories").choice(DATA_DIRECTORIES)
+    parts["options"][data_directories.OPTION] = directories
     parts["options"]["security"] = secured.choice(SECURITIES)
     draw_settings = DrawSettings(
         rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)

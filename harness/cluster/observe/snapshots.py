@@ -5,7 +5,7 @@ directly from the disks. Parts that have not changed since the last snapshot are
 so that a snapshot costs little more than asking each replica whether it has changed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from broker_impl.node import zk_paths
@@ -23,6 +23,7 @@ from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.program import Program
 from broker_impl.zookeeper.tree import Database
 from harness.cluster.observe.ensemble_snapshots import EnsembleSnapshots
+from harness.simulation import disk_directory
 from harness.simulation.disk import SimDisk
 from model.snapshot import (
     NOBODY,
@@ -52,15 +53,23 @@ Look = Callable[[bool], BrokerSnapshot | None]
 """Returns a broker's own snapshot of its current life, with or without its producers."""
 
 
-def peeking(disk: SimDisk) -> Peek:
-    """Return a function that reads the files of a disk without an event."""
-    return lambda path, at, size: bytes(disk.names.file(path).data[at : at + size])
+def peeking(disk: SimDisk, directories: Sequence[str]) -> Peek:
+    """Return a function that reads the files of a broker's logs without an event.
+
+    directories: the broker's data directories, as in ``log.dirs``.
+    """
+    places = disk_directory.prefixes(directories)
+
+    def peek(directory: str, path: str, at: int, size: int) -> bytes:
+        return bytes(disk.names.file(places[directory] + path).data[at : at + size])
+
+    return peek
 
 
 def looking_at(broker: Broker, disk: SimDisk) -> Look:
     """Return a function that takes snapshots of a broker without the broker's own disk access."""
 
-    reader = SnapshotReader(peeking(disk))
+    reader = SnapshotReader(peeking(disk, broker.config.log_directories()))
     return lambda producers: broker.snapshot(reader, producers=producers)
 
 

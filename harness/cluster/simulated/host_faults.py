@@ -128,7 +128,7 @@ class HostFaultsCluster(GuardedCluster, abc.ABC):
         stored = [
             (path, at, header)
             for path in disk.paths()
-            if path.startswith(f"{key}/") and path.endswith(LOG_SUFFIX)
+            if f"/{key}/" in f"/{path}" and path.endswith(LOG_SUFFIX)
             for at, header in batches(disk.peek(path), torn_tail=True)
         ]
         if not stored:

@@ -12,7 +12,7 @@ from harness.cluster.address import Address
 from harness.cluster.links import LinkSpec
 from harness.cluster.security import HARNESS_LISTENER
 from harness.cluster.settings import CLIENT_LISTENER, PEER_LISTENER, Addresses
-from model import racks, roles
+from model import data_directories, racks, roles
 from model.layout import PEER_PORTS, Layout
 from model.plan import Plan
 from model.roles import ZOOKEEPER, NodeId
@@ -105,6 +105,7 @@ def of_broker(layout: Layout, plan: Plan, number: int) -> dict[str, str]:
     )
     data = PurePosixPath("/data")
     chosen = {**racks.of_broker(number, plan.options), **plan.broker}
+    own["log.dirs"] = data_directories.of_broker(data, plan.options)
     return settings.of_broker(number, plan.brokers, addresses, data, chosen) | own
 
 

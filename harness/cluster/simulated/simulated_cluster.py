@@ -28,18 +28,19 @@ from harness.cluster.expected_exits import ExpectedExits
 from harness.cluster.links import HARNESS, LinkSpec
 from harness.cluster.mesh import link_proof
 from harness.cluster.node import ClusterError, Exit
-from harness.cluster.observe import probe
-from harness.cluster.observe.invariant_monitor import INTERVAL_S, Watcher, rules_of
+from harness.cluster.observe import probe, snapshots
+from harness.cluster.observe.invariant_monitor import Watcher, rules_of
 from harness.cluster.observe.metadata_view import MetadataView, ViewUnavailable
 from harness.cluster.observe.probe import Sign, protocol_of
 from harness.cluster.observe.readiness import until_writable
-from harness.cluster.observe.snapshots import Snapshots, looking_at, peeking
+from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.simulated import (
     aiokafka_patch,
     aiokafka_pauses,
     node_settings,
     session_expiry,
     simulated_node,
+    simulated_options,
     uninvited,
 )
 from harness.cluster.simulated.breakpoints import Breakpoints
@@ -50,7 +51,6 @@ from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.node_settings import PORTS
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode
 from harness.cluster.system import MakeView
-from harness.simulation.clock import EPOCH_S
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import Process, ProcessKilled
@@ -62,27 +62,6 @@ from model.link_faults import LinkFaults
 from model.plan import Plan
 from model.roles import CLIENTS, ZOOKEEPER, NodeId
 
-OPTIONS: Mapping[str, float] = {
-    "latency_ms": 0.2,
-    "jitter_ms": 0.8,
-    "start_gap_ms": 0,
-    "snapshot_ms": 1000 * INTERVAL_S,
-    "clients_clock_s": 0,
-    "outsider_ms": 0,
-}
-"""Options of a plan:
-
-- ``latency_ms``, ``jitter_ms``: the latency of each link, and its largest random addition.
-- ``start_gap_ms``: the pause between the starts of two brokers. Starting all at once is closer to
-  practice; one by one, the first becomes the controller.
-- ``snapshot_ms``: the least time between two snapshots of white-box checks; 0 takes one after every
-  batch of events, at twice the cost.
-- ``clients_clock_s``: how far the clients' clock, from which records take their times, is ahead of
-  all other clocks (behind, if negative).
-- ``outsider_ms``: the mean pause between the fetches of a client without rights; 0: there is none.
-"""
-LEAST: Mapping[str, float] = {**dict.fromkeys(OPTIONS, 0.0), "clients_clock_s": -EPOCH_S}
-"""The smallest value of each option; no record can have a time before 1970."""
 SETTLE_EVERY_S = 0.1
 """How often the end of a run checks whether the cluster has recovered."""
 
@@ -117,7 +96,7 @@ def staged(
     good.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    options = {**OPTIONS, **plan.options}
+    options = {**simulated_options.OPTIONS, **plan.options}
     with World(plan.seed) as world:
         world.network.latency_s = float(options["latency_ms"]) / 1000
         world.network.jitter_s = float(options["jitter_ms"]) / 1000
@@ -363,7 +342,7 @@ class Simulated(HostFaultsCluster):
             settings.write(self._folder_of(name) / "server.properties", broker_settings)
 
     async def _start_brokers(self, names: Sequence[NodeId]) -> None:
-        gap_s = float({**OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000
+        gap_s = float({**simulated_options.OPTIONS, **self._plan.options}["start_gap_ms"]) / 1000
         for broker in names:
             await self._nodes[broker].start()
             await asyncio.sleep(gap_s)
@@ -378,11 +357,15 @@ class Simulated(HostFaultsCluster):
         assert process is not None, "a broker is created in a simulated process"
         disk = self._disk(roles.broker(number))
         self._snapshots.broker_started(
-            number, looking_at(broker, disk), lambda: not process.is_done, lambda: disk.boots
+            number,
+            snapshots.looking_at(broker, disk),
+            lambda: not process.is_done,
+            lambda: disk.boots,
         )
         racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
         watcher = self._stage.watcher
-        broker.show_answers(watcher.witness(number, broker, peeking(disk), racks_of))
+        peek = snapshots.peeking(disk, broker.config.log_directories())
+        broker.show_answers(watcher.witness(number, broker, peek, racks_of))
 
     def _zookeeper_lives(self, name: NodeId, program: ZooKeeper) -> None:
         """Register a new life of a ZooKeeper server, in that server's process."""

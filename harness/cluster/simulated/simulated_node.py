@@ -19,6 +19,7 @@ from broker_impl.zookeeper.program import Program as ZooKeeper
 from broker_impl.zookeeper.program import Settings
 from harness.cluster.node import Exit, NodeError
 from harness.cluster.simulated.node_logs import NodeLogs
+from harness.simulation import disk_directory
 from harness.simulation.disk import SimDisk
 from harness.simulation.disk_access import DiskAccess
 from harness.simulation.host import Host
@@ -59,7 +60,8 @@ def broker(
     ) -> int:
         try:
             config = configuration.parse(broker_settings)
-            program = Broker(config, disk=disk, rng=rng, wall_ms=wall_ms)
+            disks = disk_directory.disks(disk, config.log_directories())
+            program = Broker(config, disks=disks, rng=rng, wall_ms=wall_ms)
             on_life(program)
             on_stop(program.stop)
             await program.start()

@@ -1,7 +1,7 @@
 """The target ``simulated``, as the catalogue lists it."""
 
 from harness.cluster import security
-from harness.cluster.simulated import simulated_cluster
+from harness.cluster.simulated import simulated_options
 from harness.cluster.simulated.simulated_cluster import Simulated
 from harness.cluster.target import Target
 from model import options
@@ -27,7 +27,7 @@ def _refuse(plan: Plan) -> str | None:
             f"options: {security.OPTION}={security.SCRAM_TLS} cannot be simulated, because keys and"
             f" encrypted bytes differ from run to run; use {security.SCRAM}"
         )
-    return options.refusal(plan.options, simulated_cluster.LEAST)
+    return options.refusal(plan.options, simulated_options.LEAST)
 
 
 TARGET = Target(
@@ -37,7 +37,7 @@ TARGET = Target(
     # Kafka's default waits: a short wait in real time takes many steps in a simulation.
     broker={"replica.fetch.wait.max.ms": "500"},
     consumer={"fetch.wait.max.ms": "500"},
-    options={"client": "aiokafka", "zk_client": "asyncio", **simulated_cluster.OPTIONS},
+    options={"client": "aiokafka", "zk_client": "asyncio", **simulated_options.OPTIONS},
     refuse=_refuse,
     withholds=security.withholds,
     is_virtual=True,

@@ -46,7 +46,7 @@ class Story:
             self.sequence += 1
 
     def tell(self) -> None:
-        manager = LogManager(self.disk, lambda topic: CONFIG, broker_id=1, cluster_id="c")
+        manager = LogManager({"": self.disk}, lambda topic: CONFIG, broker_id=1, cluster_id="c")
         manager.open(0)
         log = manager.create(TP)
         self.append(log, 0, 6)
@@ -122,7 +122,7 @@ def test_power_is_lost_at_any_step(chance: int | None) -> None:
             story.tell()
         disk.fails = lambda operation, path: False
         disk.crash(None if chance is None else random.Random(1000 * chance + step))
-        manager = LogManager(disk, lambda topic: CONFIG, broker_id=1, cluster_id="c")
+        manager = LogManager({"": disk}, lambda topic: CONFIG, broker_id=1, cluster_id="c")
         manager.open(0)
         if TP not in manager.logs:
             assert story.synced == 0
@@ -158,7 +158,7 @@ def test_what_was_seen_to_be_gone_stays_gone() -> None:
 
 
 def found_again(disk: MemoryDisk) -> list[BatchHeader]:
-    manager = LogManager(disk, lambda topic: CONFIG, broker_id=1, cluster_id="c")
+    manager = LogManager({"": disk}, lambda topic: CONFIG, broker_id=1, cluster_id="c")
     manager.open(0)
     return list(headers(manager.logs[TP])) if TP in manager.logs else []
 

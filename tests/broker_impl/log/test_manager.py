@@ -23,7 +23,9 @@ def opened(
     cluster_id: str | None = "c",
     config: LogConfig = CONFIG,
 ) -> LogManager:
-    manager = LogManager(disk, lambda topic: config, broker_id=broker_id, cluster_id=cluster_id)
+    manager = LogManager(
+        {"": disk}, lambda topic: config, broker_id=broker_id, cluster_id=cluster_id
+    )
     manager.open(0)
     return manager
 
@@ -143,7 +145,7 @@ def test_an_aborted_start_leaves_no_clean_marker() -> None:
     append(manager.create(A), 2)
     disk.kill()
     disk.fails = lambda operation, path: path.startswith("a.b-c-0")
-    aborted = LogManager(disk, lambda topic: CONFIG, broker_id=1, cluster_id="c")
+    aborted = LogManager({"": disk}, lambda topic: CONFIG, broker_id=1, cluster_id="c")
     with pytest.raises(StorageError):
         aborted.open(0)
     disk.fails = lambda operation, path: False
@@ -390,7 +392,7 @@ def test_silent_producers_are_looked_for_as_often_as_it_is_told() -> None:
     disk = MemoryDisk()
     config = LogConfig(producer_expiration_ms=1)
     manager = LogManager(
-        disk, lambda topic: config, broker_id=1, cluster_id="c", producer_check_ms=1000
+        {"": disk}, lambda topic: config, broker_id=1, cluster_id="c", producer_check_ms=1000
     )
     manager.open(0)
     log = manager.create(A)
@@ -409,7 +411,7 @@ def test_retention_looks_as_often_as_it_is_told() -> None:
     disk = MemoryDisk()
     config = LogConfig(retention_ms=1, segment_ms=1, delete_delay_ms=0)
     manager = LogManager(
-        disk, lambda topic: config, broker_id=1, cluster_id="c", retention_check_ms=1000
+        {"": disk}, lambda topic: config, broker_id=1, cluster_id="c", retention_check_ms=1000
     )
     manager.open(0)
     log = manager.create(A)

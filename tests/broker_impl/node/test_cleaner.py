@@ -7,7 +7,8 @@ from broker_impl import config as configuration
 from broker_impl.errors import WireError
 from broker_impl.log import cleaner
 from broker_impl.log.config import LogConfig
-from broker_impl.log.manager import CLEANED_OFFSETS, LogManager
+from broker_impl.log.directory import CLEANED_OFFSETS
+from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.node.cleaner import Cleaner
@@ -32,7 +33,7 @@ class World:
     def __init__(self) -> None:
         self.disk = MemoryDisk()
         self.logs = LogManager(
-            self.disk,
+            {"": self.disk},
             lambda topic: LogConfig(segment_bytes=300, cleanup_policy=("compact",)),
             broker_id=1,
             cluster_id="c",
@@ -114,7 +115,7 @@ async def test_how_far_it_came_is_known_after_a_restart(world: World) -> None:
     await world.runs_until_clean()
     world.logs.delete(B)
     world.disk.kill()
-    again = LogManager(world.disk, lambda topic: LogConfig(), broker_id=1, cluster_id="c")
+    again = LogManager({"": world.disk}, lambda topic: LogConfig(), broker_id=1, cluster_id="c")
     again.open(0)
     assert again.logs[A].first_dirty == 11
     assert again.create(B).first_dirty == 0

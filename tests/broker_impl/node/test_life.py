@@ -7,7 +7,7 @@ import pytest
 
 from broker_impl import config as configuration
 from broker_impl.errors import ConfigError, StorageError
-from broker_impl.log.manager import CLEAN_SHUTDOWN
+from broker_impl.log.directory import CLEAN_SHUTDOWN
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.node import broker as life
 from broker_impl.node import zk_paths
@@ -28,7 +28,7 @@ def make(
     } | {name.replace("_", "."): value for name, value in settings.items()}
     return Broker(
         configuration.parse(given),
-        disk=disk or MemoryDisk(),
+        disks={"": disk or MemoryDisk()},
         rng=random.Random(1),
         wall_ms=lambda: WALL_MS,
     )

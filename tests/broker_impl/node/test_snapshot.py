@@ -3,10 +3,12 @@ from collections.abc import Sequence
 import pytest
 
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.log import moving
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.node.snapshot import BrokerSnapshot, ReplicaSnapshot, SnapshotReader
+from broker_impl.replica import log_directories
 from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire import batch
@@ -28,10 +30,11 @@ TP = TopicPartition("t", 0)
 class Watched:
     """Broker 1, and a snapshot reader of it."""
 
-    def __init__(self, disk: MemoryDisk | None = None) -> None:
+    def __init__(self, disk: MemoryDisk | None = None, other: MemoryDisk | None = None) -> None:
         self.disk = disk or MemoryDisk()
+        disks = {"": self.disk} | ({} if other is None else {"other": other})
         self.logs = LogManager(
-            self.disk, lambda _: LogConfig(segment_bytes=300), broker_id=1, cluster_id="c"
+            disks, lambda _: LogConfig(segment_bytes=300), broker_id=1, cluster_id="c"
         )
         self.logs.open(0)
         self.replicas = Replicas(
@@ -43,7 +46,9 @@ class Watched:
             on_effect=lambda effect: None,
         )
         self.view = ClusterView()
-        self.reader = SnapshotReader(lambda path, at, size: self.disk.open(path).pread(at, size))
+        self.reader = SnapshotReader(
+            lambda name, path, at, size: disks[name].open(path).pread(at, size)
+        )
 
     def order(self, leader: int, epoch: int) -> None:
         """Handle a LeaderAndIsr request."""
@@ -115,6 +120,26 @@ def test_a_snapshot_has_all_batches_across_segments_and_keeps_them(broker: Watch
         0,
         ((0, 0),),
     )
+
+
+def test_a_moved_log_is_the_same_log() -> None:
+    """A log that has moved to another data directory keeps its number and its truncations."""
+    broker = Watched(other=MemoryDisk())
+    broker.order(1, 0)
+    for _ in range(5):
+        broker.append()
+    broker.logs.logs[TP].truncate_to(4)
+    before = broker.replica()
+    broker.logs.begin_move(TP, broker.logs.directories[1])
+    while moving.copy(broker.logs.logs[TP], broker.logs.futures[TP], 1000, 0):
+        pass
+    log_directories.replace(broker.replicas, TP)
+    after = broker.replica()
+    assert broker.logs.logs[TP].data_directory == "other"
+    assert (after.log.number, after.log.cuts) == (before.log.number, before.log.cuts)
+    assert offsets(after) == offsets(before) == [0, 1, 2, 3]
+    broker.append()
+    assert offsets(broker.replica()) == [0, 1, 2, 3, 4]
 
 
 def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
@@ -201,7 +226,7 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     disk = broker.disk.open(path)
     whole = disk.pread(0, size)
     torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
-    shot = SnapshotReader(lambda path, at, size: torn[at : at + size]).look(
+    shot = SnapshotReader(lambda _, path, at, size: torn[at : at + size]).look(
         broker.replicas, broker.logs.logs, broker.view, term=None, producers=False
     )
     (replica,) = shot.replicas

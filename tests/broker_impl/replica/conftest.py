@@ -38,7 +38,7 @@ class Broker:
         self.now = 100.0
         self.isr_min = 1
         self.disk = disk or MemoryDisk()
-        self.logs = LogManager(self.disk, lambda _: LogConfig(), broker_id=1, cluster_id="c")
+        self.logs = LogManager({"": self.disk}, lambda _: LogConfig(), broker_id=1, cluster_id="c")
         self.logs.open(0)
         self.effects: list[Effect] = []
         self.replicas = Replicas(

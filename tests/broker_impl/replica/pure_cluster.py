@@ -126,7 +126,7 @@ class Node:
         self.up = True
         self.incarnation += 1
         self.logs = LogManager(
-            self.disk, lambda _: LOG_CONFIG, broker_id=self.broker_id, cluster_id="pure"
+            {"": self.disk}, lambda _: LOG_CONFIG, broker_id=self.broker_id, cluster_id="pure"
         )
         self.logs.open(int(self.cluster.now * 1000))
         self.replicas = Replicas(

@@ -66,7 +66,7 @@ class Life:
         self.end_process: Callable[[], None] = lambda: dead.__setitem__(0, True)
         access = self.disk.attach(is_ended=lambda: dead[0])
         self.manager = LogManager(
-            access, lambda topic: CONFIG, broker_id=1, cluster_id="c", retention_check_ms=0
+            {"": access}, lambda topic: CONFIG, broker_id=1, cluster_id="c", retention_check_ms=0
         )
         self.manager.open(0)
         self.log = self.manager.logs[TP] if TP in self.manager.logs else self.manager.create(TP)

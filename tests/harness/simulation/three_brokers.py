@@ -105,7 +105,7 @@ class Cluster:
         clock = self.hosts[number].clock
         broker = Broker(
             config,
-            disk=self.disks[number],
+            disks={"": self.disks[number]},
             rng=random.Random(f"{self.world.seed} broker {number}"),
             wall_ms=lambda: int(clock.wall() * 1000),
         )

@@ -20,6 +20,7 @@ from workloads.client.aio_closing import stop_client
 from workloads.client.aio_connection import connection_arguments
 from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.asking.groups import Groups
+from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.offsets import Positions
 from workloads.client.asking.requests import Place
 from workloads.client.asking.topics import Topics
@@ -69,6 +70,7 @@ class Asker:
             "group": Groups(self._client, rng, name).ask,
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
+            "log-directory": LogDirectories(self._client, rng).ask,
         }
 
     async def open(self) -> None:

@@ -37,7 +37,9 @@ class Here:
     """Broker 1, which leads the partition, with broker 2 in the ISR."""
 
     def __init__(self, load_bytes: int = 1 << 20) -> None:
-        logs = LogManager(MemoryDisk(), lambda topic: LogConfig(), broker_id=1, cluster_id="c")
+        logs = LogManager(
+            {"": MemoryDisk()}, lambda topic: LogConfig(), broker_id=1, cluster_id="c"
+        )
         logs.open(0)
         self.waiting = Waiting()
         self.replicas = Replicas(

@@ -95,6 +95,14 @@ def test_what_is_pinned_is_taken_and_changes_nothing_else() -> None:
         assert held.options == free.options
 
 
+def test_a_quarter_of_the_plans_has_several_data_directories() -> None:
+    """KIP-113: replicas then move from one to the other; the draw changes no other one."""
+    plans = [draw.plan_of(seed, IDEMPOTENT) for seed in range(40)]
+    several = [plan for plan in plans if plan.options["data_directories"] == 2]
+    assert 5 <= len(several) <= 15
+    assert all(plan.options["data_directories"] in (1, 2) for plan in plans)
+
+
 def test_a_workload_varies_what_it_alone_has() -> None:
     """A workload varies its own settings and no others of a seed; pinned ones stay."""
     acks = set()

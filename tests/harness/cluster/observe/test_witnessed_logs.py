@@ -47,6 +47,7 @@ class Broker:
             cuts=[],
             rewrites=0,
             offline=None,
+            data_directory="",
             files=[(0, "log", len(self.data))],
             start_offset=0,
             end_offset=4,
@@ -66,7 +67,7 @@ class Broker:
         self.witness = LogWitness(
             1,
             lambda: replicas,
-            lambda path, at, size: self.data[at : at + size],
+            lambda _, path, at, size: self.data[at : at + size],
             {1: "a", 2: "b", 3: "b"},
             in_sequence=True,
             now_ns=lambda: 0,

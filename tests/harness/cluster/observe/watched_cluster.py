@@ -60,7 +60,7 @@ class WatchedCluster(PureCluster):
 
     def _began(self, number: BrokerId, node: Node) -> None:
         disk, incarnation = node.disk, node.incarnation
-        reader = SnapshotReader(lambda path, at, size: disk.open(path).pread(at, size))
+        reader = SnapshotReader(lambda _, path, at, size: disk.open(path).pread(at, size))
         view = ClusterView()
 
         def look(producers: bool) -> BrokerSnapshot:

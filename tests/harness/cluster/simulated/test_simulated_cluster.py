@@ -347,3 +347,16 @@ def test_violations_are_in_the_folder(
     record = violation.read(lab.folder / violation.FILE)
     assert {each.invariant for each in record.violations} == seen
     assert record.end is not None
+
+
+def test_brokers_have_several_data_directories(lab: Lab) -> None:
+    """The option ``data_directories`` spreads the logs of each broker; a bit is flipped in any."""
+
+    async def work(cluster: Simulated) -> None:
+        assert await cluster.flip_bit(THREE, KEY) is not None
+
+    lab(work, options={"data_directories": 2})
+    data = lab.folder / "nodes" / THREE / "data"
+    assert [path.name for path in sorted(data.iterdir())] == ["dir-1", "dir-2"]
+    assert all((data / name / "meta.properties").exists() for name in ("dir-1", "dir-2"))
+    assert [path.parent.name for path in data.glob(f"*/{KEY}")] == ["dir-1"]
