@@ -43,10 +43,23 @@ _SOURCE_OF_LEVELS = 6
 async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Return the settings of each resource, all or those that the request names."""
-    return DescribeConfigsResponse(
-        results=[await _resource(context, request, resource) for resource in request.resources]
-    )
+    """Return the settings of each resource, all or those that the request names.
+
+    What is asked twice is found out once: a broker has hundreds of settings.
+    """
+    found: dict[tuple[int, str, tuple[str, ...] | None], DescribeConfigsResult] = {}
+    results = []
+    for resource in request.resources:
+        keys = resource.configuration_keys
+        asked = (
+            resource.resource_type,
+            resource.resource_name,
+            None if keys is None else tuple(keys),
+        )
+        if asked not in found:
+            found[asked] = await _resource(context, request, resource)
+        results.append(found[asked])
+    return DescribeConfigsResponse(results=results)
 
 
 async def _resource(

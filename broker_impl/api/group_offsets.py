@@ -58,6 +58,8 @@ from broker_impl.wire.messages.txn_offset_commit_response import (
 )
 from broker_impl.wire.types import TopicPartition
 
+INT64_MAX = 2**63 - 1
+
 _NOTHING = Committed(-1)
 _LATER = dict.fromkeys(
     (
@@ -132,8 +134,16 @@ def _committed(row: OffsetCommitRequestPartition, retention_ms: int, now_ms: int
         row.committed_leader_epoch,
         row.committed_metadata or "",
         now_ms if row.commit_timestamp < 0 else row.commit_timestamp,
-        -1 if retention_ms < 0 else now_ms + retention_ms,
+        -1 if retention_ms < 0 else expires_at_ms(now_ms, retention_ms),
     )
+
+
+def expires_at_ms(now_ms: int, retention_ms: int) -> int:
+    """Return when an offset expires that a client keeps for a time of its own (v2 to v4).
+
+    At the latest it is the largest time that its record can hold.
+    """
+    return min(now_ms + retention_ms, INT64_MAX)
 
 
 Asked = list[tuple[str, list[int]]]

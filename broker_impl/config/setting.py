@@ -9,7 +9,7 @@ from broker_impl.kafka_settings import Kind, check_range, parse_value
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-_SECRET_WORDS = ("password", "secret", "jaas.config", "private.key", "keystore.key")
+_SECRET = re.compile(r"password|secret|jaas\.config|private\.key|keystore\.key")
 
 
 def key(
@@ -39,7 +39,7 @@ def key(
 
 
 def _is_secret(name: str) -> bool:
-    return any(word in name for word in _SECRET_WORDS)
+    return _SECRET.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
