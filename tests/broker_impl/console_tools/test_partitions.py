@@ -1,11 +1,13 @@
 """kafka-reassign-partitions, kafka-leader-election and their predecessor."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.broker_impl.test_process import wait_for
+from tests.broker_impl.console_tools.programs import Tools
+from tests.broker_impl.test_process import Site, wait_for
 
 pytestmark = [pytest.mark.prove, pytest.mark.real_kafka, pytest.mark.slow]
 
@@ -94,3 +96,42 @@ def test_the_preferred_replica_leads_again(cluster: Any, tool: str) -> None:
     else:
         cluster.ask_zookeeper(tool)
     wait_for(lambda: cluster.partition(topic)["Leader"] == "2", 30)
+
+
+def test_a_replica_moves_to_another_log_directory(tools: Tools, tmp_path: Path) -> None:
+    """A plan names a log directory (KIP-113); its records are read after the move."""
+    site = Site(tmp_path)
+    folders = [str(tmp_path / name) for name in "ab"]
+    try:
+        site.broker(log_dirs=",".join(folders), offsets_topic_num_partitions="1",
+                    offsets_topic_replication_factor="1")  # fmt: skip
+        at = site.address()
+
+        def ask(name: str, *arguments: str, given: str = "") -> str:
+            done = tools.run(name, "--bootstrap-server", at, *arguments, given=given)
+            assert done.status == 0, done.output + done.errors
+            return done.output
+
+        def holds(folder: str) -> bool:
+            shown = ask("kafka-log-dirs", "--describe").splitlines()[-1]
+            [row] = [each for each in json.loads(shown)["brokers"][0]["logDirs"]
+                     if each["logDir"] == folder]  # fmt: skip
+            return any(each["partition"] == "placed-0" for each in row["partitions"])
+
+        ask("kafka-topics", "--create", "--topic", "placed", "--partitions", "1",
+            "--replication-factor", "1")  # fmt: skip
+        ask("kafka-console-producer", "--topic", "placed", "--sync", given="x\ny\nz\n")
+        here, there = folders if holds(folders[0]) else reversed(folders)
+        rows = [{"topic": "placed", "partition": 0, "replicas": [1], "log_dirs": [there]}]
+        tools.write("placed.json", json.dumps({"version": 1, "partitions": rows}))
+        file = ("--reassignment-json-file", "placed.json")
+        ask(REASSIGN, *file, "--execute", "--replica-alter-log-dirs-throttle", "1000000")
+        wait_for(lambda: "completed successfully" in ask(REASSIGN, *file, "--verify"), 60)
+        assert (holds(here), holds(there)) == (False, True)
+        assert (Path(there) / "placed-0").is_dir()
+        assert not (Path(here) / "placed-0").exists()
+        read = ask("kafka-console-consumer", "--topic", "placed", "--from-beginning",
+                   "--max-messages", "3")  # fmt: skip
+        assert read.split() == ["x", "y", "z"]
+    finally:
+        site.close()
