@@ -48,6 +48,8 @@ async def test_a_replica_moves(cluster: Any) -> None:
     await running.stop()
     await running.start()
     await cluster.ready()
-    await cluster.until(lambda: leader(cluster) == 1)
+    await cluster.until(
+        lambda: (known := running.broker.view.partition(TP)) is not None and known.leader == 1
+    )
     assert await consume(cluster, 1) == [b"%d" % number for number in range(21)]
     assert await shown(cluster) == {"/a": [], "/b": [(0, 0, False)]}
