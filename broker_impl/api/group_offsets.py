@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.config.setting import INT64_MAX
 from broker_impl.coordinator.groups.events import Commit, DeleteOffsets, DeleteOffsetsAnswer
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.records import Committed
@@ -57,8 +58,6 @@ from broker_impl.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from broker_impl.wire.types import TopicPartition
-
-INT64_MAX = 2**63 - 1
 
 _NOTHING = Committed(-1)
 _LATER = dict.fromkeys(

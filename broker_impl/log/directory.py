@@ -5,8 +5,8 @@ it can be read without the others.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from broker_impl.errors import ConfigError, StorageError
 from broker_impl.log import checkpoints
@@ -22,6 +22,9 @@ START_OFFSETS: Final = "log-start-offset-checkpoint"
 CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
 COMPLETE_COPY: Final = "copy-is-complete"
 """A file in the directory of a future log that is about to replace the current one."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _LOG: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9]\d{0,9})")
 _FUTURE: Final = re.compile(rf"{_LOG.pattern}\.[0-9a-f]{{32}}-future")
@@ -79,12 +82,7 @@ class LogDirectory:
 
     def owner(self) -> dict[str, str]:
         """Return the content of ``meta.properties``; it is empty if the directory is new."""
-        if not self.disk.exists(META_PROPERTIES):
-            return {}
-        try:
-            return checkpoints.parse_properties(self.disk.read(META_PROPERTIES))
-        except checkpoints.MalformedCheckpoint as damage:
-            raise StorageError(f"{META_PROPERTIES}: {damage}") from None
+        return self._content(META_PROPERTIES, checkpoints.parse_properties)
 
     def claim(self, written: Mapping[str, str], broker_id: int, cluster_id: str | None) -> None:
         """Write the owner to ``meta.properties``, unless that is what is ``written``."""
@@ -99,7 +97,7 @@ class LogDirectory:
         self.logs.clear()
         self.is_clean = consume_clean_marker(self.disk)
         for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS):
-            self._found[name] = self._read_offsets(name)
+            self._found[name] = self._content(name, checkpoints.parse_offsets)
         self.found_watermarks = self._found[HIGH_WATERMARKS]
 
     def scan(self) -> Iterator[FoundLog]:
@@ -137,11 +135,11 @@ class LogDirectory:
             self.write_recovery_points()
         self._found.clear()
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, Offset]:
+    def _content(self, name: str, parse: Callable[[bytes], dict[Key, Value]]) -> dict[Key, Value]:
         if not self.disk.exists(name):
             return {}
         try:
-            return checkpoints.parse_offsets(self.disk.read(name))
+            return parse(self.disk.read(name))
         except checkpoints.MalformedCheckpoint as damage:
             raise StorageError(f"{name}: {damage}") from None
 

@@ -108,9 +108,9 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
     parts["options"]["outsider_ms"] = random.Random(f"{seed}:search:outsider").choice(OUTSIDERS_MS)
-    secured = random.Random(f"{seed}:search:security")
     directories = random.Random(f"{seed}:search:data-directories").choice(DATA_DIRECTORIES)
     parts["options"][data_directories.OPTION] = directories
+    secured = random.Random(f"{seed}:search:security")
     parts["options"]["security"] = secured.choice(SECURITIES)
     draw_settings = DrawSettings(
         rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)

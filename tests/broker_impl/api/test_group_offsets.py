@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker_impl.api.group_offsets import INT64_MAX, expires_at_ms
+from broker_impl.api.group_offsets import expires_at_ms
+from broker_impl.config.setting import INT64_MAX
 from broker_impl.coordinator.records import Committed, decode_offset, encode_offset
 
 NOW_MS = 1_700_000_000_000
