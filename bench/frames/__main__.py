@@ -24,6 +24,8 @@ import time  # noqa: E402
 from bench.frames import campaign  # noqa: E402
 from bench.frames.cases import MODES, Case  # noqa: E402
 
+BROKERS_PER_LINE = 100
+"""The brokers after which a line says how far the campaign is."""
 HEX_MAX = 8000
 """The most digits of a case that are printed."""
 
@@ -38,7 +40,9 @@ def main() -> int:
         return int(bool(problems))
     print(f"seed {options.seed}", flush=True)
     began = time.monotonic()
-    summary = campaign.run(options.seed, options.frames, guided=not options.blind)
+    summary = campaign.run(
+        options.seed, options.frames, guided=not options.blind, on_broker=_progress
+    )
     seconds = time.monotonic() - began
     for finding in summary.findings.values():
         print(f"{finding.count} times: {finding.problem}")
@@ -55,6 +59,17 @@ def main() -> int:
         f"digest {summary.digest.hexdigest()[:16]}"
     )
     return int(bool(summary.findings))
+
+
+def _progress(summary: campaign.Summary) -> None:
+    """Say on standard error how far the campaign is, after so many brokers."""
+    if summary.brokers % BROKERS_PER_LINE == 0:
+        print(
+            f"{summary.frames:,} frames, {summary.brokers:,} brokers, {summary.lines:,} lines,"
+            f" {len(summary.findings)} findings",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _parser() -> argparse.ArgumentParser:

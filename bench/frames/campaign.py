@@ -21,6 +21,10 @@ CASES_PER_BROKER: Final = 1000
 """The cases after which a new broker is started: what earlier ones have created is gone then."""
 KEPT_MAX: Final = 3000
 """The number of frames that are kept."""
+TRACED_ALL: Final = 20_000
+"""The first cases, whose lines are traced; later ones rarely reach new lines."""
+TRACED_EVERY: Final = 4
+"""Of the later cases, one of so many is traced, because that makes a case twice as slow."""
 _LOGGERS: Final = ("broker_impl", "asyncio")
 
 
@@ -66,8 +70,17 @@ class Summary:
                 self.findings[kind] = Finding(problem, case)
 
 
-def run(seed: int, frames: int, *, guided: bool = True) -> Summary:
-    """Play cases until so many frames were sent; ``guided``: keep those that reach new lines."""
+def run(
+    seed: int,
+    frames: int,
+    *,
+    guided: bool = True,
+    on_broker: Callable[[Summary], object] = lambda _: None,
+) -> Summary:
+    """Play cases until so many frames were sent.
+
+    guided: keep frames that reach new lines; on_broker: called when a broker has ended.
+    """
     summary = Summary(seed)
     lines = Lines(str(Path(broker_impl.__file__).parent)) if guided else None
     with _errors() as errors:
@@ -80,6 +93,7 @@ def run(seed: int, frames: int, *, guided: bool = True) -> Summary:
                 await _play(each, rng, errors, summary, frames, lines)
 
             rig.run(name, play)
+            on_broker(summary)
     return summary
 
 
@@ -96,7 +110,7 @@ async def _play(
         if summary.frames >= frames_max or each.broker._failure is not None:
             return
         case, frames = cases.draw(rng, summary.kept, each.known)
-        with _tracing(lines):
+        with _tracing(lines if _is_traced(summary.cases.total()) else None):
             result = await checks.play(each, case, errors)
         summary.add(case, frames, result)
         if lines is not None and lines.count > summary.lines:
@@ -114,6 +128,10 @@ def replay(case: Case, before: Callable[[], object] = lambda: None) -> checks.Re
 
         result: checks.Result = rig.run("replay", play)
         return result
+
+
+def _is_traced(number: int) -> bool:
+    return number < TRACED_ALL or number % TRACED_EVERY == 0
 
 
 def _tracing(lines: Lines | None) -> AbstractContextManager[None]:

@@ -2,7 +2,6 @@
 
 import random
 import struct
-import typing
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -106,7 +105,7 @@ def field(rng: random.Random, frame: bytes, others: Sequence[bytes]) -> bytes:
 
 def _change_field(rng: random.Random, message: msgspec.Struct) -> None:
     """Give a random field of the message, or of a structure inside of it, another value."""
-    hints = typing.get_type_hints(type(message))
+    hints = values.fields(type(message))
     name = rng.choice(sorted(hints))
     current = getattr(message, name)
     inside = [each for each in _items(current) if isinstance(each, msgspec.Struct)]

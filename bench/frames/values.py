@@ -1,5 +1,6 @@
 """Well-formed requests with unusual values, drawn from a seed."""
 
+import functools
 import random
 import struct
 import types
@@ -85,6 +86,12 @@ GROUP_FIELDS = ("group_id", "transactional_id", "key")
 _OLD = "v3_and_below_"
 
 
+@functools.cache
+def fields(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Return the type of each field of a message or of a structure."""
+    return typing.get_type_hints(kind)
+
+
 def likely(name: str, known: Known | None) -> Sequence[Any]:
     """Return values of a field with which a request may succeed; ``known``: from responses."""
     if known is None:
@@ -160,8 +167,9 @@ def message(
     kind: type[msgspec.Struct], rng: random.Random, depth: int = 0, known: Known | None = None
 ) -> msgspec.Struct:
     """A random message, or a random structure of one."""
-    hints = typing.get_type_hints(kind)
-    return kind(**{name: value(hint, name, rng, depth, known) for name, hint in hints.items()})
+    return kind(
+        **{name: value(hint, name, rng, depth, known) for name, hint in fields(kind).items()}
+    )
 
 
 def request(

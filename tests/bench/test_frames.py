@@ -92,6 +92,29 @@ def test_frames_that_reach_new_lines_are_kept() -> None:
     assert summary.findings == {}
 
 
+def test_later_frames_are_kept_from_one_of_some_cases_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "TRACED_ALL", 4)
+    monkeypatch.setattr(campaign, "TRACED_EVERY", 1000)
+    traced = campaign.run(3, 60)
+    monkeypatch.setattr(campaign, "TRACED_ALL", 1000)
+    all_traced = campaign.run(3, 60)
+    assert 0 < traced.lines < all_traced.lines
+    assert 0 < len(traced.kept) < len(all_traced.kept)
+
+
+def test_a_campaign_reports_after_each_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "CASES_PER_BROKER", 5)
+    seen: list[tuple[int, int]] = []
+    summary = campaign.run(
+        3,
+        60,
+        guided=False,
+        on_broker=lambda each: seen.append((each.brokers, each.cases.total())),
+    )
+    assert seen[:-1] == [(number, 5 * number) for number in range(1, summary.brokers)]
+    assert seen[-1] == (summary.brokers, summary.cases.total())
+
+
 def test_an_unexpected_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that raises is a problem with the place where it was raised."""
     assert problems(OPEN, sent(LISTING)) == []
