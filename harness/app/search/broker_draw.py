@@ -80,6 +80,7 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "log.cleaner.min.compaction.lag.ms": (0, 0, 2000),
     "log.cleaner.max.compaction.lag.ms": (NEVER_MS, NEVER_MS, 3000),
     "producer.id.expiration.ms": (86_400_000, 86_400_000, 30_000),
+    "replica.alter.log.dirs.io.max.bytes.per.second": (UNLIMITED, UNLIMITED, 3000, 12_000),
     # Groups.
     "group.initial.rebalance.delay.ms": (0, 200, 200, 1000),
     "group.max.size": (NO_LIMIT, NO_LIMIT, NO_LIMIT, 3),
@@ -179,11 +180,10 @@ NOT_DRAWN: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "replica.alter.log.dirs.io.max.bytes.per.second",
             "alter.log.dirs.replication.quota.window.num",
             "alter.log.dirs.replication.quota.window.size.seconds",
         ),
-        "it delays moves between data directories, which are short in a run anyway",
+        "the throttle itself, which is drawn, decides how long a move takes",
     ),
     "faultline.api.versions": "clients of workloads use the versions that the plan is about",
     "num.partitions": "workloads state the number of partitions of their topics",
