@@ -40,6 +40,12 @@ WITHIN = 0.5
 
 The others cut it between two steps.
 """
+RENAMING = 0.3
+"""The share of those, on machines of brokers, that wait for a rename."""
+RENAMES = (".cleaned", ".swap", "-future")
+"""How the names end that brokers change: of compacted segments, and of logs that have moved."""
+AFTER_RENAME_MAX = 2
+"""How many disk operations after the beginning of the rename the power fails at most."""
 SEVERAL = 0.3
 """The share of draws without brokers in which several servers lose power."""
 OPERATIONS_MAX = 20
@@ -99,6 +105,9 @@ def draw(rng: random.Random, shape: ClusterShape) -> Drawn:
     if rng.random() < WITHIN:
         options["after"] = rng.randint(1, OPERATIONS_MAX)
     is_keeper = rng.random() < ZOOKEEPERS
+    if "after" in options and shape.brokers and not is_keeper and rng.random() < RENAMING:
+        after = rng.randint(0, AFTER_RENAME_MAX)
+        options = {**options, "renaming": rng.choice(RENAMES), "after": after}
     targets = aim.draw_server(rng, shape) if is_keeper else aim.draw_node(rng, shape)
     if not shape.brokers:
         options["spare"] = False  # servers sync before they answer: they lose nothing

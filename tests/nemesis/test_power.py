@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.layout import with_zookeeper
+from model.layout import Layout, with_zookeeper
 from model.roles import ZOOKEEPER
 from nemesis import power, schedule
 from nemesis.draws import ClusterShape
@@ -109,6 +109,20 @@ def test_draws(seed: int, session_s: float) -> None:
     assert power.draw(random.Random(seed), synced).options["spare"] is False
     assert 0 <= fault.options.get("after", 0) <= power.OPERATIONS_MAX
     assert 0.19 <= fault.duration_s / session_s <= 2.01
+
+
+def test_some_draws_wait_for_a_rename() -> None:
+    """Each kind of rename is drawn for machines of brokers, and none for those of ZooKeeper."""
+    shape = ClusterShape(with_zookeeper(3), ("x-0",))
+    drawn = [power.draw(random.Random(seed), shape) for seed in range(300)]
+    waiting = [fault for fault in drawn if "renaming" in fault.options]
+    assert {fault.options["renaming"] for fault in waiting} == set(power.RENAMES)
+    assert all(0 <= fault.options["after"] <= power.AFTER_RENAME_MAX for fault in waiting)
+    assert not any(ZOOKEEPER in str(fault.targets) for fault in waiting)
+    servers = ClusterShape(Layout(brokers=(), zookeepers=("zookeeper-1", "zookeeper-2")))
+    assert not any(
+        "renaming" in power.draw(random.Random(seed), servers).options for seed in range(100)
+    )
 
 
 @pytest.mark.parametrize(
