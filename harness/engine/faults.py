@@ -31,7 +31,9 @@ from harness.engine.recorder import FaultRow, Lines, Recorder, encode_row
 from model.op import NEMESIS, Op
 from model.plan import ScheduledFault
 
-APPLY_TRIES = 2
+APPLY_TRIES = 4
+"""How often a fault is applied at most until its effect is proved, each time after heals that were
+overdue: more than one other fault may have hidden it."""
 HEAL_TRIES = 5
 """How often a heal is tried at most until it is proved: a machine may only have been slow."""
 BETWEEN_TRIES_S = 1.0

@@ -323,6 +323,42 @@ def test_a_fault_that_is_hindered_strikes_after_the_mend(
     assert rows[1]["effect"]["proved"] is True
 
 
+def test_a_fault_may_be_hindered_by_several_others(
+    virtually: Any, recorder: Recorder, tmp_path: Path
+) -> None:
+    """A fault is applied again after the heal of each fault that has hidden its effect."""
+
+    class HinderedByTwo(FakeNemesis):
+        active: frozenset[str] = frozenset()
+
+        async def invoke(self, op: Op, acted: Callable[[], None]) -> Op:
+            done = await super().invoke(op, acted)
+            if op.f != "move":
+                applies = op.value["phase"] == "apply"
+                self.active = self.active | {op.f} if applies else self.active - {op.f}
+            elif self.active:
+                await asyncio.sleep(3.0)
+                done.value["effect"] = {"proved": False, "how": "no answer"}
+            return done
+
+    nemesis = HinderedByTwo()
+    schedule = [fault(1, 1, 2, "network"), fault(2, 2, 4, "move"), fault(3, 2.6, 3, "zookeeper")]
+    rows, _ = run(virtually, recorder, tmp_path, nemesis, schedule)
+    assert [(f, phase) for _, f, phase in nemesis.calls] == [
+        ("network", "apply"),
+        ("move", "apply"),
+        ("move", "heal"),
+        ("zookeeper", "apply"),
+        ("network", "heal"),
+        ("move", "apply"),
+        ("move", "heal"),
+        ("zookeeper", "heal"),
+        ("move", "apply"),
+        ("move", "heal"),
+    ]
+    assert [row["effect"]["proved"] for row in rows] == [True, True, True]
+
+
 def test_a_fault_that_is_hindered_to_the_end_has_its_line(
     virtually: Any, recorder: Recorder, tmp_path: Path
 ) -> None:
