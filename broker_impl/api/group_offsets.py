@@ -248,10 +248,18 @@ def offset_fetch_error(office: ErrorCode) -> ErrorCode:
     return office
 
 
+def is_withheld(*, require_stable: bool, is_unstable: bool) -> bool:
+    """Return whether an offset is withheld, because it may change without a new commit (KIP-447).
+
+    A consumer that began at it would read again what an open transaction has consumed.
+    """
+    return require_stable and is_unstable
+
+
 def _kept(group: Group | None, tp: TopicPartition, require_stable: bool) -> Row:
     if group is None:
         return tp.partition, _NOTHING, ErrorCode.NONE
-    if require_stable and group.offsets.is_unstable(tp):
+    if is_withheld(require_stable=require_stable, is_unstable=group.offsets.is_unstable(tp)):
         return tp.partition, _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
     return tp.partition, group.offsets.get(tp) or _NOTHING, ErrorCode.NONE
 
@@ -294,6 +302,14 @@ def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> Any:
     )
 
 
+def verification_error(answer: ErrorCode) -> ErrorCode:
+    """The error for offsets of a transaction about which its coordinator has given this answer.
+
+    Offsets of a transaction that is not open would wait for its marker for ever (KIP-890).
+    """
+    return _LATER.get(answer, answer)
+
+
 @api(28, range(4))
 async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> Any:
     """Store offsets that take effect if the producer's transaction commits (KIP-98, KIP-447)."""
@@ -320,7 +336,7 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
         verified = await services.transactions.verify(
             request.transactional_id, request.producer_id, request.producer_epoch, (home,)
         )
-        refusal = _LATER.get(verified[home], verified[home])
+        refusal = verification_error(verified[home])
 
     def event(ticket: int) -> Commit:
         return Commit(

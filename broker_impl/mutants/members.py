@@ -109,3 +109,19 @@ def may_be_deleted(state: GroupStatus, is_settled: bool) -> bool:
     Its offsets are gone; the members join a new group of the same name, and begin again.
     """
     return state is not GroupStatus.DEAD and is_settled
+
+
+@mutant(
+    "sync-any-generation",
+    of="broker_impl.coordinator.groups.rules:generation_error",
+    source="F03, G4",
+    kind="mutation",
+    symptom="invariant:member-refused",
+    schedule="A member goes on in a generation that has ended.",
+)
+def generation_error(said: int, current: int) -> ErrorCode:
+    """A request is accepted whatever generation it names.
+
+    The leader of an earlier generation may assign the partitions of the current one.
+    """
+    return ErrorCode.NONE

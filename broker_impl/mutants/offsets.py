@@ -224,3 +224,37 @@ def is_settled(*, is_writing: bool, is_pending: bool) -> bool:
     count.
     """
     return not is_writing
+
+
+@mutant(
+    "unstable-offsets-unflagged",
+    of="broker_impl.api.group_offsets:is_withheld",
+    source="T-32, KIP-447, KAFKA-9346",
+    kind="mutation",
+    symptom="invariant:stable-offset-settled",
+    schedule="A consumer asks for stable offsets while a transaction with offsets is open.",
+)
+def is_withheld(*, require_stable: bool, is_unstable: bool) -> bool:
+    """A consumer that asks for stable offsets gets the last committed one at once.
+
+    It begins there, and reads again what the open transaction has consumed: if that commits, its
+    results are there twice.
+    """
+    return False
+
+
+@mutant(
+    "txn-offset-unverified",
+    of="broker_impl.api.group_offsets:verification_error",
+    source="T-35, KAFKA-15449, KAFKA-15784, KIP-890",
+    kind="historic",
+    symptom="invariant:accepted-outside-transaction",
+    schedule="A producer commits offsets in a transaction that has ended.",
+)
+def verification_error(answer: ErrorCode) -> ErrorCode:
+    """Offsets are stored for a transaction whatever its coordinator says about it.
+
+    No marker follows if the transaction has ended. The offsets wait for it for ever, and consumers
+    that ask for stable offsets do not begin to read.
+    """
+    return ErrorCode.NONE

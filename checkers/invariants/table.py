@@ -243,6 +243,26 @@ INVARIANTS = (
         holds="an open transaction has each partition whose addition was acknowledged",
     ),
     Invariant(
+        id="accepted-outside-transaction",
+        rules="KIP-890",
+        summary="A broker accepted records or offsets of a transaction that was not open.",
+        holds=(
+            "a transaction begins in a partition, or in the offsets of a group, only while its "
+            "coordinator says that it is open and has that partition"
+        ),
+        suspended_under="`transaction.partition.verification.enable=false`",
+    ),
+    Invariant(
+        id="stable-offset-settled",
+        rules="KIP-447",
+        summary="An offset was returned as stable while an open transaction may change it.",
+        holds=(
+            "a request for stable offsets is not answered with an offset for which an open "
+            "transaction has committed another one"
+        ),
+        suspended_under="unclean elections",
+    ),
+    Invariant(
         id="leaked",
         rules="KIP-11",
         summary="A broker returned records to a client that had no right to read them.",

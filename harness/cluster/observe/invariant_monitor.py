@@ -20,6 +20,7 @@ from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 from harness.cluster.observe.witnessed_logs import LogWitness
+from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
 from model.plan import Plan
 from model.violation import Violation, Watched, encode
@@ -71,8 +72,10 @@ class Watcher:
         self.snapshots = Snapshots()
         self.answers = Answers()
         self._producers = Producers()
+        self._transactions = OpenTransactions()
         self._world = world
         self._watch = Watch(rules)
+        self._keeps = not rules.unclean_elections
         self._in_sequence = rules.producer_expiration_s >= DAY_S
         self._record = record
         self._interval_s = interval_s
@@ -120,7 +123,10 @@ class Watcher:
         to: dict[str, Any] = {"now_ns": self._time_ns, "report": self._report}
         logs = LogWitness(number, replicas, peek, racks, in_sequence=self._in_sequence, **to)
         coordinators = CoordinatorWitness(number, broker, self._producers, **to)
-        others: list[See] = [logs, coordinators]
+        transactions = TransactionWitness(
+            number, broker, self._transactions, keeps=self._keeps, **to
+        )
+        others: list[See] = [logs, coordinators, transactions]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.node.broker import Broker
+from broker_impl.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from broker_impl.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.end_txn_request import EndTxnRequest
@@ -88,6 +89,9 @@ class CoordinatorWitness:
             case AddPartitionsToTxnRequest() if not request.transactions:
                 was = self._transaction(request.v3_and_below_transactional_id)
                 return lambda answer: self._added(request, was, answer)
+            case AddOffsetsToTxnRequest():
+                was = self._transaction(request.transactional_id)
+                return lambda answer: self._added_offsets(request, was, answer)
             case EndTxnRequest():
                 return self._end(request)
             case InitProducerIdRequest() if request.transactional_id:
@@ -193,11 +197,23 @@ class CoordinatorWitness:
             for topic in answer.results_by_topic_v3_and_below
             for row in topic.results_by_partition
         ]
-        added = {key for key, code in rows if not code}
-        if not added:
-            return
-        name = request.v3_and_below_transactional_id
         producer = request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
+        added = {key for key, code in rows if not code}
+        if added:
+            self._has(request.v3_and_below_transactional_id, producer, added, was)
+
+    def _added_offsets(
+        self, request: AddOffsetsToTxnRequest, was: Transaction | None, answer: Any
+    ) -> None:
+        if not answer.error_code:
+            home = str(self._broker.groups.partition_of(request.group_id))
+            producer = request.producer_id, request.producer_epoch
+            self._has(request.transactional_id, producer, {home}, was)
+
+    def _has(
+        self, name: str, producer: tuple[int, int], added: set[str], was: Transaction | None
+    ) -> None:
+        """Judge that these partitions were added to a producer's transaction."""
         now = self._transaction(name)
         self._found("producer-refused", name, coordinated.of_producer(was, now, *producer))
         if now is not None and (now.producer, now.epoch) == producer:

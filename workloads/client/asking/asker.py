@@ -23,13 +23,14 @@ from workloads.client.asking.groups import Groups
 from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.offsets import Positions
 from workloads.client.asking.requests import Place
+from workloads.client.asking.stable_offsets import StableOffsets
 from workloads.client.asking.topics import Topics
 from workloads.client.asking.transactions import PARTITIONS, Transactions
 from workloads.client.common import Settings, completed, split
 
 ANSWER_S = 2.0
 """How long to wait for the answer to a question."""
-STORIES = frozenset({"group", "transaction", "topic"})
+STORIES = frozenset({"group", "offsets", "transaction", "topic"})
 STORY_S = 8.0
 """The same for a question that consists of several requests."""
 
@@ -68,6 +69,7 @@ class Asker:
             "epoch-end": positions.epoch_end,
             "read": positions.read,
             "group": Groups(self._client, rng, name).ask,
+            "offsets": StableOffsets(self._client, rng, f"{name}-offsets").ask,
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
             "log-directory": LogDirectories(self._client, rng).ask,

@@ -5,29 +5,26 @@ partitions in requests that are in flight at the same time, sends batches withou
 one before, begins an epoch with a later sequence number than 0, names epochs that it never had or
 has no longer, and ends a transaction twice. It names its producer id for a transactional id that
 the coordinator does not know, as after ``transactional.id.expiration.ms``, and twice for its own,
-as after a lost response (KIP-360). And it sends batches again some time later.
+as after a lost response (KIP-360). It sends batches again some time later, and new ones when the
+transaction has ended (KIP-890).
 """
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from aiokafka import TopicPartition
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.errors import for_code
+from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.produce import ProduceRequest
-from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest
 
+from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, CONCURRENT, TIMEOUT_MS, Producer
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import InitRequest, batch
 
 PARTITIONS: Final = 3
 """The number of partitions of its topic."""
-TIMEOUT_MS: Final = 4000
-BACKOFF_S: Final = 0.1
-ATTEMPTS: Final = 10
-_CONCURRENT: Final = 51
 FOREIGN: Final = 1000
 """How far an epoch that the producer never had is above its own."""
 REPEAT_S: Final = 2.0
@@ -37,49 +34,31 @@ Topic = Callable[[], Awaitable[str]]
 """Creates the topic, unless it exists, and returns its name."""
 
 
-class Transactions:
+class Transactions(Producer):
     """The producer of one process; ``ask`` runs one story, and returns it as text."""
 
     def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str, topic: Topic) -> None:
-        self._client = client
-        self._rng = rng
-        self._base = self._name = name
+        super().__init__(client, rng, name)
+        self._base = name
         self._topic = topic
         self._names = 1
         """The number of transactional ids that it has used."""
-        self._said: list[str] = []
         self._sequences: dict[int, int] = {}
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a story that is drawn at random."""
         stories = (
             *(self._several_in_flight, self._foreign_epochs, self._gap, self._end_twice),
-            *(self._forgotten, self._bump, self._repeat),
+            *(self._forgotten, self._bump, self._repeat, self._late),
         )
         story: Callable[[str], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
         await story(await self._topic())
         return ", ".join(self._said)
 
-    def _note(self, what: str, code: int) -> int:
-        self._said.append(f"{what}: {for_code(code).__name__}")
-        return code
-
-    async def _send(self, request: Any) -> Any:
-        kind = CoordinationType.TRANSACTION
-        node = await self._client.coordinator_lookup(kind, self._name)
-        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
-
     async def _init(self, producer_id: int = -1, epoch: int = -1) -> tuple[int, int] | None:
-        for _ in range(ATTEMPTS):
-            answer = await self._send(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
-            if answer.error_code != _CONCURRENT:
-                break
-            await asyncio.sleep(BACKOFF_S)
         self._sequences.clear()
-        if self._note(f"init {answer.producer_epoch}", answer.error_code):
-            return None
-        return answer.producer_id, answer.producer_epoch
+        return await super()._init(producer_id, epoch)
 
     async def _add(self, who: tuple[int, int], topic: str, *partitions: int) -> int:
         for _ in range(ATTEMPTS):
@@ -87,19 +66,10 @@ class Transactions:
             answer = await self._send(request)
             ((_, rows),) = answer.errors
             code = next((code for _, code in rows if code), 0)
-            if code != _CONCURRENT:
+            if code != CONCURRENT:
                 break
             await asyncio.sleep(BACKOFF_S)
         return self._note(f"add {partitions}", code)
-
-    async def _end(self, who: tuple[int, int], *, commit: bool) -> int:
-        for _ in range(ATTEMPTS):
-            answer = await self._send(EndTxnRequest(self._name, *who, commit))
-            code = answer.error_code
-            if code != _CONCURRENT:
-                break
-            await asyncio.sleep(BACKOFF_S)
-        return self._note("commit" if commit else "abort", code)
 
     async def _produce(self, who: tuple[int, int], place: Place, sequence: int, count: int) -> int:
         data = batch(*who, sequence, count, transactional=True)
@@ -214,3 +184,15 @@ class Transactions:
             await self._produce(who, place, sequence, count)
         await self._batches(who, place)
         await self._end(who, commit=True)
+
+    async def _late(self, topic: str) -> None:
+        """Send a batch after the end of its transaction, as if it had been delayed on its way."""
+        who = await self._init()
+        if who is None or await self._add(who, topic, 0):
+            return
+        place = Place(topic, 0)
+        await self._batches(who, place)
+        if await self._end(who, commit=self._rng.random() < 0.5):
+            return
+        await asyncio.sleep(self._rng.uniform(0.0, REPEAT_S))
+        await self._produce(who, place, self._sequences[0], 1)

@@ -1,0 +1,57 @@
+"""A transactional producer that sends single requests, as the stories of askers need it."""
+
+import asyncio
+import random
+from typing import Any, Final
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import UnknownError, for_code
+from aiokafka.protocol.transaction import EndTxnRequest
+
+from workloads.client.asking.txn_requests import InitRequest
+
+TIMEOUT_MS: Final = 4000
+BACKOFF_S: Final = 0.1
+ATTEMPTS: Final = 10
+CONCURRENT: Final = 51
+
+
+class Producer:
+    """The producer of one process, with one transactional id at a time."""
+
+    def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str) -> None:
+        """``name``: its transactional id."""
+        self._client = client
+        self._rng = rng
+        self._name = name
+        self._said: list[str] = []
+        """What happened in the current story, as text."""
+
+    def _note(self, what: str, code: int) -> int:
+        kind = for_code(code)
+        self._said.append(f"{what}: {f'error {code}' if kind is UnknownError else kind.__name__}")
+        return code
+
+    async def _send(self, request: Any) -> Any:
+        kind = CoordinationType.TRANSACTION
+        node = await self._client.coordinator_lookup(kind, self._name)
+        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+
+    async def _init(self, producer_id: int = -1, epoch: int = -1) -> tuple[int, int] | None:
+        for _ in range(ATTEMPTS):
+            answer = await self._send(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
+            if answer.error_code != CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        if self._note(f"init {answer.producer_epoch}", answer.error_code):
+            return None
+        return answer.producer_id, answer.producer_epoch
+
+    async def _end(self, who: tuple[int, int], *, commit: bool) -> int:
+        for _ in range(ATTEMPTS):
+            answer = await self._send(EndTxnRequest(self._name, *who, commit))
+            code = answer.error_code
+            if code != CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        return self._note("commit" if commit else "abort", code)

@@ -1,0 +1,138 @@
+"""A group whose offsets are committed in transactions, and requested meanwhile (KIP-447).
+
+One process has a group and a producer of its own. It commits offsets in a transaction, some of them
+without one in between, asks for the committed offset before and after the transaction ends, with
+and without ``require_stable``, commits again when the transaction has ended or its producer was
+replaced, and asks for the deletion of the group while offsets wait for their transaction.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.protocol.admin import DeleteGroupsRequest
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.protocol.transaction import AddOffsetsToTxnRequest, TxnOffsetCommitRequest
+
+from workloads.client.asking.offset_requests import OffsetsRequest
+from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, CONCURRENT, Producer
+from workloads.client.asking.requests import Place
+
+UNSTABLE: Final = 88
+OFFSET_MAX: Final = 1000
+LATER_S: Final = 1.0
+"""How much later than the end of a transaction offsets are committed in it, at most."""
+
+Who = tuple[int, int]
+"""A producer id and its epoch."""
+
+
+class StableOffsets(Producer):
+    """The group of one process; ``ask`` runs one story, and returns it as text."""
+
+    def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str) -> None:
+        """``name``: that of the group, and the transactional id."""
+        super().__init__(client, rng, name)
+        self._group = name
+
+    async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
+        """Run a story that is drawn at random; ``place`` is the partition whose offset counts."""
+        stories = (self._while_open, self._while_open, self._late, self._replaced, self._deleted)
+        story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
+        self._said = [story.__name__.strip("_")]
+        await story(place)
+        return ", ".join(self._said)
+
+    async def _to_group(self, request: Any) -> Any:
+        node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+
+    async def _begin(self, place: Place) -> Who | None:
+        """Begin a transaction with an offset of the group; None if a request was refused."""
+        who = await self._init()
+        if who is None or await self._add_offsets(who) or await self._commit(who, place):
+            return None
+        return who
+
+    async def _add_offsets(self, who: Who) -> int:
+        for _ in range(ATTEMPTS):
+            answer = await self._send(AddOffsetsToTxnRequest(self._name, *who, self._group))
+            code = answer.error_code
+            if code != CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        return self._note("add", code)
+
+    async def _commit(self, who: Who, place: Place) -> int:
+        offset = self._rng.randint(0, OFFSET_MAX)
+        topics = [(place.topic, [(place.partition, offset, "")])]
+        request = TxnOffsetCommitRequest(self._name, self._group, *who, topics)
+        answer = await self._to_group(request)
+        ((_, ((_, code),)),) = answer.errors
+        return self._note(f"offset {offset}", code)
+
+    async def _commit_alone(self, place: Place) -> int:
+        """Commit without a transaction, as a tool that resets offsets does."""
+        offset = self._rng.randint(0, OFFSET_MAX)
+        topics = [(place.topic, [(place.partition, offset, "")])]
+        answer = await self._to_group(OffsetCommitRequest(self._group, -1, "", -1, topics))
+        ((_, ((_, code),)),) = answer.topics
+        return self._note(f"alone {offset}", code)
+
+    async def _read(self, place: Place, *, stable: bool = True) -> int:
+        answer = await self._to_group(OffsetsRequest(self._group, place, stable=stable))
+        if answer.error_code:
+            return self._note("read", answer.error_code)
+        ((_, ((_, offset, *_, code, _),), _),) = answer.topics
+        return self._note(f"read {offset}" if stable else f"read unstable {offset}", code)
+
+    async def _settled(self, place: Place) -> None:
+        """Ask until the offset is stable, as a consumer does before it begins to read."""
+        for _ in range(ATTEMPTS):
+            if await self._read(place) != UNSTABLE:
+                return
+            await asyncio.sleep(BACKOFF_S)
+
+    async def _while_open(self, place: Place) -> None:
+        if self._rng.random() < 0.5:
+            await self._commit_alone(place)
+        who = await self._begin(place)
+        if who is None:
+            return
+        await self._read(place)
+        if self._rng.random() < 0.3:
+            await self._commit_alone(place)
+        await self._read(place, stable=self._rng.random() < 0.5)
+        if not await self._end(who, commit=self._rng.random() < 0.7):
+            await self._settled(place)
+
+    async def _late(self, place: Place) -> None:
+        who = await self._begin(place)
+        if who is None or await self._end(who, commit=self._rng.random() < 0.5):
+            return
+        await asyncio.sleep(self._rng.uniform(0.0, LATER_S))
+        await self._commit(who, place)
+        await self._settled(place)
+
+    async def _replaced(self, place: Place) -> None:
+        who = await self._begin(place)
+        if who is None or await self._init() is None:
+            return
+        await self._commit(who, place)
+        await self._settled(place)
+
+    async def _deleted(self, place: Place) -> None:
+        who = await self._begin(place)
+        if who is None:
+            return
+        await self._delete()
+        await self._read(place)
+        if not await self._end(who, commit=True):
+            await self._settled(place)
+            await self._delete()
+
+    async def _delete(self) -> int:
+        answer = await self._to_group(DeleteGroupsRequest([self._group]))
+        return self._note("delete", answer.results[0][1])
