@@ -60,17 +60,16 @@ from broker_impl.wire.messages.txn_offset_commit_response import (
 from broker_impl.wire.types import TopicPartition
 
 _NOTHING = Committed(-1)
-_LATER = dict.fromkeys(
-    (
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-    ),
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
+_OF_VERIFICATION = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+}
 """Replacements for errors of the transaction coordinator.
 
-The client would take the original errors for errors of the group coordinator (KAFKA-16386).
+The client would take the first ones for errors of the group coordinator (KAFKA-16386). The last one
+is what a log answers to a producer with an old epoch, and so what clients of this request know.
 """
 
 
@@ -307,7 +306,7 @@ def verification_error(answer: ErrorCode) -> ErrorCode:
 
     Offsets of a transaction that is not open would wait for its marker for ever (KIP-890).
     """
-    return _LATER.get(answer, answer)
+    return _OF_VERIFICATION.get(answer, answer)
 
 
 @api(28, range(4))

@@ -2,9 +2,10 @@
 
 import pytest
 
-from broker_impl.api.group_offsets import expires_at_ms
+from broker_impl.api.group_offsets import expires_at_ms, is_withheld, verification_error
 from broker_impl.config.setting import INT64_MAX
 from broker_impl.coordinator.records import Committed, decode_offset, encode_offset
+from broker_impl.errors import ErrorCode
 
 NOW_MS = 1_700_000_000_000
 
@@ -18,3 +19,27 @@ def test_an_expiry_time_is_one_that_a_record_can_hold(retention_ms: int, expires
     assert expires_at_ms(NOW_MS, retention_ms) == expires_ms
     committed = Committed(7, -1, "", NOW_MS, expires_ms)
     assert decode_offset(encode_offset(committed)) == committed
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (ErrorCode.NONE, ErrorCode.NONE),
+        (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_clients_know_the_error_of_a_transaction(answer: ErrorCode, error: ErrorCode) -> None:
+    """Clients look for another group coordinator after NOT_COORDINATOR, which would be wrong here.
+
+    Kafka 2.8.2 and 3.9.1 answer offsets of a replaced producer with INVALID_PRODUCER_EPOCH.
+    """
+    assert verification_error(answer) is error
+
+
+def test_an_unstable_offset_is_withheld_on_request() -> None:
+    """A client that does not ask for stable offsets gets the last one that was committed."""
+    assert is_withheld(require_stable=True, is_unstable=True)
+    assert not is_withheld(require_stable=False, is_unstable=True)
+    assert not is_withheld(require_stable=True, is_unstable=False)
