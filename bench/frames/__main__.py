@@ -46,7 +46,7 @@ def main() -> int:
     seconds = time.monotonic() - began
     for finding in summary.findings.values():
         print(f"{finding.count} times: {finding.problem}")
-        print(f"    --replay {finding.case.mode}:{finding.case.data.hex()[:HEX_MAX]}")
+        print(_replay(finding))
     counts = ", ".join(f"{count:,} {mode}" for mode, count in sorted(summary.cases.items()))
     memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
@@ -61,8 +61,16 @@ def main() -> int:
     return int(bool(summary.findings))
 
 
+def _replay(finding: campaign.Finding) -> str:
+    return f"    --replay {finding.case.mode}:{finding.case.data.hex()[:HEX_MAX]}"
+
+
 def _progress(summary: campaign.Summary) -> None:
-    """Say on standard error how far the campaign is, after so many brokers."""
+    """Say on standard error how far the campaign is, after so many brokers, and what it found."""
+    for finding in summary.findings.values():
+        if not finding.is_reported:
+            finding.is_reported = True
+            print(f"found: {finding.problem}\n{_replay(finding)}", file=sys.stderr, flush=True)
     if summary.brokers % BROKERS_PER_LINE == 0:
         print(
             f"{summary.frames:,} frames, {summary.brokers:,} brokers, {summary.lines:,} lines,"

@@ -36,6 +36,8 @@ class Finding:
     case: Case
     """The first case that showed it."""
     count: int = 1
+    is_reported: bool = False
+    """Whether it was reported while the campaign goes on."""
 
 
 @dataclass(slots=True)

@@ -47,7 +47,9 @@ def _join_error(group: GroupState, join: Join) -> ErrorCode:
 
 def _supports(group: GroupState, join: Join) -> bool:
     """Does the joining member share a protocol with all other members?"""
-    itself = (join.member_id, group.static.get(join.instance_id or ""))
+    itself = [join.member_id]
+    if join.instance_id is not None and join.instance_id in group.static:
+        itself.append(group.static[join.instance_id])
     others = [member for member in group.members.values() if member.id not in itself]
     if not join.protocol_type or not join.protocols:
         return False

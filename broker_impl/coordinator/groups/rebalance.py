@@ -99,14 +99,17 @@ def _elect(group: GroupState) -> bool:
     return True
 
 
+def common_protocols(group: GroupState) -> list[str]:
+    """The protocols that all members of the group support; it has members."""
+    first, *others = group.members.values()
+    return [name for name in first.protocols if all(name in each.protocols for each in others)]
+
+
 def choose_protocol(group: GroupState) -> str | None:
     """The protocol that most members prefer, of those that all members support."""
-    members = list(group.members.values())
-    common = [
-        name for name in members[0].protocols if all(name in member.protocols for member in members)
-    ]
+    common = common_protocols(group)
     votes = dict.fromkeys(common, 0)
-    for member in members:
+    for member in group.members.values():
         votes[next(name for name in member.protocols if name in votes)] += 1
     return max(common, key=lambda name: votes[name])
 

@@ -33,12 +33,23 @@ def rejoin(group: GroupState, join: Join, now: float, effects: list[Effect]) -> 
         elif rules.counts_as_stored(written.error):
             answer = _rejoined(group, join, leader or "")
         else:
-            _replace(group, join.fresh_id, former_id, effects).update(former)
+            _restore(group, _replace(group, join.fresh_id, former_id, effects), former)
             group.members[former_id].restart_session(now)
             answer = join.refused(rules.assignment_error(written.error))
         effects.append(Answered(join.ticket, answer))
 
     _store_members(group, done, effects)
+
+
+def _restore(group: GroupState, member: Member, former: Join) -> None:
+    """Give a member its former timeouts, and its protocols if all others still support one.
+
+    Another member may have joined with a protocol that only the later join supported.
+    """
+    protocols = member.protocols
+    member.update(former)
+    if not rebalance.common_protocols(group):
+        member.protocols = protocols
 
 
 def _join_as(member: Member, ticket: int) -> Join:

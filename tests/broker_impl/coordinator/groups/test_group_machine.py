@@ -14,9 +14,10 @@ from broker_impl.errors import ErrorCode
 from tests.broker_impl.coordinator.groups.conftest import RANGE, Room, subscription
 
 OTHER = (("range", subscription("t", "u")), ("sticky", b""))
+STICKY = OTHER[1:]
 members = st.integers(0, 9)
 """Selects the sender of a request: a present member, an empty id, or an id that may be unknown."""
-instances = st.sampled_from([None, None, None, "i", "j"])
+instances = st.sampled_from([None, None, None, "i", "j", ""])
 generations = st.sampled_from([0, 0, 0, -1, 1])
 
 
@@ -46,7 +47,7 @@ class GroupMachine(RuleBasedStateMachine):
         who=members,
         instance=instances,
         requires=st.booleans(),
-        protocols=st.sampled_from([RANGE, RANGE, OTHER]),
+        protocols=st.sampled_from([RANGE, RANGE, OTHER, STICKY]),
     )
     def join(self, who: int, instance: str | None, requires: bool, protocols: Any) -> None:
         self.joins_as(self.pick(who), instance, requires, protocols)

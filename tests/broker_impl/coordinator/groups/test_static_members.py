@@ -1,7 +1,7 @@
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
-from tests.broker_impl.coordinator.groups.conftest import Room, statics
+from tests.broker_impl.coordinator.groups.conftest import RANGE, Room, statics
 
 
 def test_a_static_member_comes_back_unnoticed(room: Room) -> None:
@@ -37,6 +37,34 @@ def test_its_new_id_is_written_first() -> None:
             value = room.log[-1][1]
             assert value is not None
             assert [m.member_id for m in records.decode_group(value).members] == ["m2"]
+
+
+def test_an_empty_instance_id_is_one_too(room: Room) -> None:
+    """A member without an instance id is no static member, not even the one whose id is empty."""
+    room.join(instance_id="")
+    room.pass_time(0)
+    room.settle(["m1"])
+    other = room.join(protocols=(("sticky", b""),))
+    assert room.answers[other].error is E.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_former_member_returns_only_with_a_protocol_of_all_others() -> None:
+    """Another member may have joined with a protocol of the new one while that was being written.
+
+    If the write fails, the former id is valid again, and the protocols stay those of the last join.
+    """
+    room = Room(writes=False)
+    room.join(instance_id="i", session_timeout_ms=100_000)
+    room.pass_time(0)
+    room.sync("m1", 1, assignments={"m1": b"a"})
+    room.write()
+    both = (*RANGE, ("sticky", b""))
+    back = room.join(instance_id="i", session_timeout_ms=100_000, protocols=both)
+    other = room.join(protocols=(("sticky", b""),))
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    assert room.answers[back].error
+    room.pass_time(60)
+    assert room.answers[other].protocol == "sticky"
 
 
 def test_twins_fence_each_other_while_joining(room: Room) -> None:
