@@ -15,7 +15,10 @@ class MalformedCheckpoint(ValueError):
 
 
 def _lines(text: bytes) -> list[str]:
-    """The entries, which follow a line with the format's version and one with their number."""
+    """The entries, which follow a line with the format's version and one with their number.
+
+    Every line ends with a line feed: without it, the last number may have lost digits.
+    """
     try:
         lines = text.decode().splitlines()
         version, count = int(lines[0]), int(lines[1])
@@ -23,6 +26,8 @@ def _lines(text: bytes) -> list[str]:
         raise MalformedCheckpoint(
             "the file does not begin with a version and a number of entries"
         ) from None
+    if not text.endswith(b"\n"):
+        raise MalformedCheckpoint("the last line is not complete")
     entries = [line for line in lines[2:] if line.strip()]
     if version != _VERSION:
         raise MalformedCheckpoint(f"the file has version {version}, but only {_VERSION} is known")

@@ -61,6 +61,9 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
     "broker_impl.replica.selection:preferred": {
         "rack: false": "only a consumer that names its rack is directed to another replica",
     },
+    "broker_impl.security.sessions:is_expired": {
+        "since is not None: false": "only a client that is authenticated is asked",
+    },
     "broker_impl.replica.topic_identity:is_of_deleted_topic": {
         "ordered == NO_UUID: true": "the controllers of searches name topics by their ids as well",
     },

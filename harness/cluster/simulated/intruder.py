@@ -2,12 +2,14 @@
 
 Where clients authenticate (the option ``security``), the intruder visits one broker after the
 other. It tries a password that no user ever had, on a new connection or on one that is
-authenticated already. Or it logs in by the right password, does not authenticate again in time
-(KIP-368), and then sends a request. It reports only what is certain: no user ever had its guess as
-the password, and by the broker's own clock the login expired before the request was sent.
+authenticated already, and the right one with a proof that is cut short. Or it logs in by the right
+password, does not authenticate again in time (KIP-368), and then sends a request. It reports only
+what is certain: no user ever had its guess as the password, and by the broker's own clock the login
+expired before the request was sent.
 """
 
 import asyncio
+import base64
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -41,6 +43,8 @@ EXCHANGE_S: Final = 3.0
 """How long a login may take."""
 TOKENS: Final = 2
 """How many tokens the server accepts in a login by SCRAM."""
+CUT_BYTES: Final = 5
+"""The bytes that are left of a proof that is cut short."""
 AGAIN_S: Final = 1.1
 """How long a client must be authenticated before it may authenticate again."""
 _METADATA, _HANDSHAKE = (3, 9), (17, 1)
@@ -72,7 +76,10 @@ class Intruder:
         self._accepted = accepted
         self._expired = expired
         self._clock_s = clock_s
-        self._attempts = (self.guess, self.guess_again, self.stay, self.stay_in_exchange)
+        self._attempts = (
+            *(self.guess, self.guess_again, self.cut_short, self.stay),
+            self.stay_in_exchange,
+        )
         self.refused = 0
         """How often a broker did not serve it, for whatever reason."""
 
@@ -102,6 +109,11 @@ class Intruder:
             return
         await asyncio.sleep(AGAIN_S)
         await self._guess(broker, connection, "a connection that was authenticated before")
+
+    async def cut_short(self, broker: int, connection: Connection) -> None:
+        """Log in by the password, with the first bytes of its proof only (RFC 5802)."""
+        where = "a new connection"
+        self._judge(broker, await self._login(connection, security.PASSWORD, cut=True), where)
 
     async def stay(self, broker: int, connection: Connection) -> None:
         """Send a request after the login has expired."""
@@ -138,16 +150,21 @@ class Intruder:
         async with asyncio.timeout(EXCHANGE_S):
             return await connection.ask(api, request)
 
-    async def _login(self, connection: Connection, password: str) -> float | None:
+    async def _login(
+        self, connection: Connection, password: str, *, cut: bool = False
+    ) -> float | None:
         """Return for how many seconds the broker accepts the password; None if it refuses it.
 
-        The broker may accept a password for which it cannot prove that it knows it.
+        The broker may accept a password for which it cannot prove that it knows it. cut: most of
+        the proof is left out.
         """
         login = Login(security.USER, password, {})
         nonce = partial("{:024x}".format, self._rng.getrandbits(96))
         accepted: list[float] = []
 
         async def ask(request: Any, version: int) -> Any:
+            if cut and isinstance(request, SaslAuthenticateRequest):
+                request.auth_bytes = _cut(bytes(request.auth_bytes))
             key: int = import_module(type(request).__module__).API_KEY
             answer = await connection.ask((key, version), request)
             if isinstance(request, SaslAuthenticateRequest) and not answer.error_code:
@@ -160,7 +177,10 @@ class Intruder:
         return accepted[-1] if len(accepted) == TOKENS else None
 
     async def _guess(self, broker: int, connection: Connection, where: str) -> None:
-        if await self._login(connection, GUESS) is None:
+        self._judge(broker, await self._login(connection, GUESS), where)
+
+    def _judge(self, broker: int, lifetime_s: float | None, where: str) -> None:
+        if lifetime_s is None:
             self.refused += 1
             return
         self._accepted(
@@ -168,6 +188,12 @@ class Intruder:
             f"broker {broker} authenticated User:{security.USER} on {where} by a password that "
             "the user never had",
         )
+
+
+def _cut(token: bytes) -> bytes:
+    """Return a client's token with the first bytes of its proof only, if it has one."""
+    head, mark, proof = token.partition(b",p=")
+    return head + mark + base64.b64encode(base64.b64decode(proof)[:CUT_BYTES])
 
 
 def begin(

@@ -59,6 +59,17 @@ def test_malformed_epochs_are_refused(text: bytes) -> None:
         checkpoints.parse_epochs(text)
 
 
+@given(
+    st.lists(st.builds(EpochStart, st.integers(0, 99), st.integers(0, 999)), max_size=4),
+    st.integers(0),
+)
+def test_no_part_of_a_file_is_a_file(entries: list[EpochStart], at: int) -> None:
+    """A power loss may leave any beginning of a file, also one that ends within a number."""
+    text = checkpoints.format_epochs(entries)
+    with pytest.raises(MalformedCheckpoint):
+        checkpoints.parse_epochs(text[: at % len(text)])
+
+
 def test_properties_are_read_as_java_writes_them() -> None:
     """Properties are read as Java writes them, without comments and blank lines."""
     text = b"#\n#Mon Jan 01\n\ncluster.id=a=b\nbroker.id = 1\n"

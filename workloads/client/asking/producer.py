@@ -23,7 +23,9 @@ class Producer:
         """``name``: its transactional id."""
         self._client = client
         self._rng = rng
-        self._name = name
+        self._base = self._name = name
+        self._names = 1
+        """The number of transactional ids that it has used."""
         self._said: list[str] = []
         """What happened in the current story, as text."""
 
@@ -37,12 +39,19 @@ class Producer:
         node = await self._client.coordinator_lookup(kind, self._name)
         return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
 
+    def _rename(self) -> None:
+        """Go on with another transactional id."""
+        self._name, self._names = f"{self._base}-{self._names}", self._names + 1
+
     async def _init(self, producer_id: int = -1, epoch: int = -1) -> tuple[int, int] | None:
         for _ in range(ATTEMPTS):
             answer = await self._send(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
             if answer.error_code != CONCURRENT:
                 break
             await asyncio.sleep(BACKOFF_S)
+        else:
+            # A batch with a later epoch, which a log accepts, keeps the marker from being written.
+            self._rename()
         if self._note(f"init {answer.producer_epoch}", answer.error_code):
             return None
         return answer.producer_id, answer.producer_epoch

@@ -6,12 +6,13 @@ one before, begins an epoch with a later sequence number than 0, names epochs th
 has no longer, and ends a transaction twice. It names its producer id for a transactional id that
 the coordinator does not know, as after ``transactional.id.expiration.ms``, and twice for its own,
 as after a lost response (KIP-360). It sends batches again some time later, and new ones when the
-transaction has ended (KIP-890).
+transaction has ended (KIP-890), or while it ends: then one request has batches of partitions in
+which the transaction has begun, and of others (KAFKA-14884).
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiokafka import TopicPartition
@@ -23,8 +24,8 @@ from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, CONCURRENT, TI
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import InitRequest, batch
 
-PARTITIONS: Final = 3
-"""The number of partitions of its topic."""
+PARTITIONS: Final = 4
+"""The number of partitions of its topic: of three brokers, one leads several."""
 FOREIGN: Final = 1000
 """How far an epoch that the producer never had is above its own."""
 REPEAT_S: Final = 2.0
@@ -39,10 +40,7 @@ class Transactions(Producer):
 
     def __init__(self, client: AIOKafkaClient, rng: random.Random, name: str, topic: Topic) -> None:
         super().__init__(client, rng, name)
-        self._base = name
         self._topic = topic
-        self._names = 1
-        """The number of transactional ids that it has used."""
         self._sequences: dict[int, int] = {}
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
@@ -50,6 +48,7 @@ class Transactions(Producer):
         stories = (
             *(self._several_in_flight, self._foreign_epochs, self._gap, self._end_twice),
             *(self._forgotten, self._bump, self._repeat, self._late),
+            self._overtaken,
         )
         story: Callable[[str], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
@@ -73,12 +72,17 @@ class Transactions(Producer):
 
     async def _produce(self, who: tuple[int, int], place: Place, sequence: int, count: int) -> int:
         data = batch(*who, sequence, count, transactional=True)
+        [code] = await self._append(place, {place.partition: data})
+        return self._note(f"batch {sequence}", code)
+
+    async def _append(self, place: Place, batches: Mapping[int, bytes]) -> list[int]:
+        """Send batches in one request to the leader of ``place``; return the error of each."""
         await self._client._wait_on_metadata(place.topic)
         leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
-        request = ProduceRequest(self._name, -1, 1000, [(place.topic, [(place.partition, data)])])
+        request = ProduceRequest(self._name, -1, 1000, [(place.topic, list(batches.items()))])
         answer = await self._client.send(leader, request)
-        ((_, ((_, code, *_),), *_),) = answer.topics
-        return self._note(f"batch {sequence}", code)
+        ((_, rows, *_),) = answer.topics
+        return [code for _, code, *_ in rows]
 
     async def _batches(self, who: tuple[int, int], place: Place) -> list[tuple[int, int]]:
         """Send some batches in a row, each before the one before it is answered.
@@ -153,7 +157,7 @@ class Transactions(Producer):
         before = await self._init()
         if before is None:
             return
-        self._name, self._names = f"{self._base}-{self._names}", self._names + 1
+        self._rename()
         who = await self._init(*before)
         if who is None or await self._add(who, topic, 0):
             return
@@ -196,3 +200,25 @@ class Transactions(Producer):
             return
         await asyncio.sleep(self._rng.uniform(0.0, REPEAT_S))
         await self._produce(who, place, self._sequences[0], 1)
+
+    async def _overtaken(self, topic: str) -> None:
+        """Let the transaction end while a batch waits to be verified, and another one with it."""
+        who = await self._init()
+        if who is None or await self._add(who, topic, *range(PARTITIONS)):
+            return
+        place = Place(topic, self._rng.randrange(PARTITIONS))
+        await self._batches(who, place)
+        leaders = [
+            self._client.cluster.leader_for_partition(TopicPartition(topic, number))
+            for number in range(PARTITIONS)
+        ]
+        batches = {
+            number: batch(*who, self._sequences.get(number, 0), 1, transactional=True)
+            for number in range(PARTITIONS)
+            if leaders[number] == leaders[place.partition]
+        }
+        codes, _ = await asyncio.gather(
+            self._append(place, batches), self._end(who, commit=self._rng.random() < 0.5)
+        )
+        for code in codes:
+            self._note("overtaken", code)

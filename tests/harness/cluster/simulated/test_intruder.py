@@ -24,8 +24,8 @@ from harness.cluster.simulated.intruder import Intruder
 
 WRONG_PASSWORD, EXPIRED = "wrong password", "expired"
 MECHANISM = "SCRAM-SHA-256"
-Attempt = Literal["guess", "guess_again", "stay", "stay_in_exchange"]
-ATTEMPTS: tuple[Attempt, ...] = ("guess", "guess_again", "stay", "stay_in_exchange")
+Attempt = Literal["guess", "guess_again", "cut_short", "stay", "stay_in_exchange"]
+ATTEMPTS: tuple[Attempt, ...] = ("guess", "guess_again", "cut_short", "stay", "stay_in_exchange")
 
 
 class Broker:
@@ -118,6 +118,16 @@ async def test_a_planted_bug_is_reported(
     monkeypatch.setattr(module, mutant.of.split(":")[1], mutant.rule)
     reported, _ = await visit(attempt, monkeypatch)
     assert reported == ([found[attempt]] if attempt in found else [])
+
+
+async def test_a_part_of_a_proof_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that compares only as many bytes as it receives is reported."""
+
+    def proves(mechanism: str, stored_key: bytes, messages: bytes, proof: bytes) -> bool:
+        return len(proof) == intruder.CUT_BYTES
+
+    monkeypatch.setattr(scram, "proves", proves)
+    assert await visit("cut_short", monkeypatch) == ([WRONG_PASSWORD], 0)
 
 
 @pytest.mark.parametrize("attempt", ["stay", "stay_in_exchange"])
