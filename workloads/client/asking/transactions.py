@@ -28,6 +28,8 @@ PARTITIONS: Final = 4
 """The number of partitions of its topic: of three brokers, one leads several."""
 FOREIGN: Final = 1000
 """How far an epoch that the producer never had is above its own."""
+OVERTAKEN_S: Final = 0.005
+"""How much later than the end of its transaction an overtaken batch is sent, at most."""
 REPEAT_S: Final = 2.0
 """How much later batches are sent again, at most."""
 
@@ -217,8 +219,9 @@ class Transactions(Producer):
             for number in range(PARTITIONS)
             if leaders[number] == leaders[place.partition]
         }
-        codes, _ = await asyncio.gather(
-            self._append(place, batches), self._end(who, commit=self._rng.random() < 0.5)
-        )
+        ending = asyncio.ensure_future(self._end(who, commit=self._rng.random() < 0.5))
+        await asyncio.sleep(self._rng.uniform(0.0, OVERTAKEN_S))
+        codes = await self._append(place, batches)
+        await ending
         for code in codes:
             self._note("overtaken", code)
