@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
@@ -39,17 +41,24 @@ class Producer:
         node = await self._client.coordinator_lookup(kind, self._name)
         return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
 
+    async def _when_free(
+        self, request: Any, code_of: Callable[[Any], int] = attrgetter("error_code")
+    ) -> Any:
+        """Send a request again while the former transaction ends; return the last answer."""
+        for _ in range(ATTEMPTS):
+            answer = await self._send(request)
+            if code_of(answer) != CONCURRENT:
+                break
+            await asyncio.sleep(BACKOFF_S)
+        return answer
+
     def _rename(self) -> None:
         """Go on with another transactional id."""
         self._name, self._names = f"{self._base}-{self._names}", self._names + 1
 
     async def _init(self, producer_id: int = -1, epoch: int = -1) -> tuple[int, int] | None:
-        for _ in range(ATTEMPTS):
-            answer = await self._send(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
-            if answer.error_code != CONCURRENT:
-                break
-            await asyncio.sleep(BACKOFF_S)
-        else:
+        answer = await self._when_free(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
+        if answer.error_code == CONCURRENT:
             # A batch with a later epoch, which a log accepts, keeps the marker from being written.
             self._rename()
         if self._note(f"init {answer.producer_epoch}", answer.error_code):
@@ -57,10 +66,5 @@ class Producer:
         return answer.producer_id, answer.producer_epoch
 
     async def _end(self, who: tuple[int, int], *, commit: bool) -> int:
-        for _ in range(ATTEMPTS):
-            answer = await self._send(EndTxnRequest(self._name, *who, commit))
-            code = answer.error_code
-            if code != CONCURRENT:
-                break
-            await asyncio.sleep(BACKOFF_S)
-        return self._note("commit" if commit else "abort", code)
+        answer = await self._when_free(EndTxnRequest(self._name, *who, commit))
+        return self._note("commit" if commit else "abort", answer.error_code)

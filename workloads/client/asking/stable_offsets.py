@@ -17,7 +17,7 @@ from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.transaction import AddOffsetsToTxnRequest, TxnOffsetCommitRequest
 
 from workloads.client.asking.offset_requests import OffsetsRequest
-from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, CONCURRENT, Producer
+from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, Producer
 from workloads.client.asking.requests import Place
 
 UNSTABLE: Final = 88
@@ -57,13 +57,8 @@ class StableOffsets(Producer):
         return who
 
     async def _add_offsets(self, who: Who) -> int:
-        for _ in range(ATTEMPTS):
-            answer = await self._send(AddOffsetsToTxnRequest(self._name, *who, self._group))
-            code = answer.error_code
-            if code != CONCURRENT:
-                break
-            await asyncio.sleep(BACKOFF_S)
-        return self._note("add", code)
+        answer = await self._when_free(AddOffsetsToTxnRequest(self._name, *who, self._group))
+        return self._note("add", answer.error_code)
 
     async def _commit(self, who: Who, place: Place) -> int:
         offset = self._rng.randint(0, OFFSET_MAX)

@@ -13,14 +13,14 @@ which the transaction has begun, and of others (KAFKA-14884).
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest
 
-from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, CONCURRENT, TIMEOUT_MS, Producer
+from workloads.client.asking.producer import TIMEOUT_MS, Producer
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import InitRequest, batch
 
@@ -62,15 +62,9 @@ class Transactions(Producer):
         return await super()._init(producer_id, epoch)
 
     async def _add(self, who: tuple[int, int], topic: str, *partitions: int) -> int:
-        for _ in range(ATTEMPTS):
-            request = AddPartitionsToTxnRequest(self._name, *who, [(topic, list(partitions))])
-            answer = await self._send(request)
-            ((_, rows),) = answer.errors
-            code = next((code for _, code in rows if code), 0)
-            if code != CONCURRENT:
-                break
-            await asyncio.sleep(BACKOFF_S)
-        return self._note(f"add {partitions}", code)
+        request = AddPartitionsToTxnRequest(self._name, *who, [(topic, list(partitions))])
+        answer = await self._when_free(request, _first_error)
+        return self._note(f"add {partitions}", _first_error(answer))
 
     async def _produce(self, who: tuple[int, int], place: Place, sequence: int, count: int) -> int:
         data = batch(*who, sequence, count, transactional=True)
@@ -225,3 +219,9 @@ class Transactions(Producer):
         await ending
         for code in codes:
             self._note("overtaken", code)
+
+
+def _first_error(answer: Any) -> int:
+    """The first error in the answer to an AddPartitionsToTxn for one topic; 0: there is none."""
+    ((_, rows),) = answer.errors
+    return next((code for _, code in rows if code), 0)

@@ -91,15 +91,7 @@ class Broker:
 
     def commit(self, code: int = 0) -> list[str]:
         """Answer a commit of offset 40 for the partition x-0; return the violations."""
-        rows = [TxnOffsetCommitRequestPartition(0, 40)]
-        request = TxnOffsetCommitRequest(
-            transactional_id="t",
-            group_id="g",
-            producer_id=7,
-            producer_epoch=2,
-            topics=[TxnOffsetCommitRequestTopic("x", rows)],
-        )
-        on_answer = self.witness(request)
+        on_answer = self.witness(_offset_commit())
         row = SimpleNamespace(partition_index=0, error_code=code)
         return self.answered(on_answer, topics=_topics(partitions=[row]))
 
@@ -115,6 +107,17 @@ class Broker:
         if on_answer is not None:
             on_answer(SimpleNamespace(**answer))
         return list(self.found)
+
+
+def _offset_commit() -> TxnOffsetCommitRequest:
+    """A commit of offset 40 for the partition x-0, by producer 7 in epoch 2."""
+    return TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id="g",
+        producer_id=7,
+        producer_epoch=2,
+        topics=[TxnOffsetCommitRequestTopic("x", [TxnOffsetCommitRequestPartition(0, 40)])],
+    )
 
 
 def _topics(**rows: Any) -> list[Any]:
@@ -181,15 +184,7 @@ def test_a_partition_may_be_added_meanwhile() -> None:
     """The request that adds it arrives between the commit and its answer."""
     broker = Broker()
     broker.becomes(COMMITTED)
-    rows = [TxnOffsetCommitRequestPartition(0, 40)]
-    request = TxnOffsetCommitRequest(
-        transactional_id="t",
-        group_id="g",
-        producer_id=7,
-        producer_epoch=2,
-        topics=[TxnOffsetCommitRequestTopic("x", rows)],
-    )
-    on_answer = broker.witness(request)
+    on_answer = broker.witness(_offset_commit())
     broker.witness(AddOffsetsToTxnRequest(transactional_id="t", group_id="g"))
     row = SimpleNamespace(partition_index=0, error_code=0)
     assert broker.answered(on_answer, topics=_topics(partitions=[row])) == []
