@@ -40,6 +40,12 @@ class PartitionView:
     leader_epoch: Epoch
     isr: tuple[BrokerId, ...]
     replicas: tuple[BrokerId, ...]
+    offline_replicas: tuple[BrokerId, ...] = ()
+    """The replicas in failed log directories of brokers that were alive at this update (KIP-112).
+
+    Replicas on other brokers are not listed: the controller sends no update of the partition when
+    such a broker returns.
+    """
 
 
 class ClusterView:
@@ -114,8 +120,17 @@ class ClusterView:
         known = partitions.get(state.partition_index)
         if known is None or is_news(state.leader_epoch, known.leader_epoch):
             partitions[state.partition_index] = PartitionView(
-                state.leader, state.leader_epoch, tuple(state.isr), tuple(state.replicas)
+                state.leader,
+                state.leader_epoch,
+                tuple(state.isr),
+                tuple(state.replicas),
+                tuple(number for number in state.offline_replicas if number in self.brokers),
             )
+
+    def offline_replicas(self, partition: PartitionView) -> list[BrokerId]:
+        """The replicas that are in failed log directories, or on brokers that are not alive."""
+        failed, live = partition.offline_replicas, self.brokers
+        return [each for each in partition.replicas if each in failed or each not in live]
 
     def leader_epochs(self) -> dict[TopicPartition, Epoch]:
         """The leader epochs that this broker returns to clients, by partition."""

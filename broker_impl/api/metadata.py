@@ -145,5 +145,5 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        offline_replicas=[replica for replica in partition.replicas if replica not in live],
+        offline_replicas=context.services.view.offline_replicas(partition),
     )

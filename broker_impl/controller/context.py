@@ -1,6 +1,6 @@
 """The controller's view of the cluster, as plain values read from ZooKeeper or decided here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -65,6 +65,8 @@ class Context:
     """The registered brokers, including those that are shutting down."""
     leaving: dict[BrokerId, None] = field(default_factory=dict)
     """The brokers that have requested a controlled shutdown."""
+    offline: dict[BrokerId, dict[TopicPartition, None]] = field(default_factory=dict)
+    """The partitions whose replica on this broker is in a failed log directory (KIP-112)."""
     topics: dict[str, Mapping[int, tuple[BrokerId, ...]]] = field(default_factory=dict)
     """Partition to its replicas; the first replica is the preferred leader."""
     topic_ids: dict[str, UUID] = field(default_factory=dict)
@@ -79,17 +81,32 @@ class Context:
         """The brokers to which a partition is assigned."""
         return self.topics[tp.topic][tp.partition]
 
+    def is_live(self, broker: BrokerId, tp: TopicPartition) -> bool:
+        """Whether a broker is registered, and its replica of the partition is not offline."""
+        return broker in self.brokers and tp not in self.offline.get(broker, ())
+
     def live_replicas(self, tp: TopicPartition) -> list[BrokerId]:
-        """The replicas of a partition on registered brokers."""
-        return [number for number in self.replicas(tp) if number in self.brokers]
+        """The replicas of a partition that are alive."""
+        return [number for number in self.replicas(tp) if self.is_live(number, tp)]
 
-    def live(self) -> dict[BrokerId, None]:
-        """The registered brokers."""
-        return dict.fromkeys(self.brokers)
+    def live_for(self, tp: TopicPartition) -> dict[BrokerId, None]:
+        """The brokers that are alive for this partition: the others have no live replica of it."""
+        return {number: None for number in self.brokers if self.is_live(number, tp)}
 
-    def candidates(self) -> dict[BrokerId, None]:
-        """The brokers that can become leaders: registered, and not shutting down."""
-        return {number: None for number in self.brokers if number not in self.leaving}
+    def candidates_for(self, tp: TopicPartition) -> dict[BrokerId, None]:
+        """The brokers that can lead this partition: alive for it, and not shutting down."""
+        return {number: None for number in self.live_for(tp) if number not in self.leaving}
+
+    def is_registration(self, broker: BrokerId, epoch: Epoch) -> bool:
+        """Whether this is the broker epoch of the broker's current registration."""
+        return broker in self.brokers and self.brokers[broker].epoch == epoch
+
+    def set_offline(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """Replace the partitions whose replica on this broker is offline."""
+        self.offline.pop(broker, None)
+        offline = dict.fromkeys(partitions)
+        if offline:
+            self.offline[broker] = offline
 
     def returned(self, state: Leadership) -> list[BrokerId]:
         """The members of an ISR that have registered again since that ISR was written."""
@@ -113,7 +130,7 @@ class Context:
     def is_led(self, topic: str) -> bool:
         """Whether each partition of the topic has a live leader."""
         return all(
-            tp in self.leadership and self.leadership[tp].leader in self.brokers
+            tp in self.leadership and self.is_live(self.leadership[tp].leader, tp)
             for tp in self.partitions_of(topic)
         )
 
@@ -122,9 +139,15 @@ class Context:
         for tp in self.partitions_of(topic):
             self.leadership.pop(tp, None)
             self.moves.pop(tp, None)
+            self.forget_replicas(tp, self.replicas(tp))
         del self.topics[topic]
         self.topic_ids.pop(topic, None)
         self.deleting.pop(topic, None)
+
+    def forget_replicas(self, tp: TopicPartition, brokers: Iterable[BrokerId]) -> None:
+        """Forget which of these replicas, which the partition no longer has, are offline."""
+        for broker in brokers:
+            self.set_offline(broker, (each for each in self.offline.get(broker, ()) if each != tp))
 
     def topic_of(self, topic_id: UUID) -> str | None:
         """Return the name of the topic with this id; None if there is none."""
@@ -135,6 +158,12 @@ class Context:
         assert self.topic_ids.keys() == self.topics.keys(), "every topic has an id, and no other"
         assert self.leaving.keys() <= self.brokers.keys(), "only a registered broker can shut down"
         assert self.deleting.keys() <= self.topics.keys(), "only an existing topic can be deleted"
+        for broker, partitions in self.offline.items():
+            assert broker in self.brokers, "only a registered broker has offline replicas"
+            for tp in partitions:
+                assert broker in self.topics.get(tp.topic, {}).get(tp.partition, ()), (
+                    f"{tp} is offline on broker {broker}, which has no replica of it"
+                )
         for tp in self.moves:
             assert tp.partition in self.topics.get(tp.topic, {}), (
                 f"{tp} is being reassigned, but does not exist"

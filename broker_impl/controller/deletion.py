@@ -65,12 +65,17 @@ class TopicDeletion:
         """Whether all replicas of the topic are deleted on all brokers."""
         return all(map(is_gone, self.states.values()))
 
-    def start(self, live: Container[BrokerId]) -> list[Replica]:
-        """Mark the replicas on live brokers as started, and return those that need an order."""
+    def start(self, live: Container[BrokerId], *, repeat: bool = True) -> list[Replica]:
+        """Mark the replicas on live brokers as started, and return those that need an order.
+
+        repeat: whether an order is repeated that a broker refused, or that was sent before the
+        broker went down.
+        """
+        startable = [DeletionState.OFFLINE] + [DeletionState.INELIGIBLE] * repeat
         due = [
             replica
             for replica, state in self.states.items()
-            if state in (DeletionState.OFFLINE, DeletionState.INELIGIBLE) and replica[1] in live
+            if state in startable and replica[1] in live
         ]
         for replica in due:
             self._move(replica, Event.ASKED)

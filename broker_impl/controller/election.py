@@ -2,7 +2,8 @@
 
 Each rule takes the state from ZooKeeper and the live brokers, and returns a choice, or None if
 nothing changes. `replicas` is the assignment in order of preference. `live` contains the registered
-brokers; `candidates` those of them that can become leaders because they are not shutting down.
+brokers, without those whose replica of the partition is in a failed log directory (KIP-112);
+`candidates` those of them that can become leaders because they are not shutting down.
 """
 
 from collections.abc import Collection, Container, Sequence

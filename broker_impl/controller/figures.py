@@ -23,7 +23,7 @@ def of(context: Context) -> Figures:
         state = context.leadership.get(tp)
         leader = None if state is None else state.leader
         partitions += 1
-        offline += leader not in context.brokers
+        offline += leader is None or not context.is_live(leader, tp)
         imbalanced += leader != context.replicas(tp)[0]
     topics = sum(topic not in context.deleting for topic in context.topics)
     return Figures(topics, partitions, offline, imbalanced)

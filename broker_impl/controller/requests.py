@@ -199,7 +199,7 @@ class _Writer:
             isr=list(state.isr),
             zk_version=state.zk_version,
             replicas=list(replicas),
-            offline_replicas=[number for number in replicas if number not in context.brokers],
+            offline_replicas=[each for each in replicas if not context.is_live(each, tp)],
         )
 
     def stop_replica(self, due: Mapping[TopicPartition, bool]) -> StopReplicaRequest:

@@ -26,6 +26,8 @@ CONFIG_CHANGES = f"{CONFIGS}/changes"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 ISR_CHANGES = "/isr_change_notification"
 ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
 CLUSTER_ID = "/cluster/id"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
@@ -37,6 +39,7 @@ PERSISTENT_PATHS = (
     BROKER_CONFIGS,
     CONFIG_CHANGES,
     ISR_CHANGES,
+    LOG_DIR_EVENTS,
     "/cluster",
 )
 """The znodes that every broker creates at its start if they are missing."""
@@ -157,6 +160,14 @@ class IsrChangeZnode(msgspec.Struct):
 
     partitions: list[PartitionName]
     version: int = 1
+
+
+class LogDirEventZnode(msgspec.Struct, kw_only=True):
+    """``/log_dir_event_notification/log_dir_event_N``: a log directory of the broker has failed."""
+
+    version: int = 1
+    broker: BrokerId
+    event: int = 1
 
 
 class WantedReplicas(msgspec.Struct):

@@ -13,6 +13,8 @@ from broker_impl.wire.messages.create_partitions_request import CreatePartitions
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
+from broker_impl.wire.messages.leader_and_isr_response import LeaderAndIsrResponse
 from broker_impl.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -64,6 +66,11 @@ class IsrsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirsFailed:
+    """A broker has announced that one of its log directories failed (KIP-112)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerChanged:
     """The controller's claim in ZooKeeper may have changed."""
 
@@ -87,6 +94,15 @@ class ReplicasStopped:
     broker: BrokerId
     request: StopReplicaRequest
     response: StopReplicaResponse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RolesAnswered:
+    """A broker has answered a LeaderAndIsr, in a way that may say which replicas are offline."""
+
+    broker: BrokerId
+    request: LeaderAndIsrRequest
+    response: LeaderAndIsrResponse
 
 
 Request = (
@@ -117,10 +133,12 @@ Event = (
     | AdminRequestsChanged
     | SettingsChanged
     | IsrsChanged
+    | LogDirsFailed
     | ControllerChanged
     | RebalanceDue
     | StaleControllerEpoch
     | ReplicasStopped
+    | RolesAnswered
 )
 
 

@@ -62,11 +62,10 @@ class Leaders:
     async def lead_new(self) -> None:
         """Elect a first leader for each partition that never had one and has a live replica."""
         context = self._context
-        candidates = context.candidates()
         wanted = {}
         for tp in context.partitions():
             if tp not in context.leadership:
-                choice = election.first(context.replicas(tp), candidates)
+                choice = election.first(context.replicas(tp), context.candidates_for(tp))
                 if choice is None:
                     LOG.warning("%s has no leader: no replica is alive", tp)
                 else:
@@ -82,7 +81,6 @@ class Leaders:
         They may have been away while there was no controller.
         """
         context = self._context
-        candidates = context.candidates()
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
             back = context.returned(state)
@@ -93,19 +91,22 @@ class Leaders:
                     back,
                 )
             return election.returned(
-                context.replicas(tp), state.leader, state.isr, candidates, back
+                context.replicas(tp), state.leader, state.isr, context.candidates_for(tp), back
             )
 
         await self.settle(context.partitions(), choose)
 
-    async def reconsider(self) -> None:
-        """Hold elections and shrink ISRs where the live brokers have changed."""
+    async def reconsider(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Hold elections and shrink ISRs where the live replicas have changed.
+
+        partitions: those in which they may have changed; None: all.
+        """
         context = self._context
-        live, candidates = context.live(), context.candidates()
+        concerned = list(context.partitions() if partitions is None else partitions)
         leaderless = {
             tp.topic: None
-            for tp in context.partitions()
-            if tp in context.leadership and context.leadership[tp].leader not in live
+            for tp in concerned
+            if tp in context.leadership and not context.is_live(context.leadership[tp].leader, tp)
         }
         allowed = await asyncio.gather(*(self._is_unclean(topic) for topic in leaderless))
         unclean = dict(zip(leaderless, allowed, strict=True))
@@ -115,24 +116,25 @@ class Leaders:
                 context.replicas(tp),
                 state.leader,
                 state.isr,
-                live,
-                candidates,
+                context.live_for(tp),
+                context.candidates_for(tp),
                 unclean=unclean.get(tp.topic, False),
             )
 
-        await self.settle(context.partitions(), choose)
+        await self.settle(concerned, choose)
 
     async def rebalance(self) -> None:
         """Restore preferred leaders where a broker lacks too many of its preferred partitions."""
         context = self._context
-        candidates = context.candidates()
         wishes: dict[BrokerId, list[TopicPartition]] = {}
         for tp in context.partitions():
             if tp in context.leadership:
                 wishes.setdefault(context.replicas(tp)[0], []).append(tp)
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
-            return election.preferred(context.replicas(tp), state.leader, state.isr, candidates)
+            return election.preferred(
+                context.replicas(tp), state.leader, state.isr, context.candidates_for(tp)
+            )
 
         for broker, wished in sorted(wishes.items()):
             away = [tp for tp in wished if context.leadership[tp].leader != broker]
@@ -150,11 +152,10 @@ class Leaders:
             return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         LOG.info("broker %d requests a controlled shutdown", broker.id)
         context.leaving[broker.id] = None
-        candidates = context.candidates()
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
             return election.controlled_shutdown(
-                context.replicas(tp), state.leader, state.isr, candidates, broker.id
+                context.replicas(tp), state.leader, state.isr, context.candidates_for(tp), broker.id
             )
 
         concerned = [tp for tp in context.partitions_on(broker.id) if len(context.replicas(tp)) > 1]
@@ -175,7 +176,6 @@ class Leaders:
         that needed an election.
         """
         context = self._context
-        candidates = context.candidates()
         is_unclean = request.election_type == UNCLEAN
         elect = election.unclean if is_unclean else election.preferred
         named = _named(request)
@@ -187,7 +187,7 @@ class Leaders:
         context.leadership.update(await self._znodes.leaderships(due))
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
-            return elect(context.replicas(tp), state.leader, state.isr, candidates)
+            return elect(context.replicas(tp), state.leader, state.isr, context.candidates_for(tp))
 
         await self.settle(due, choose)
         for tp in due:
@@ -211,7 +211,7 @@ class Leaders:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
         satisfied = state.leader == context.replicas(tp)[0]
         if is_unclean:
-            satisfied = state.leader in context.live()
+            satisfied = context.is_live(state.leader, tp)
         if satisfied:
             return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the partition already has this leader")
         return ApiError(ErrorCode.NONE, "")
@@ -259,7 +259,7 @@ class Leaders:
                     pending.append(tp)
 
     def _now(self, tp: TopicPartition, state: Leadership, *, is_new: bool = False) -> None:
-        """Record a partition's state; queue its replicas' roles and all brokers' metadata."""
+        """Record a partition's state; queue its live replicas' roles and all brokers' metadata."""
         LOG.info("%s: leader %d, epoch %d, ISR %s", tp, state.leader, state.leader_epoch, state.isr)
         before = self._context.leadership.get(tp)
         is_elected = is_new if before is None else before.leader != state.leader

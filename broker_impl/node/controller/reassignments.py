@@ -89,7 +89,7 @@ class Reassignments:
             else:
                 after = reassignment.begin(before, move, tuple(wanted))
                 new = [broker for broker in after[0] if broker not in before]
-                reassignment.refuse(wanted, new, context.brokers)
+                reassignment.refuse(wanted, new, context.live_for(tp))
             await self._now(tp, *after)
         except ApiError as error:
             return error
@@ -128,7 +128,7 @@ class Reassignments:
             if state is None or tp.topic in context.deleting:
                 continue
             target = reassignment.target(context.replicas(tp), move)
-            if reassignment.is_complete(target, state.isr, context.brokers):
+            if reassignment.is_complete(target, state.isr, context.live_for(tp)):
                 try:
                     await self._now(tp, target, None)
                 except ApiError as error:
@@ -154,8 +154,10 @@ class Reassignments:
             tp.topic, lambda found: found.but(tp.partition, replicas, move)
         )
         LOG.info("%s: replicas %s, %s", tp, list(replicas), move or "at rest")
-        for broker in before:
-            if broker not in replicas and broker in context.brokers:
+        removed = [broker for broker in before if broker not in replicas]
+        context.forget_replicas(tp, removed)
+        for broker in removed:
+            if broker in context.brokers:
                 self._outbox.queue_stop(broker, tp, delete=True)
         self._outbox.queue_metadata(context.brokers, [tp])
 
@@ -168,7 +170,7 @@ class Reassignments:
 
     async def _lead_among(self, tp: TopicPartition, replicas: Replicas) -> bool:
         """Write a new epoch with a leader and ISR among these replicas; False if none can lead."""
-        candidates = self._context.candidates()
+        candidates = self._context.candidates_for(tp)
         chosen: list[Choice] = []
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, assert_never
 
 from broker_impl.controller import figures
@@ -28,15 +27,18 @@ from broker_impl.node.controller.events import (
     DeletionsDue,
     Event,
     IsrsChanged,
+    LogDirsFailed,
     PartitionsChanged,
     RebalanceDue,
     ReplicasStopped,
     Request,
+    RolesAnswered,
     SettingsChanged,
     StaleControllerEpoch,
     TopicsChanged,
 )
 from broker_impl.node.controller.leaders import Leaders
+from broker_impl.node.controller.log_dirs import LogDirs
 from broker_impl.node.controller.orders import Orders
 from broker_impl.node.controller.reassignments import Reassignments
 from broker_impl.node.controller.topics import Topics
@@ -50,6 +52,7 @@ from broker_impl.wire.messages.create_partitions_request import CreatePartitions
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest
+from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
 from broker_impl.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -94,11 +97,14 @@ class Term:
             config,
             rng=rng,
             watch=watch,
-            retry_deletions=partial(self._later, _DELETION_RETRY_S, DeletionsDue()),
+            retry_deletions=lambda: self._later(_DELETION_RETRY_S, DeletionsDue()),
         )
         self._reassignments = Reassignments(self._context, znodes, self._outbox, self._leaders)
         self._admin_requests = AdminRequests(
             self._context, znodes, self._leaders, self._reassignments, watch=watch
+        )
+        self._log_dirs = LogDirs(
+            self._context, znodes, self._outbox, self._leaders, put=put, watch=watch
         )
         self._timers: dict[Event, asyncio.TimerHandle] = {}
         self._until: list[tuple[Callable[[Context], bool], asyncio.Future[None]]] = []
@@ -112,9 +118,8 @@ class Term:
         self._meet(list(context.brokers))
         await self._topics.read()
         await self._topics.read_deletions()
-        notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
-        await self._leaders.read_isr_changes(notices.values())
-        await self._znodes.forget_isr_changes(notices)
+        await self._read_isr_changes()
+        await self._log_dirs.read()
         await self._leaders.distrust_returned()
         await self._leaders.lead_new()
         await self._leaders.reconsider()
@@ -148,9 +153,12 @@ class Term:
             case ReplicasStopped():
                 await self._topics.replicas_stopped(event)
             case IsrsChanged():
-                notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
-                await self._leaders.read_isr_changes(notices.values())
-                await self._znodes.forget_isr_changes(notices)
+                await self._read_isr_changes()
+                await self._reassignments.go_on()
+            case LogDirsFailed():
+                await self._log_dirs.read()
+            case RolesAnswered():
+                await self._log_dirs.roles_answered(event)
                 await self._reassignments.go_on()
             case RebalanceDue():
                 await self._leaders.rebalance()
@@ -222,6 +230,11 @@ class Term:
         if holder is None or not holder.is_me:
             raise ControllerMoved("the controller znode does not name this broker any more")
 
+    async def _read_isr_changes(self) -> None:
+        notices = await self._znodes.isr_changes(self._watch(IsrsChanged()))
+        await self._leaders.read_isr_changes(notices.values())
+        await self._znodes.forget_notices(notices)
+
     async def _brokers_changed(self) -> None:
         context = self._context
         before = context.brokers
@@ -236,6 +249,7 @@ class Term:
             self._orders.drop(number)
             for deletion in context.deleting.values():
                 deletion.broker_gone(number)
+        were_offline = self._log_dirs.forget(gone)
         # A broker that restarted between two reads is registered again, with another epoch. It has
         # lost what was not yet on disk, so it loses its place in ISRs and its leaderships as well.
         bounced = [n for n in gone if n in come]
@@ -247,6 +261,7 @@ class Term:
         await self._leaders.lead_new()
         self._meet(come)
         self._queue_everything(come)
+        self._outbox.queue_metadata(found, were_offline)
         await self._topics.go_on_deleting()
         await self._reassignments.go_on()
 
@@ -292,6 +307,8 @@ class Term:
             LOG.warning("broker %d: %s: %d", broker, type(order).__name__, response.error_code)
         if isinstance(order, StopReplicaRequest):
             self._put(ReplicasStopped(broker, order, response))
+        if isinstance(order, LeaderAndIsrRequest):
+            self._log_dirs.heard(broker, order, response)
 
     def _rebalance_later(self) -> None:
         if self._config.rebalance_s is not None:

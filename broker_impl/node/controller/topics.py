@@ -272,11 +272,14 @@ class Topics:
                 self._outbox.queue_metadata(context.brokers, context.partitions_of(name))
         await self.go_on_deleting()
 
-    async def go_on_deleting(self) -> None:
-        """Queue orders for replicas that must be deleted; remove topics whose replicas all are."""
+    async def go_on_deleting(self, *, repeat: bool = True) -> None:
+        """Queue orders for replicas that must be deleted; remove topics whose replicas all are.
+
+        repeat: whether orders that were refused are sent again.
+        """
         context = self._context
         for name, deletion in list(context.deleting.items()):
-            for number, broker in deletion.start(context.brokers):
+            for number, broker in deletion.start(context.brokers, repeat=repeat):
                 self._outbox.queue_stop(broker, TopicPartition(name, number), delete=True)
             if deletion.is_complete:
                 await self._znodes.remove_topic(name)
@@ -286,8 +289,7 @@ class Topics:
     async def replicas_stopped(self, event: ReplicasStopped) -> None:
         """Handle a broker's response to orders to delete replicas."""
         context = self._context
-        broker = context.brokers.get(event.broker)
-        if broker is None or broker.epoch != event.request.broker_epoch:
+        if not context.is_registration(event.broker, event.request.broker_epoch):
             return  # a response from a former incarnation
         errors = {
             TopicPartition(row.topic_name, row.partition_index): row.error_code
@@ -306,4 +308,6 @@ class Topics:
                         "broker %d could not delete %s: error %d", event.broker, tp, refused
                     )
                     self._retry_deletions()
-        await self.go_on_deleting()
+        # A replica in a failed log directory cannot be deleted: a repetition at once would make the
+        # controller and the broker exchange orders and refusals without a pause.
+        await self.go_on_deleting(repeat=False)

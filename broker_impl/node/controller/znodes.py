@@ -33,6 +33,7 @@ from broker_impl.zookeeper.records import Stat
 LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 Watch = Callable[[WatchEvent], None]
 Write = Create | SetData | Delete
 
@@ -238,17 +239,31 @@ class ControllerZnodes:
 
     async def isr_changes(self, watch: Watch) -> dict[str, list[TopicPartition]]:
         """Return the leaders' notifications of ISR changes: znode path to partitions."""
-        names = await self._insist(lambda: self._zk.children(zk_paths.ISR_CHANGES, watch))
-        notices: dict[str, list[TopicPartition]] = {}
+        notices = await self._notices(zk_paths.ISR_CHANGES, zk_paths.IsrChangeZnode, watch)
+        return {
+            path: [TopicPartition(row.topic, row.partition) for row in notice.partitions]
+            if notice is not None
+            else []
+            for path, notice in notices.items()
+        }
+
+    async def log_dir_events(self, watch: Watch) -> dict[str, BrokerId | None]:
+        """Return the notifications of failed log directories: znode path to broker."""
+        notices = await self._notices(zk_paths.LOG_DIR_EVENTS, zk_paths.LogDirEventZnode, watch)
+        return {path: None if notice is None else notice.broker for path, notice in notices.items()}
+
+    async def _notices(self, parent: str, kind: type[S], watch: Watch) -> dict[str, S | None]:
+        """Return the notifications below a znode by their paths; None: it cannot be read."""
+        names = await self._insist(lambda: self._zk.children(parent, watch))
+        notices: dict[str, S | None] = {}
         for name in names:
-            path = f"{zk_paths.ISR_CHANGES}/{name}"
+            path = f"{parent}/{name}"
             try:
                 data, _ = await self._insist(partial(self._zk.get, path))
-                rows = zk_paths.decode(path, data, zk_paths.IsrChangeZnode).partitions
+                notices[path] = zk_paths.decode(path, data, kind)
             except (NoNode, zk_paths.BadZnode) as error:
-                LOG.warning("an invalid notification of changed ISRs is skipped: %s", error)
-                rows = []
-            notices[path] = [TopicPartition(row.topic, row.partition) for row in rows]
+                LOG.warning("an invalid notification is skipped: %s", error)
+                notices[path] = None
         return notices
 
     # Writes. Each is fenced by the controller epoch and can raise ControllerMoved.
@@ -380,8 +395,8 @@ class ControllerZnodes:
             paths += [*await self._below(f"{path}/{name}"), f"{path}/{name}"]
         return paths
 
-    async def forget_isr_changes(self, paths: Iterable[str]) -> None:
-        """Delete notifications of ISR changes that have been handled."""
+    async def forget_notices(self, paths: Iterable[str]) -> None:
+        """Delete notifications that have been handled."""
         for path in paths:
             await self._unless_gone(partial(self._zk.delete, path))
 

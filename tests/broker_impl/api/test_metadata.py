@@ -10,6 +10,7 @@ from broker_impl.api.metadata import metadata
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from broker_impl.wire.messages.metadata_response import MetadataResponsePartition
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataBroker
 from tests.broker_impl.api.test_cluster_view import brokers_only, order
 
 
@@ -61,3 +62,17 @@ def test_listeners_and_old_clients_have_rows_of_their_own(view: ClusterView) -> 
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NONE,
     ]
+
+
+def test_replicas_in_failed_directories_are_offline(view: ClusterView) -> None:
+    """A live broker's replica is offline while the controller reports it; a dead one's always."""
+    update = order(1, 5)
+    update.topic_states[0].partition_states[0].offline_replicas = [1, 2]
+    view.update(update)
+    assert row(view).offline_replicas == [1, 2, 3]
+    update = brokers_only()
+    update.live_brokers.append(UpdateMetadataBroker(id=2))
+    view.update(update)
+    assert row(view).offline_replicas == [1, 3], "broker 2 was dead, and is back"
+    view.update(order(1, 5))
+    assert row(view).offline_replicas == [2, 3]

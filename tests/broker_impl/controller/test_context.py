@@ -38,9 +38,47 @@ def test_what_stands_there_counts() -> None:
 def test_who_is_there(context: Context) -> None:
     """All registered brokers are live, and may come to lead unless they are shutting down."""
     context.leaving[1] = None
-    assert list(context.live()) == [1, 2]
-    assert list(context.candidates()) == [2]
+    assert list(context.live_for(TP)) == [1, 2]
+    assert list(context.candidates_for(TP)) == [2]
     assert context.live_replicas(TP) == [1, 2]
+    assert context.is_registration(1, 1)
+    assert not context.is_registration(1, 2)
+    assert not context.is_registration(3, 3)
+
+
+def test_an_offline_replica_is_not_alive(context: Context) -> None:
+    """A replica in a failed log directory counts as dead for its partition, and for no other."""
+    other = TopicPartition("t", 1)
+    context.topics["t"] = {0: (1, 2, 3), 1: (1, 2)}
+    context.set_offline(1, [TP])
+    context.check()
+    assert (list(context.live_for(TP)), list(context.live_for(other))) == ([2], [1, 2])
+    assert (list(context.candidates_for(TP)), list(context.candidates_for(other))) == ([2], [1, 2])
+    assert (context.live_replicas(TP), context.live_replicas(other)) == ([2], [1, 2])
+    assert not context.is_live(1, TP)
+    assert not context.is_led("t")
+    assert context.partitions_on(1) == [TP, other], "it still has its replica"
+    context.set_offline(1, [])
+    assert context.offline == {}
+    assert context.is_live(1, TP)
+
+
+def test_a_replica_that_is_gone_is_not_offline(context: Context) -> None:
+    """A replica that is removed, alone or with its topic, is no longer known as offline."""
+    for broker in (1, 2):
+        context.set_offline(broker, [TP])
+    context.forget_replicas(TP, [1, 3])
+    assert context.offline == {2: {TP: None}}
+    context.forget_topic("t")
+    assert context.offline == {}
+
+
+@pytest.mark.parametrize(("broker", "tp"), [(3, TP), (2, TopicPartition("t", 1))])
+def test_what_cannot_be_offline(context: Context, broker: int, tp: TopicPartition) -> None:
+    """A broker that is not registered, or without a replica, has none that could be offline."""
+    context.set_offline(broker, [tp])
+    with pytest.raises(AssertionError):
+        context.check()
 
 
 def test_what_is_being_deleted_is_not_led(context: Context) -> None:

@@ -47,6 +47,15 @@ def test_a_refusal_is_tried_again() -> None:
     assert deletion.start({1}) == [(0, 1)]
 
 
+def test_a_refusal_is_not_tried_again_at_once() -> None:
+    """A start without repetition orders only deletions that were never ordered."""
+    deletion = TopicDeletion([(0, 1), (0, 2)])
+    assert deletion.start({1}, repeat=False) == [(0, 1)]
+    deletion.answered((0, 1), deleted=False)
+    assert deletion.start({1, 2}, repeat=False) == [(0, 2)]
+    assert deletion.start({1, 2}) == [(0, 1)]
+
+
 def test_a_replica_that_was_moved_away_is_none_of_it() -> None:
     """The answer of a broker whose replica was moved away before does not count (finding 18)."""
     deletion = TopicDeletion([(0, 1)])

@@ -9,7 +9,7 @@ from broker_impl.wire.types import TopicPartition
 
 
 def test_partitions_are_counted_by_their_leaders() -> None:
-    """Offline: no leader, a leader that is gone, or never led; imbalanced: not the first one."""
+    """Offline: never led, or without a live leader; imbalanced: not led by the first replica."""
     context = Context(1)
     context.brokers = {n: BrokerInfo(n, n, ()) for n in (1, 2)}
     context.topics = {
@@ -23,3 +23,6 @@ def test_partitions_are_counted_by_their_leaders() -> None:
         context.leadership[TopicPartition("t", number)] = state
     context.deleting["gone"] = TopicDeletion(())
     assert figures.of(context) == figures.Figures(topics=1, partitions=5, offline=3, imbalanced=3)
+    context.set_offline(1, [TopicPartition("t", 0), TopicPartition("t", 2)])
+    # Broker 1 leads t-0, and is a follower in t-2.
+    assert figures.of(context) == figures.Figures(topics=1, partitions=5, offline=4, imbalanced=3)

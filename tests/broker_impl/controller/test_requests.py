@@ -135,6 +135,17 @@ def test_metadata(context: Context) -> None:
     assert [row.offline_replicas for row in topic.partition_states] == [[], [3]]
 
 
+def test_metadata_of_offline_replicas(context: Context) -> None:
+    """Replicas in failed log directories are offline, like those on dead brokers (KIP-112)."""
+    context.set_offline(2, [T1])
+    outbox = Outbox()
+    outbox.queue_metadata([1], [T0, T1])
+    [order] = outbox.drain(context, 1)[1]
+    assert isinstance(order, UpdateMetadataRequest)
+    [topic] = order.topic_states
+    assert [row.offline_replicas for row in topic.partition_states] == [[], [2, 3]]
+
+
 def test_a_topic_on_its_way_out(context: Context) -> None:
     """A topic in deletion is sent to brokers with leader -2, and stopped in epoch -2 (KIP-570).
 

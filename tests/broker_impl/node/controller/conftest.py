@@ -14,7 +14,11 @@ from broker_impl.node import zk_paths
 from broker_impl.node.controller import ControllerConfig, ControllerRuntime
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
-from broker_impl.wire.messages.leader_and_isr_response import LeaderAndIsrResponse
+from broker_impl.wire.messages.leader_and_isr_response import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
 from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
 from broker_impl.wire.messages.stop_replica_response import (
     StopReplicaPartitionError,
@@ -42,6 +46,8 @@ class FakePeers(Peers):
         """Brokers that answer every request with an error."""
         self.keeping: set[BrokerId] = set()
         """Brokers that cannot delete a replica."""
+        self.failed: dict[BrokerId, list[TopicPartition]] = {}
+        """The replicas of each broker that are in a failed log directory."""
 
     def update(self, brokers: Mapping[BrokerId, tuple[str, int]]) -> None:
         self.addresses = dict(brokers)
@@ -59,7 +65,23 @@ class FakePeers(Peers):
         error = self.refusing.get(broker_id, ErrorCode.NONE)
         match message:
             case LeaderAndIsrRequest():
-                return LeaderAndIsrResponse(error_code=error)
+                failed = self.failed.get(broker_id, [])
+                topics = [
+                    LeaderAndIsrTopicError(
+                        topic.topic_id,
+                        [
+                            LeaderAndIsrPartitionError(
+                                partition_index=row.partition_index,
+                                error_code=ErrorCode.KAFKA_STORAGE_ERROR
+                                if TopicPartition(topic.topic_name, row.partition_index) in failed
+                                else ErrorCode.NONE,
+                            )
+                            for row in topic.partition_states
+                        ],
+                    )
+                    for topic in message.topic_states
+                ]
+                return LeaderAndIsrResponse(error_code=error, topics=topics)
             case UpdateMetadataRequest():
                 return UpdateMetadataResponse(error_code=error)
             case StopReplicaRequest():

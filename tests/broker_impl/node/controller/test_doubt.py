@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker_impl.node import zk_paths
+from broker_impl.node import directory_notices, zk_paths
 from broker_impl.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -43,6 +43,9 @@ async def live(world: Any, number: int, *, done: bool) -> int:
     row = zk_paths.PartitionName(topic="t", partition=0)
     notice = zk_paths.encode(zk_paths.IsrChangeZnode(partitions=[row]))
     await world.gone(await world.zk.create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True))
+    await directory_notices.announce(world.zk, 2)
+    while names := await world.zk.children(zk_paths.LOG_DIR_EVENTS):
+        await world.gone(f"{zk_paths.LOG_DIR_EVENTS}/{names[0]}")
     deleted = await contender.runtime.delete_topics(
         DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000)
     )
