@@ -12,6 +12,11 @@ from broker_impl.errors import ErrorCode
 from broker_impl.node import directory_notices, zk_paths
 from broker_impl.node.controller.events import RolesAnswered
 from broker_impl.node.controller.log_dirs import LogDirs
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from broker_impl.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from broker_impl.wire.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
@@ -44,14 +49,19 @@ async def three(world: Any) -> Any:
 async def announce(world: Any, broker: int) -> None:
     """Announce a failed directory, and wait until the controller has read that."""
     await directory_notices.announce(world.zk, broker)
-    [name] = await world.zk.children(zk_paths.LOG_DIR_EVENTS)
-    await world.gone(f"{zk_paths.LOG_DIR_EVENTS}/{name}")
+    for name in await world.zk.children(zk_paths.LOG_DIR_EVENTS):
+        await world.gone(f"{zk_paths.LOG_DIR_EVENTS}/{name}")
 
 
 async def fail(world: Any, broker: int, *partitions: TopicPartition) -> None:
     """A directory of the broker fails, with these replicas."""
     world.peers.failed[broker] = [*partitions]
     await announce(world, broker)
+
+
+def offline(world: Any, broker: int, tp: TopicPartition) -> list[list[int]]:
+    """The offline replicas of the partition that the broker has received, oldest first."""
+    return [row.offline_replicas for row in world.peers.metadata(broker, tp)]
 
 
 async def test_the_leaders_directory_fails(three: Any) -> None:
@@ -102,7 +112,7 @@ async def test_a_broker_registers_again_with_the_same_failure(three: Any) -> Non
     await zk.create(zk_paths.broker(1), data, ephemeral=True)
     epoch = await three.epoch(1)
     await three.until(lambda: three.peers.told[1][-1].broker_epoch == epoch)
-    await three.until(lambda: three.peers.metadata(2, T0)[-1].offline_replicas == [1])
+    await three.until(lambda: offline(three, 2, T0)[-2:] == [[], [1]])
     state = await three.state(T0)
     assert (state.leader, state.isr) == (2, [2, 3])
 
@@ -191,6 +201,37 @@ async def test_an_offline_replica_is_not_elected(three: Any) -> None:
     assert len(three.peers.roles(1, T0)) == asked
 
 
+async def test_an_unclean_election(three: Any) -> None:
+    """An offline replica does not lead by an unclean election either; one on a live disk does."""
+    unclean = TopicPartition("unclean", 0)
+    await three.topic("unclean", [1, 2], unclean_leader_election_enable="true")
+    await three.led(unclean, 1, 1, 2)
+    await three.go(2)
+    await three.led(unclean, 1, 1)
+    await three.come(2)
+    await fail(three, 1, unclean)
+    await three.led(unclean, 2, 2)
+    await three.go(2)
+    await three.led(unclean, -1, 2)
+
+
+async def test_a_removed_replica_is_forgotten(three: Any) -> None:
+    """A replica that was moved away from a failed directory starts again when it is moved back."""
+    await fail(three, 1, T0)
+    await three.led(T0, 2, 2, 3)
+    await three.until(lambda: offline(three, 3, T0)[-1] == [1])
+    three.peers.failed.clear()
+    for replicas in ([2, 3], [2, 3, 1]):
+        rows = [ReassignablePartition(0, replicas)]
+        answer = await three.controller.runtime.alter_reassignments(
+            AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", rows)])
+        )
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+        await three.until(lambda: offline(three, 3, T0)[-1] == [])
+        await three.led(T0, 2, 2, 3)
+    await three.until(lambda: three.peers.roles(1, T0)[-1].replicas == [2, 3, 1])
+
+
 # Answers, one at a time.
 
 
@@ -213,11 +254,12 @@ class Answers:
         context.topics = {"t": {0: (1, 2), 1: (2,)}}
         context.topic_ids = {"t": UUID(int=7)}
         context.leadership = {T0: Leadership(1, 5, (1, 2), 6), T1: Leadership(2, 5, (2,), 6)}
-        self.leaders: Any = Recorder()
+        self.leaders = Recorder()
         self.events: list[Any] = []
+        leaders: Any = self.leaders
         none: Any = None
         self.log_dirs = LogDirs(
-            context, none, Outbox(), self.leaders, put=self.events.append, watch=none
+            context, none, Outbox(), leaders, put=self.events.append, watch=none
         )
 
     def answer(self, code: ErrorCode, *, number: int = 0, broker_epoch: int = 11) -> RolesAnswered:
