@@ -18,7 +18,7 @@ ENDS_BROKERS = ("kill", "restart", "restart-rolling", "power-loss")
 OF_CLIENTS = ("change-credentials", "revoke-acl", "partition-clients")
 """Faults that keep clients from brokers, and brokers from nothing."""
 
-HARMLESS = (*ENDS_BROKERS, "disk-full", "bit-flip", *OF_CLIENTS)
+HARMLESS = (*ENDS_BROKERS, "disk-full", "failed-directory", "bit-flip", *OF_CLIENTS)
 """Faults that do not keep news of new leaders from a broker that answers clients."""
 
 OF_MESSAGES = (

@@ -13,6 +13,11 @@ def count(options: Mapping[str, Any]) -> int:
     return max(1, int(options.get(OPTION, 1)))
 
 
+def name(number: int) -> str:
+    """Return the name of a broker's data directory, if the broker has several."""
+    return f"dir-{number}"
+
+
 def of_broker(data: PurePath, options: Mapping[str, Any]) -> str:
     """Return the data directories of a broker as ``log.dirs``.
 
@@ -21,4 +26,4 @@ def of_broker(data: PurePath, options: Mapping[str, Any]) -> str:
     number = count(options)
     if number == 1:
         return str(data)
-    return ",".join(str(data / f"dir-{each}") for each in range(1, number + 1))
+    return ",".join(str(data / name(each)) for each in range(1, number + 1))

@@ -10,6 +10,7 @@ from nemesis import (
     certificates,
     clock,
     controllers,
+    directories,
     disconnect,
     disk,
     failpoint,
@@ -38,6 +39,7 @@ NEMESES: dict[str, Package] = {
         *(power, slow_disk, clock, session_expiry, messages),
         *(failpoint, bit_flip),
         *(access, certificates),
+        *(directories,),
     )
 }
 """The order is that of ``all``, on which the schedule of a seed depends."""

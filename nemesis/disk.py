@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from model.capabilities.cluster import Cluster
 from model.capabilities.control_plane import HasRoles
-from model.capabilities.machines import CanFillDisk
+from model.capabilities.machines import CanFailDirectory, CanFillDisk
 from model.capabilities.processes import CanKill, CanPause
+from model.roles import NodeId
 from nemesis import targets as aim
 from nemesis import verification
 from nemesis.draws import ClusterShape, Drawn
@@ -69,8 +70,10 @@ async def apply(
 async def heal(cluster: Fillable, applied: Applied) -> Effect:
     """Free the disk, and start the broker if it is down.
 
-    Proved when the broker runs and at least half of the former free space is back. A broker that
-    another fault keeps down is not started.
+    A broker with several data directories may have given one of them up, and uses it again only
+    after a restart; it is restarted, whether it has or not. Proved when the broker runs and at
+    least half of the former free space is back. A broker that another fault keeps down is not
+    started.
     """
     if applied.undo is None:
         return Effect(True, "no disk was filled")
@@ -79,14 +82,28 @@ async def heal(cluster: Fillable, applied: Applied) -> Effect:
     if node in applied.kept_down:
         free = await cluster.disk_free_bytes(node)
         return Effect(free * 2 >= before, f"another fault keeps {node} down, {free} bytes are free")
+    several = isinstance(cluster, CanFailDirectory) and cluster.directory_count(node) > 1
+    state = await run_again(cluster, node, restarts=several)
+    running, free = await cluster.is_running(node), await cluster.disk_free_bytes(node)
+    return Effect(running and free * 2 >= before, f"{node} {state}, {free} bytes are free")
+
+
+async def run_again(cluster: CanKill, node: NodeId, *, restarts: bool) -> str:
+    """Start a broker that has ended or is about to; with ``restarts`` also one that runs on.
+
+    Returns what was done, or that the broker does not run, in words.
+    """
     if await cluster.is_running(node):
         await asyncio.sleep(SETTLE_S)
-    started = not await cluster.is_running(node)
-    if started:
+    done = "runs"
+    if await cluster.is_running(node) and restarts:
+        await cluster.kill(node)
+        done = "was killed, and started again"
+    elif not await cluster.is_running(node):
+        done = "was started"
+    if not await cluster.is_running(node):
         await cluster.start_node(node)
-    running, free = await cluster.is_running(node), await cluster.disk_free_bytes(node)
-    state = ("was started" if started else "runs") if running else "does not run"
-    return Effect(running and free * 2 >= before, f"{node} {state}, {free} bytes are free")
+    return done if await cluster.is_running(node) else "does not run"
 
 
 PACKAGE = Package(

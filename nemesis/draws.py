@@ -39,6 +39,9 @@ class ClusterShape:
     internal_topics: bool = True
     """May operators' requests move the partitions of coordinators?"""
 
+    directories: int = 1
+    """The number of data directories of each broker."""
+
     @property
     def brokers(self) -> tuple[NodeId, ...]:
         return self.layout.brokers

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from model.layout import Layout
@@ -74,6 +74,8 @@ class Environment:
     """The class offers every capability that the fault's package needs."""
     target: str
     """The name of the plan's target."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the plan."""
 
     @property
     def brokers(self) -> tuple[NodeId, ...]:

@@ -79,6 +79,7 @@ def draw(
     min_isr: int = 2,
     synced: bool = False,
     start_s: float = 0.0,
+    directories: int = 1,
     draw_settings: DrawSettings = EVEN,
 ) -> tuple[ScheduledFault, ...]:
     """Draw a schedule: the same one for the same arguments, and empty if no package may be drawn.
@@ -106,6 +107,7 @@ def draw(
         min_isr=min_isr,
         synced=synced,
         start_s=start_s,
+        directories=directories,
     )
     packages = [each for each in packages if each.draw is not None and each.room(shape)]
     if not packages:

@@ -27,7 +27,7 @@ from harness.cluster import settings
 from harness.cluster.system import System
 from harness.cluster.target import Target
 from harness.systems.catalogue import OURS, ZOOKEEPER
-from model import masking, plan_settings
+from model import data_directories, masking, plan_settings
 from model.capabilities.control_plane import CanExpire
 from model.capabilities.network import CanRefuse, KeepsClients
 from model.plan import Plan, ScheduledFault
@@ -425,6 +425,7 @@ def _draw(plan: Plan, draw_settings: DrawSettings) -> tuple[ScheduledFault, ...]
         min_isr=settings.min_isr(plan.brokers, plan.broker),
         synced=settings.is_synced(plan.broker),
         start_s=system.start_s,
+        directories=data_directories.count(plan.options),
         draw_settings=draw_settings,
     )
 

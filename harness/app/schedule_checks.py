@@ -33,6 +33,7 @@ def check(plan: Plan) -> None:
         catalogue.system_of(plan).layout(plan),
         catalogue.TARGETS[plan.target].cluster_kind(plan),
         plan.target,
+        plan.options,
     )
     schedule = plan.schedule or ()
     for entry in schedule:

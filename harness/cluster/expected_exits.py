@@ -1,8 +1,9 @@
 """Exits of nodes that are no crash, because an active fault explains them.
 
 A broker whose disk is full ends, as Kafka does when its last log directory fails, with an exit
-status of its own; the kernel's OOM killer may end a broker whose memory is limited. Both are
-expected from the fault until a moment after it. No other exit is.
+status of its own. So may a broker one of whose directories fails. The kernel's OOM killer may end a
+broker whose memory is limited. These exits are expected from the fault until a moment after it. No
+other exit is.
 """
 
 import math
@@ -13,7 +14,7 @@ from broker_impl.node.exit_status import STORAGE_FAILED
 from harness.cluster.node import Exit
 from model.roles import NodeId
 
-Reason = Literal["disk", "memory"]
+Reason = Literal["disk", "directory", "memory"]
 
 AFTER_S = 3.0
 """How long after the end of a fault a node may still exit because of it."""
@@ -43,7 +44,9 @@ class ExpectedExits:
         """Return whether a fault explains this exit."""
         if self._holds(end.node, "memory") and oom_killed:
             return True
-        return self._holds(end.node, "disk") and end.status == self._storage_failed_status
+        storage: tuple[Reason, ...] = ("disk", "directory")
+        failed = any(self._holds(end.node, reason) for reason in storage)
+        return failed and end.status == self._storage_failed_status
 
     def expects(self, node: NodeId, reason: Reason) -> bool:
         """Return whether the fault has begun and not ended."""

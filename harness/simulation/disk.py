@@ -40,6 +40,8 @@ class SimDisk:
         self._limit_bytes: int | None = None
         self._slowness_s = 0.0
         self._failing_syncs: int | None = 0
+        self._failed: dict[str, int] = {}
+        """The number of operations that have failed in each directory that fails."""
         self._interruption: tuple[int, Callable[[], object]] | None = None
         self._interrupted_rename: tuple[str, Callable[[], object]] | None = None
 
@@ -82,6 +84,20 @@ class SimDisk:
     def fail_fsync(self, times: int | None = None) -> None:
         """Let this many syncs of files or directories fail; None: all, until `fail_fsync(0)`."""
         self._failing_syncs = times
+
+    def fail_directory(self, path: str) -> None:
+        """Let every operation of any process in a directory fail until `repair_directory`.
+
+        That includes operations on files that are open. A failed operation has no effect, and what
+        was written before stays in the page cache: after the repair it is there, but a power loss
+        takes what was not synced, also during the failure. The directory that contains this one
+        works.
+        """
+        self._failed.setdefault(path, 0)
+
+    def repair_directory(self, path: str) -> None:
+        """Let operations in the directory succeed again; no effect if they do."""
+        self._failed.pop(path, None)
 
     def interrupt(self, operations: int, action: Callable[[], object]) -> None:
         """Call `action` after this many more operations, right before the next one.
@@ -140,6 +156,10 @@ class SimDisk:
         """Return the bytes of a file, whether they are synced or not."""
         return bytes(self.names.file(path).data)
 
+    def failed_operations(self, path: str) -> int | None:
+        """Return how many operations the failure of a directory has affected; None if it works."""
+        return self._failed.get(path)
+
     # For `DiskAccess`.
 
     def count(self) -> None:
@@ -179,6 +199,14 @@ class SimDisk:
             self._failing_syncs -= 1
             return True
         return self._failing_syncs is None
+
+    def path_fails(self, path: str) -> bool:
+        """Return whether an operation at `path` fails because its directory does; count it."""
+        for directory in self._failed:
+            if f"{path}/".startswith(f"{directory}/"):
+                self._failed[directory] += 1
+                return True
+        return False
 
     def _used_bytes(self) -> int:
         """The bytes in use; computed only under a limit, since most disks have none."""

@@ -58,6 +58,9 @@ class AccessibleDisk(Protocol):
     def sync_fails(self) -> bool:
         """Return whether this sync fails."""
 
+    def path_fails(self, path: str) -> bool:
+        """Return whether an operation at `path` fails because its directory does; count it."""
+
 
 class SimFile:
     """An open file that grows at its end."""
@@ -120,7 +123,7 @@ class SimFile:
     def _begin(self, span: tuple[float, float], size: int) -> None:
         if not self._is_open:
             raise self._disk.error(f"{self._path} is closed")
-        self._access.begin(span, size)
+        self._access.begin(span, self._path, size=size)
 
 
 class DiskAccess:
@@ -140,19 +143,25 @@ class DiskAccess:
         """Return whether the process still runs, and its host has not lost power since it began."""
         return self._boots == self._disk.boots and not self._is_ended()
 
-    def begin(self, span: tuple[float, float], size: int = 0) -> None:
-        """Begin an operation: charge its time, or raise if the process has ended."""
+    def begin(self, span: tuple[float, float], *paths: str, size: int = 0) -> None:
+        """Begin an operation on `paths`: charge its time.
+
+        Raises if the process has ended, or if the directory of a path fails.
+        """
         disk = self._disk
         disk.count()
         if not self.is_alive:
             raise disk.error("the process that uses the disk has ended")
         self._busy(disk.seconds(span, size))
+        for path in paths:
+            if disk.path_fails(path):
+                raise disk.error(f"{path}: input/output error")
 
     # Files.
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
         """Open a file, with `create` one that may not exist yet."""
-        self._begin_name()
+        self._begin_name(path)
         inode = self._names.create(path) if create else self._names.file(path)
         inode.opened()
         return SimFile(self, self._disk, path, inode)
@@ -178,47 +187,47 @@ class DiskAccess:
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-        self._begin_name()
+        self._begin_name(path)
         self._names.remove(path)
 
     # Names.
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file or directory at `path`."""
-        self._begin_name()
+        self._begin_name(path)
         return self._names.find(path) is not None
 
     def is_dir(self, path: str) -> bool:
         """Return whether there is a directory at `path`."""
-        self._begin_name()
+        self._begin_name(path)
         return isinstance(self._names.find(path), Directory)
 
     def list(self, path: str) -> list[str]:
         """List the names in a directory, sorted."""
-        self._begin_name()
+        self._begin_name(path)
         return sorted(self._names.directory(path).names)
 
     def make_dir(self, path: str) -> None:
         """Create a directory whose parent exists; it needs one page of free space."""
-        self._begin_name()
+        self._begin_name(path)
         if self._disk.fits(PAGE_BYTES) < PAGE_BYTES:
             raise self._disk.error(f"make {path}: no space left on the disk")
         self._names.make_dir(path)
 
     def remove_dir(self, path: str) -> None:
         """Remove a directory with all its contents."""
-        self._begin_name()
+        self._begin_name(path)
         self._names.remove_tree(path, self._disk.rng)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory."""
         self._disk.renaming(old)
-        self._begin_name()
+        self._begin_name(old, new)
         self._names.rename(old, new)
 
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""
-        self.begin(self._disk.latency.sync)
+        self.begin(self._disk.latency.sync, path)
         if self._disk.sync_fails():
             raise self._disk.error(f"fsync {path}: input/output error")
         self._names.sync(path)
@@ -238,5 +247,5 @@ class DiskAccess:
         if self._disk.lock_holders.get(directory) is self:
             del self._disk.lock_holders[directory]
 
-    def _begin_name(self) -> None:
-        self.begin(self._disk.latency.name)
+    def _begin_name(self, *paths: str) -> None:
+        self.begin(self._disk.latency.name, *paths)

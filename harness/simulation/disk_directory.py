@@ -14,7 +14,8 @@ class DiskDirectory:
     def __init__(self, access: DiskAccess, name: str) -> None:
         self._access = access
         self._name = name
-        if not access.exists(name):
+        # Its parent knows the name, also while every operation in the directory fails.
+        if name not in access.list(name.rpartition("/")[0]):
             access.make_dir(name)
             access.fsync_dir("")
 

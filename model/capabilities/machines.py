@@ -58,6 +58,41 @@ class CanFillDisk(Protocol):
 
 
 @runtime_checkable
+class CanFailDirectory(Protocol):
+    """A target on which one of a broker's data directories can fail, as if its disk were broken.
+
+    The data directories of a broker have the numbers 1, 2 and so on, in the order of ``log.dirs``.
+    """
+
+    def directory_count(self, node: NodeId) -> int:
+        """Return how many data directories the node has."""
+        ...
+
+    async def fail_directory(self, node: NodeId, number: int) -> None:
+        """Let every operation in the directory fail, also on open files and after a restart.
+
+        What the directory contains stays there. A broker may exit, as Kafka does when its last log
+        directory fails. The target expects such an exit until shortly after
+        :meth:`repair_directory`.
+        """
+        ...
+
+    async def repair_directory(self, node: NodeId, number: int) -> None:
+        """Let operations in the directory succeed again, also while the node is down.
+
+        This restarts no node, and has no effect on a directory that did not fail.
+        """
+        ...
+
+    async def failed_operations(self, node: NodeId, number: int) -> int | None:
+        """Measure how many operations have failed since :meth:`fail_directory`.
+
+        Returns ``None`` while the directory works.
+        """
+        ...
+
+
+@runtime_checkable
 class CanSlowDisk(Protocol):
     """A target that can slow a node's disk; the node waits for each slow operation."""
 

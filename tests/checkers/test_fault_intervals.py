@@ -22,6 +22,7 @@ def of(fault: str, targets: Any, options: Any = None) -> FaultInterval:
         ("kill", {}, False),
         ("power-loss", {}, False),
         ("disk-full", {}, False),
+        ("failed-directory", {"directory": 1}, False),
         ("drop-response", {"api": "OffsetCommit", "from": "clients", "or": ["Metadata"]}, False),
         ("hold-request", {"api": "LeaderAndIsr", "from": "controller"}, True),
         ("hold-request", {"api": "Fetch", "or": ["UpdateMetadata"]}, True),

@@ -10,28 +10,28 @@ import pytest
 
 from model import roles
 from model.capabilities.control_plane import Partition
-from model.capabilities.machines import Flip
 from model.capabilities.network import Interception, Selection
 from model.capabilities.processes import ResourceUsage
 from model.layout import with_zookeeper
 from model.link_faults import LinkFaults
 from model.roles import Coordinated, NodeId
-from nemesis import admin, clock, disk, messages, power, session_expiry, verification
+from nemesis import admin, clock, directories, disk, messages, power, session_expiry, verification
 from nemesis.package import Applied, Package
+from tests.nemesis.fake_disks import FakeDisks
 
-DISK_BYTES = 64 << 20
 APIS = ["Produce", "Fetch", "Metadata", "OffsetForLeaderEpoch", "WriteTxnMarkers"]
 APIS += ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
 POINTS = ("here", "there")
 
 
-class FakeCluster:
+class FakeCluster(FakeDisks):
     """A cluster that carries out every request at once, and records it."""
 
     def __init__(self, brokers: int = 3) -> None:
         self.layout = with_zookeeper(brokers)
         self.brokers: tuple[NodeId, ...] = self.layout.brokers
         self.nodes: tuple[NodeId, ...] = self.layout.nodes
+        super().__init__(self.nodes)
         self.down: set[NodeId] = set()
         self.paused: set[NodeId] = set()
         self.cuts: Counter[tuple[NodeId, NodeId]] = Counter()
@@ -45,7 +45,6 @@ class FakeCluster:
         self.off: set[NodeId] = set()
         self.dumb: set[NodeId] = set()
         """Nodes that run and answer nothing, although no fault affects them."""
-        self.free = dict.fromkeys(self.nodes, DISK_BYTES)
         self.limits = dict.fromkeys(self.nodes, (0.0, 0))
         self.throttled: Counter[NodeId] = Counter()
         self.used = dict.fromkeys(self.nodes, 40 << 20)
@@ -59,7 +58,6 @@ class FakeCluster:
         self.registered: dict[NodeId, int | None] = dict.fromkeys(self.brokers, 1)
         self.isrs: dict[str, tuple[NodeId, ...]] = {"x-0": self.brokers}
         self.whole = True
-        self.disk_s = dict.fromkeys(self.nodes, 0.0001)
         self.ahead_s = dict.fromkeys(self.nodes, 0.0)
         self.rates = dict.fromkeys(self.nodes, 1.0)
         self.rooted = False
@@ -75,11 +73,6 @@ class FakeCluster:
         self.halts: set[tuple[NodeId, str]] = set()
         self.comers: set[NodeId] = set()
         """Nodes whose code reaches every point at once."""
-        self.stored: set[NodeId] = set(self.brokers)
-        """Nodes that store batches of every partition."""
-        self.damaged: set[NodeId] = set()
-        self.fails: Counter[str] = Counter()
-        """How often each method will still raise; methods that break something do so first."""
         self.log: list[str] = []
         self.immortal = False
         """Faults and orders have no effect on the cluster."""
@@ -202,11 +195,6 @@ class FakeCluster:
             return None
         return 0.001 + self.lag_s + (0 if self.immortal else self._slowness_s(source, target))
 
-    def _may_fail(self, method: str) -> None:
-        if self.fails[method] > 0:
-            self.fails[method] -= 1
-            raise OSError(f"{method}: the engine is gone")
-
     async def disconnect(self, node: NodeId) -> None:
         if not self.immortal:
             self.off.add(node)
@@ -218,20 +206,6 @@ class FakeCluster:
 
     async def is_disconnected(self, node: NodeId) -> bool:
         return node in self.off
-
-    async def fill_disk(self, node: NodeId) -> None:
-        if not self.immortal:
-            self.free[node] = 0
-        self._may_fail("fill_disk")
-
-    async def free_disk(self, node: NodeId) -> None:
-        self._may_fail("free_disk")
-        self.log.append(f"free {node}")
-        self.free[node] = DISK_BYTES
-
-    async def disk_free_bytes(self, node: NodeId) -> int:
-        self._may_fail("disk_free_bytes")
-        return self.free[node]
 
     async def limit_cpu(self, node: NodeId, cpus: float) -> None:
         self.limits[node] = (cpus, self.limits[node][1])
@@ -288,18 +262,6 @@ class FakeCluster:
 
     async def lost_bytes(self, node: NodeId) -> int | None:
         return self.unsynced[node] if node in self.unpowered else None
-
-    async def slow_disk(self, node: NodeId, seconds: float) -> None:
-        if not self.immortal:
-            self.disk_s[node] = 0.0001 + seconds
-        self._may_fail("slow_disk")
-
-    async def quicken_disk(self, node: NodeId) -> None:
-        self._may_fail("quicken_disk")
-        self.disk_s[node] = 0.0001
-
-    async def disk_takes_s(self, node: NodeId) -> float:
-        return self.disk_s[node]
 
     async def jump_clock(self, node: NodeId, seconds: float) -> None:
         if not self.immortal:
@@ -383,20 +345,6 @@ class FakeCluster:
     async def all_go_on(self) -> None:
         self.halts.clear()
 
-    async def flip_bit(self, node: NodeId, key: str) -> Flip | None:
-        if node not in self.stored:
-            return None
-        if not self.immortal:
-            self.damaged.add(node)
-        return Flip(f"{key}/0.log", at=70, bit=3, batch_at=0)
-
-    async def is_damaged(self, node: NodeId, flip: Flip) -> bool:
-        return node in self.damaged
-
-    async def flip_back(self, node: NodeId, flip: Flip) -> None:
-        self._may_fail("flip_back")
-        self.damaged.discard(node)
-
     def place(self, key: str, *numbers: int, isr: Sequence[int] | None = None) -> None:
         """Place a partition on these brokers, led by the first of them."""
         nodes = tuple(map(roles.broker, numbers))
@@ -469,6 +417,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probes without an answer are repeated without a pause, and nothing has to settle."""
     monkeypatch.setattr(verification, "BETWEEN_S", 0.0)
     monkeypatch.setattr(disk, "SETTLE_S", 0.0)
+    monkeypatch.setattr(directories, "WITHIN_S", 0.03)
+    monkeypatch.setattr(directories, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(clock, "WATCHED_S", 0.5)
     monkeypatch.setattr(power, "WHOLE_WITHIN_S", 0.03)
     monkeypatch.setattr(power, "LOOK_EVERY_S", 0.01)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from model.layout import with_zookeeper
 from nemesis import disk
 from nemesis.draws import ClusterShape
-from tests.nemesis.conftest import DISK_BYTES, FakeCluster, apply
+from tests.nemesis.conftest import FakeCluster, apply
+from tests.nemesis.fake_disks import DISK_BYTES
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -30,6 +31,22 @@ async def test_a_broker_that_ended_is_started(cluster: FakeCluster, rng: random.
     applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
     cluster.down = {"broker-1"}
     assert (await disk.heal(cluster, applied)).proved
+    assert cluster.log == ["free broker-1", "start broker-1"]
+
+
+async def test_a_broker_with_several_directories_is_restarted(
+    cluster: FakeCluster, rng: random.Random
+) -> None:
+    """A broker that runs on may have given a directory up, and uses it again after a restart."""
+    cluster.directories = 2
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
+    healed = await disk.heal(cluster, applied)
+    assert healed.proved
+    assert healed.how.startswith("broker-1 was killed, and started again, ")
+    assert cluster.log == ["free broker-1", "kill broker-1", "start broker-1"]
+    applied = await apply(disk, cluster, "disk-full", ["broker-1"], {}, rng)
+    cluster.down, cluster.log = {"broker-1"}, []
+    assert (await disk.heal(cluster, applied)).how.startswith("broker-1 was started, ")
     assert cluster.log == ["free broker-1", "start broker-1"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from model.op import NEMESIS, Op
 from nemesis import (
+    directories,
     disconnect,
     disk,
     kill,
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 MODULES = (
     *(kill, pause, restart, zookeeper, partition, slow_link, disconnect, packets),
-    *(disk, resource_limits, slow_disk),
+    *(disk, resource_limits, slow_disk, directories),
 )
 PACKAGES = tuple(module.PACKAGE for module in MODULES)
 ONE = ["broker-1"]
@@ -66,12 +67,15 @@ TABLE = (
     Fault("disk", "disk-full", ONE),
     Fault("cpu", "squeeze-cpu", ONE, {"cpus": 0.05}),
     Fault("slow-disk", "slow-disk", ONE, {"seconds": 0.005}),
+    Fault("directory", "failed-directory", ONE, {"directory": 1}),
 )
-ONCE = ("disk-full", "squeeze-cpu", "slow-disk")
+ONCE = ("disk-full", "squeeze-cpu", "slow-disk", "failed-directory")
 """Faults that cannot be proved twice on one node; their own tests say so."""
 
 
 ENDS_PROCESSES = ("kill", "restart", "kill-zookeeper")
+RESTARTS = ("failed-directory",)
+"""Faults whose heal ends a process."""
 
 
 class Struck:
@@ -108,6 +112,7 @@ class Struck:
             "free": dict(cluster.free),
             "limits": dict(cluster.limits),
             "disks": dict(cluster.disk_s),
+            "directories": dict(cluster.failed),
             "rates": dict(cluster.rates),
         }
 
@@ -149,8 +154,10 @@ async def overlapped(one: Fault, other: Fault, first_healed: int) -> None:
     assert healed["effect"]["proved"], healed
     assert struck.most_probed <= PROBES_MAX, struck.cluster.probes
     expected = await alone(faults[second], answers[second]["targets"])
-    if first_healed == 2 and other.fault in ENDS_PROCESSES:
-        expected["paused"] -= set(answers[2]["targets"])  # a new process is not paused
+    ends = RESTARTS if first_healed == 1 else (*RESTARTS, *ENDS_PROCESSES)
+    if faults[first_healed].fault in ends:
+        # A new process is not paused.
+        expected["paused"] -= set(answers[first_healed]["targets"])
     assert struck.state() == expected
     if {one.fault, other.fault} <= {"kill-zookeeper", "pause-zookeeper"}:
         assert answers[2]["effect"]["proved"] or one.fault == "kill-zookeeper"

@@ -9,6 +9,7 @@ import pytest
 from model.op import NEMESIS, Op
 from nemesis import (
     clock,
+    directories,
     disconnect,
     disk,
     kill,
@@ -21,11 +22,12 @@ from nemesis import (
     slow_disk,
 )
 from nemesis.runner import Nemesis
-from tests.nemesis.conftest import DISK_BYTES, FakeCluster
+from tests.nemesis.conftest import FakeCluster
+from tests.nemesis.fake_disks import DISK_BYTES
 
 PACKAGES = (kill.PACKAGE, pause.PACKAGE, restart.PACKAGE, partition.PACKAGE)
 OF_CONTAINERS = (disconnect.PACKAGE, disk.PACKAGE, resource_limits.PACKAGE, packets.PACKAGE)
-OF_WORLDS = (power.PACKAGE, slow_disk.PACKAGE, clock.PACKAGE)
+OF_WORLDS = (power.PACKAGE, slow_disk.PACKAGE, clock.PACKAGE, directories.PACKAGE)
 
 
 def asked(
@@ -90,6 +92,7 @@ async def test_heal_all_mends_everything(nemesis: Nemesis, cluster: FakeCluster)
         ("drop-packets", "drop_packets", {"share": 0.2}),
         ("power-loss", "power_off", {}),
         ("slow-disk", "slow_disk", {"seconds": 0.005}),
+        ("failed-directory", "fail_directory", {"directory": 1}),
         ("clock-skew", "drift_clock", {"rate": 2.0}),
         ("clock-jump", "jump_clock", {"seconds": 9.0}),
     ],
@@ -104,7 +107,7 @@ async def test_heal_all_mends_what_was_left_half_broken(
         await nemesis.invoke(asked(fault, "apply", ["broker-1"], options=options))
     await nemesis.heal_all()
     assert (cluster.off, cluster.dropped, cluster.unpowered) == (set(), {}, set())
-    assert set(cluster.disk_s.values()) == {0.0001}
+    assert (set(cluster.disk_s.values()), cluster.failed) == ({0.0001}, {})
     assert (set(cluster.ahead_s.values()), set(cluster.rates.values())) == ({0.0}, {1.0})
     assert set(cluster.free.values()) == {DISK_BYTES}
     assert set(cluster.limits.values()) == {(0.0, 0)}

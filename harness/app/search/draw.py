@@ -16,6 +16,7 @@ from harness.app.search.layouts import EXCLUSIVE_PS, Layout
 from harness.cluster import security
 from model import data_directories
 from model.plan import Plan
+from nemesis import directories
 from nemesis.schedule import DrawSettings
 from workloads import asking
 from workloads.package import Workload
@@ -38,6 +39,8 @@ OUTSIDERS_MS = (0, 0, 0, 500)
 """The mean pauses between the fetches of a client without rights; 0: there is none."""
 DATA_DIRECTORIES = (1, 1, 1, 2)
 """How many data directories each broker has."""
+DIRECTORIES_P = 0.8
+"""How likely a run with several data directories has faults of them."""
 SECURITIES = ("none", "none", "none", "none", "none", "none", "none", "scram")
 """How brokers are protected: only with ``scram`` must the clients of workloads authenticate."""
 ACCESS_P = 0.8
@@ -108,8 +111,8 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
     parts["options"]["outsider_ms"] = random.Random(f"{seed}:search:outsider").choice(OUTSIDERS_MS)
-    directories = random.Random(f"{seed}:search:data-directories").choice(DATA_DIRECTORIES)
-    parts["options"][data_directories.OPTION] = directories
+    directories_rng = random.Random(f"{seed}:search:data-directories")
+    parts["options"][data_directories.OPTION] = directories_rng.choice(DATA_DIRECTORIES)
     secured = random.Random(f"{seed}:search:security")
     parts["options"]["security"] = secured.choice(SECURITIES)
     draw_settings = DrawSettings(
@@ -122,6 +125,8 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     _only_simulated(pinned)
     if tuple(drawn["nemesis"]) != tuple(wanted) and secured.random() < ACCESS_P:
         drawn["nemesis"] = (*drawn["nemesis"], *_of_access(drawn["options"]))
+    if tuple(drawn["nemesis"]) != tuple(wanted) and directories_rng.random() < DIRECTORIES_P:
+        drawn["nemesis"] = (*drawn["nemesis"], *_of_directories(drawn["options"]))
     fixed = {name: value for name, value in pinned.items() if name not in (*parts, *OWN)}
     protocol = rng.choice(PROTOCOLS)
     if protocol is not None:
@@ -249,6 +254,13 @@ def _of_access(options: Mapping[str, Any]) -> tuple[str, ...]:
     chosen = {security.OPTION: options.get(security.OPTION, security.NONE)}
     own = Plan(target=catalogue.SIMULATED.name, options=chosen)
     return tuple(name for name in plan_resolution.offered(own) if name not in usual)
+
+
+def _of_directories(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the nemeses for brokers with several data directories, if they have so many."""
+    count = options.get(data_directories.OPTION)
+    several = isinstance(count, int) and count > 1  # a value of the user is checked later
+    return (directories.PACKAGE.name,) if several else ()
 
 
 def described(plan: Plan) -> str:

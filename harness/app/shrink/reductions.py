@@ -14,6 +14,7 @@ import msgspec
 from harness.app import catalogue
 from harness.app.plan_resolution import default_options
 from harness.cluster import security
+from model import data_directories
 from model.plan import Plan, ScheduledFault
 
 FIRST_FAULT_S = 2.0
@@ -209,11 +210,16 @@ def _at_the_first(targets: Any) -> Any:
 def _needed(plan: Plan, standard: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the options without which the target does not offer the plan's faults."""
     target = catalogue.TARGETS[plan.target]
-    plain = msgspec.structs.replace(plan, options=standard)
-    if all(target.offers(catalogue.NEMESES[name], plain) for name in plan.nemesis):
-        return {}
-    # They are faults of access, which need a protected cluster.
-    return {name: plan.options[name] for name in (security.OPTION,) if name in plan.options}
+    needed: dict[str, Any] = {}
+    # Faults of access need a protected cluster, and those of directories several of them.
+    for option in (security.OPTION, data_directories.OPTION):
+        if option not in plan.options or option not in standard:
+            continue
+        options = {**plan.options, option: standard[option]}
+        plain = msgspec.structs.replace(plan, options=options)
+        if not all(target.offers(catalogue.NEMESES[name], plain) for name in plan.nemesis):
+            needed[option] = plan.options[option]
+    return needed
 
 
 def _standard(plan: Plan) -> Mapping[str, Mapping[str, Any]]:

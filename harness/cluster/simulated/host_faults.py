@@ -22,6 +22,7 @@ from harness.cluster.simulated.simulated_node import SimulatedNode
 from harness.simulation.disk import Place, SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
+from model import data_directories
 from model.capabilities.machines import Flip
 from model.roles import NodeId
 
@@ -99,6 +100,23 @@ class HostFaultsCluster(GuardedCluster, abc.ABC):
 
     async def disk_free_bytes(self, node: NodeId) -> int:
         return self._disk(node).fits(DISK_BYTES)
+
+    # --- CanFailDirectory
+
+    def directory_count(self, node: NodeId) -> int:
+        return data_directories.count(self._plan.options) if node in self.brokers else 1
+
+    async def fail_directory(self, node: NodeId, number: int) -> None:
+        self._expected_exits.begin(node, "directory")
+        self._disk(node).fail_directory(data_directories.name(number))
+
+    async def repair_directory(self, node: NodeId, number: int) -> None:
+        if await self.failed_operations(node, number) is not None:
+            self._disk(node).repair_directory(data_directories.name(number))
+            self._expected_exits.end(node, "directory")
+
+    async def failed_operations(self, node: NodeId, number: int) -> int | None:
+        return self._disk(node).failed_operations(data_directories.name(number))
 
     # --- CanSlowDisk
 

@@ -4,8 +4,10 @@ from harness.cluster import security
 from harness.cluster.simulated import simulated_options
 from harness.cluster.simulated.simulated_cluster import Simulated
 from harness.cluster.target import Target
-from model import options
+from model import data_directories, options
+from model.capabilities.machines import CanFailDirectory
 from model.plan import Plan
+from nemesis.package import Package
 
 
 def _refuse(plan: Plan) -> str | None:
@@ -30,6 +32,25 @@ def _refuse(plan: Plan) -> str | None:
     return options.refusal(plan.options, simulated_options.LEAST)
 
 
+def _withholds(capability: type, plan: Plan) -> bool:
+    if capability is CanFailDirectory:
+        return not _has_several_directories(plan)
+    return security.withholds(capability, plan)
+
+
+def _lacks(package: Package, plan: Plan) -> str | None:
+    if CanFailDirectory in package.needs and plan.brokers and not _has_several_directories(plan):
+        return (
+            "it needs brokers with several data directories;"
+            f" set the option {data_directories.OPTION} to 2 or more"
+        )
+    return None
+
+
+def _has_several_directories(plan: Plan) -> bool:
+    return data_directories.count(plan.options) > 1
+
+
 TARGET = Target(
     name="simulated",
     kind=Simulated,
@@ -39,7 +60,8 @@ TARGET = Target(
     consumer={"fetch.wait.max.ms": "500"},
     options={"client": "aiokafka", "zk_client": "asyncio", **simulated_options.OPTIONS},
     refuse=_refuse,
-    withholds=security.withholds,
+    lacks=_lacks,
+    withholds=_withholds,
     is_virtual=True,
     pace=0.04,
 )

@@ -1,12 +1,13 @@
 """The faults of a simulated disk, and the time that its operations take."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from broker_impl.errors import StorageError
 from harness.simulation.disk import SimDisk
-from harness.simulation.disk_access import Latency
+from harness.simulation.disk_access import DiskAccess, Latency, SimFile
 
 
 def disk(seed: int = 5) -> SimDisk:
@@ -85,6 +86,85 @@ def test_a_name_whose_sync_failed_may_be_lost() -> None:
         host.power_loss()
         left.add(tuple(host.paths()))
     assert left == {(), ("f",)}
+
+
+def _in_directory_a(access: DiskAccess, file: SimFile) -> list[Callable[[], object]]:
+    """Return every operation on a file in the directory, or on the directory itself."""
+    return [
+        lambda: file.append([b"new"]),
+        lambda: file.pread(0, 1),
+        lambda: file.truncate(0),
+        lambda: file.reserve(8),
+        file.fsync,
+        lambda: access.open("a/f"),
+        lambda: access.read("a/f"),
+        lambda: access.write("a/f", b"new"),
+        lambda: access.remove("a/f"),
+        lambda: access.exists("a/f"),
+        lambda: access.is_dir("a"),
+        lambda: access.list("a"),
+        lambda: access.make_dir("a/d"),
+        lambda: access.remove_dir("a"),
+        lambda: access.rename("a/f", "ab/g"),
+        lambda: access.rename("ab/f", "a/g"),
+        lambda: access.fsync_dir("a"),
+        lambda: access.lock("a"),
+    ]
+
+
+def test_a_failed_directory_fails_alone() -> None:
+    """Every operation in the directory fails without effect; its parent and its sister work.
+
+    That includes operations on open files, those of later processes, and renames out of it.
+    """
+    host = disk()
+    access = host.attach()
+    for name in ("a", "ab"):
+        access.make_dir(name)
+        access.write(f"{name}/f", b"old")
+    file, other = access.open("a/f"), access.open("ab/f")
+    assert host.failed_operations("a") is None
+    host.fail_directory("a")
+    assert host.failed_operations("a") == 0
+    for each in (access, host.attach()):
+        for operation in _in_directory_a(each, file):
+            with pytest.raises(StorageError, match=r"^a.*: input/output error"):
+                operation()
+    assert host.failed_operations("a") == 2 * 18
+    other.append([b"er"])
+    assert access.list("") == ["a", "ab"]
+    assert (host.peek("ab/f"), host.peek("a/f"), host.paths()) == (
+        b"older",
+        b"old",
+        ["a/f", "ab/f"],
+    )
+    file.close()
+    host.repair_directory("a")
+    assert host.failed_operations("a") is None
+    assert access.read("a/f") == b"old"
+
+
+def test_a_failed_directory_keeps_what_the_cache_has() -> None:
+    """What was written before the failure is there after the repair, unless power was lost."""
+    kept = set()
+    for seed in range(20):
+        host = disk(seed)
+        access = host.attach()
+        access.make_dir("a")
+        access.fsync_dir("")
+        access.write("a/f", b"synced")
+        access.open("a/f").append([b", not"])
+        host.fail_directory("a")
+        if seed:
+            host.power_loss()
+        host.fail_directory("a")
+        with pytest.raises(StorageError, match="input/output"):
+            host.attach().read("a/f")
+        host.repair_directory("a")
+        found = host.attach().read("a/f")
+        assert found == b"synced, not" if seed == 0 else found.startswith(b"synced")
+        kept.add(found)
+    assert {b"synced", b"synced, not"} <= kept
 
 
 def test_a_flipped_bit_is_one_bit_of_what_is_synced() -> None:

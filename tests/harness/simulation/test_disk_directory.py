@@ -59,3 +59,14 @@ def test_each_directory_has_its_own_lock(disk: SimDisk) -> None:
     DiskDirectory(second, "a").lock()
     dead[0] = True
     DiskDirectory(second, "b").lock()
+
+
+def test_a_failed_directory_is_still_a_directory(disk: SimDisk) -> None:
+    """A process that starts finds its directories, and fails only when it uses the broken one."""
+    disk_directory.disks(disk.attach(), PATHS)
+    disk.fail_directory("dir-1")
+    first, second = disk_directory.disks(disk.attach(), PATHS).values()
+    second.write("f", b"x")
+    with pytest.raises(StorageError, match="dir-1/f: input/output error"):
+        first.exists("f")
+    assert disk.failed_operations("dir-1") == 1

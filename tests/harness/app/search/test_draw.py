@@ -73,7 +73,8 @@ def test_many_seeds_vary_everything() -> None:
         ).nemesis
     )
     drawn_names = {name for plan in plans for name in plan.nemesis}
-    assert drawn_names == offered | {"access"}  # which needs the option `security`
+    # which need the options `security` and `data_directories`
+    assert drawn_names == offered | {"access", "directories"}
     assert len(faults) >= len(offered)
 
 
@@ -101,6 +102,11 @@ def test_a_quarter_of_the_plans_has_several_data_directories() -> None:
     several = [plan for plan in plans if plan.options["data_directories"] == 2]
     assert 5 <= len(several) <= 15
     assert all(plan.options["data_directories"] in (1, 2) for plan in plans)
+    failing = [plan for plan in plans if "directories" in plan.nemesis]
+    assert failing
+    assert all(plan in several for plan in failing)
+    faults = [fault for plan in failing for fault in plan.schedule or ()]
+    assert "failed-directory" in {fault.fault for fault in faults}
 
 
 def test_a_workload_varies_what_it_alone_has() -> None:

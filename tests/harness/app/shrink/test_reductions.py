@@ -87,6 +87,16 @@ def test_no_kind_of_trouble_is_left_without_a_fault() -> None:
         assert set(left.nemesis) == kinds
 
 
+@pytest.mark.parametrize(("nemesis", "left"), [("directories", {2}), ("kill", {1, 2})])
+def test_faults_of_directories_keep_several_of_them(nemesis: str, left: set[int]) -> None:
+    """A plan with faults of data directories keeps the option that they need."""
+    options = {"data_directories": 2, "security": "scram"}
+    asked = {"workload": "idempotent", "options": options, "nemesis": (nemesis,)}
+    plans = list(reductions.plainer_settings(draw.plan_of(1, asked), Seen()))
+    assert {plan.options["data_directories"] for plan in plans} == left
+    assert "none" in {plan.options["security"] for plan in plans}
+
+
 @pytest.mark.parametrize(("nemesis", "left"), [("access", {"scram"}), ("kill", {"none", "scram"})])
 def test_faults_of_access_keep_the_protection(nemesis: str, left: set[str]) -> None:
     """A fault that takes rights away needs a cluster with users; without one, the option goes."""

@@ -1,6 +1,7 @@
 """The simulated cluster's faults take effect, are measured, and are healed, on virtual time."""
 
 import asyncio
+import contextlib
 import importlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -164,6 +165,34 @@ def test_fill_disk(lab: Lab) -> None:
 
     lab(work)
     assert "its disk failed" in lab.log_of(ONE)
+
+
+def test_fail_directory(lab: Lab) -> None:
+    """A broker one of whose directories fails may end, which is no crash, also when it starts.
+
+    After a start with the repaired directory it recovers.
+    """
+
+    async def work(cluster: Simulated) -> None:
+        assert (cluster.directory_count(ONE), cluster.directory_count(ZOOKEEPER)) == (2, 1)
+        assert await cluster.failed_operations(ONE, 2) is None
+        await cluster.fail_directory(ONE, 2)
+        await asyncio.sleep(12.0)
+        assert await cluster.failed_operations(ONE, 2)
+        assert await cluster.failed_operations(ONE, 1) is None
+        await cluster.kill(ONE)
+        with contextlib.suppress(NodeError):
+            await cluster.start_node(ONE)
+        await cluster.repair_directory(ONE, 2)
+        await cluster.repair_directory(ONE, 2)
+        assert await cluster.failed_operations(ONE, 2) is None
+        await cluster.kill(ONE)
+        await cluster.start_node(ONE)
+        assert await cluster.recover(10.0)
+        assert cluster.unexpected_exits == []
+
+    lab(work, options={"data_directories": 2})
+    assert "dir-2" in lab.log_of(ONE)
 
 
 def test_zookeeper_recovers_from_snapshots(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
