@@ -107,6 +107,35 @@ def test_it_bites_and_is_mended(
     assert done.verdict["valid"] is True
 
 
+SEVERAL = {**CALM, "data_directories": 2}
+
+
+def test_a_broker_uses_a_repaired_directory_again(simulate: Simulate) -> None:
+    """One directory of a leader fails, then another one of the controller; both are repaired."""
+    done, rows = carried_out(
+        simulate,
+        "directories",
+        fault("failed-directory", "leader:topic0-0", directory=2),
+        fault("failed-directory", "controller", 1.0, directory=1) | {"at_s": 9.0},
+        time_limit_s=16.0,
+        options=SEVERAL,
+    )
+    for row, number in zip(rows, (2, 1), strict=True):
+        assert row["effect"]["proved"]
+        assert f"in directory {number} failed" in row["effect"]["how"]
+        assert row["healed_ns"] is not None
+    assert done.verdict["valid"] is True
+
+
+def test_a_full_disk_of_several_directories_is_used_again(simulate: Simulate) -> None:
+    """A full disk affects all directories of a broker, and the broker uses them afterwards."""
+    asked = fault("disk-full", "leader:topic0-0", 1.0)
+    done, [row] = carried_out(simulate, "disk", asked, options=SEVERAL)
+    assert row["effect"]["proved"]
+    assert row["healed_ns"] is not None
+    assert done.verdict["valid"] is True
+
+
 def test_a_point_orders_two_paths(simulate: Simulate) -> None:
     """A controller that has chosen a leader loses its session before it writes that down."""
     controller_write = {"point": "controller.before-zk-write"}
@@ -191,7 +220,9 @@ def test_a_producer_that_ends_in_doubt_is_not_hit_by_itself(simulate: Simulate, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nemesis", ["power", "disk", "slow-disk", "clock", "session", "messages"])
+@pytest.mark.parametrize(
+    "nemesis", ["power", "disk", "slow-disk", "clock", "session", "messages", "directories"]
+)
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(each, marks=pytest.mark.prove) for each in (2, 3))]
 )
@@ -199,6 +230,7 @@ def test_a_correct_broker_survives_what_is_drawn(
     simulate: Simulate, nemesis: str, seed: int
 ) -> None:
     """A correct broker survives drawn faults without an anomaly."""
-    done, rows = carried_out(simulate, nemesis, time_limit_s=40.0, seed=seed)
+    options = SEVERAL if nemesis == "directories" else CALM
+    done, rows = carried_out(simulate, nemesis, time_limit_s=40.0, seed=seed, options=options)
     assert rows
     assert done.verdict["valid"] is True
