@@ -124,7 +124,15 @@ class FrameTooLarge(WireError):
 
 
 class StorageError(BrokerError):
-    """A disk operation failed (EIO, ENOSPC): the log goes offline and the broker ends."""
+    """A disk operation failed (EIO, ENOSPC), or data on a disk is not usable: the broker ends."""
+
+
+class DirectoryFailed(StorageError):
+    """An operation in a data directory failed; a broker with another one goes on (KIP-112)."""
+
+
+class DirectoryInUse(StorageError):
+    """Another broker has locked the data directory."""
 
 
 class ApiError(BrokerError):

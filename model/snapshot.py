@@ -132,6 +132,8 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """The controller epoch in which this broker is the controller; ``None`` if it is not."""
     told: Mapping[str, int] = msgspec.field(default_factory=dict)
     """By partition: the leader's epoch that the broker returns to clients in Metadata responses."""
+    lacks_directory: bool = False
+    """Whether a data directory has failed (KIP-112): a replica that is missing may be in it."""
     replicas: Mapping[str, ReplicaState]
     """The replicas by partition (``topic-partition``)."""
     compactions: Mapping[str, Compaction] = {}

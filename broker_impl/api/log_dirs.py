@@ -7,6 +7,7 @@ Left out: the size of the volume (v4: unknown).
 """
 
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.errors import ErrorCode
 from broker_impl.replica import log_directories
 from broker_impl.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from broker_impl.wire.messages.alter_replica_log_dirs_response import (
@@ -28,7 +29,10 @@ from broker_impl.wire.types import TopicPartition
 def describe_log_dirs(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """Return the logs in each of this broker's data directories, future ones included."""
+    """Return the logs in each of this broker's data directories, future ones included.
+
+    A directory that has failed has the error KAFKA_STORAGE_ERROR.
+    """
     wanted = None
     if request.topics is not None:
         wanted = {
@@ -39,6 +43,10 @@ def describe_log_dirs(
     hosted = context.services.replicas
     results = []
     for directory in hosted.logs.directories:
+        if directory.failure is not None:
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+            results.append(DescribeLogDirsResult(error_code=error, log_dir=directory.path))
+            continue
         topics: dict[str, DescribeLogDirsTopic] = {}
         for log in log_directories.stored(hosted, directory):
             if wanted is None or log.tp in wanted:

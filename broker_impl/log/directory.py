@@ -6,12 +6,14 @@ it can be read without the others.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from broker_impl.errors import ConfigError, StorageError
 from broker_impl.log import checkpoints
 from broker_impl.log.disk import Disk
 from broker_impl.log.partition_log import PartitionLog
+from broker_impl.log.watched_disk import WatchedDisk
 from broker_impl.wire.types import Offset, TopicPartition
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
@@ -53,14 +55,18 @@ class LogDirectory:
     """One data directory; usable after ``open`` and until ``unlock``.
 
     path: its name in ``log.dirs``. high_watermarks: those of all partitions of the broker, which
-    its owner keeps up to date.
+    its owner keeps up to date. on_failure: called in the first operation of its disk that fails.
     """
 
     def __init__(
-        self, path: str, disk: Disk, high_watermarks: Mapping[TopicPartition, Offset]
+        self,
+        path: str,
+        disk: Disk,
+        high_watermarks: Mapping[TopicPartition, Offset],
+        on_failure: Callable[["LogDirectory"], None],
     ) -> None:
         self.path = path
-        self.disk = disk
+        self.disk = WatchedDisk(disk, lambda: on_failure(self))
         self.logs: dict[TopicPartition, PartitionLog] = {}
         """The logs in this directory: of a partition that moves to it, the future log."""
         self.is_clean = False
@@ -73,10 +79,24 @@ class LogDirectory:
         self._renamed = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
 
+    @property
+    def failure(self) -> StorageError | None:
+        """The first failure of an operation in this directory; None: it works."""
+        return self.disk.failure
+
+    def give_up(self) -> None:
+        """Close the logs of a directory that has failed, and let nothing use its disk any more."""
+        self.disk.is_given_up = True
+        for log in self.logs.values():
+            log.abandon()
+        self.logs.clear()
+        with suppress(StorageError):
+            self.disk.unlock()
+
     # -- opening ---------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Lock the directory; StorageError: another broker has locked it."""
+        """Lock the directory; DirectoryInUse: another broker has locked it."""
         self.disk.lock()
         self.disk.fsync_dir("")  # always: the last broker may have been killed after a rename
 
@@ -229,6 +249,11 @@ class LogDirectory:
         """Remove the directories of deleted logs whose delay has passed."""
         while self._deleted and self._deleted[0][0] <= now_ms:
             self.disk.remove_dir(self._deleted.pop(0)[1])
+
+    def close_logs(self) -> None:
+        """Sync and close all logs; StorageError: one is offline or fails now."""
+        for log in self.logs.values():
+            log.close()
 
     def close(self) -> None:
         """Write the clean marker: all logs are closed, and the checkpoints are written."""

@@ -75,7 +75,7 @@ class Disk(Protocol):
         """Make the names in a directory survive a crash."""
 
     def lock(self) -> None:
-        """Lock the data directory; StorageError if another broker has locked it."""
+        """Lock the data directory; DirectoryInUse if another broker has locked it."""
 
     def unlock(self) -> None:
         """Release the lock, as the end of the process does too."""

@@ -85,9 +85,9 @@ class LogState:
         )
 
     def refuse_offline(self) -> None:
-        """Raise StorageError if the log is offline."""
+        """Raise StorageError, or DirectoryFailed if that was the cause, if the log is offline."""
         if self.offline is not None:
-            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
+            raise type(self.offline)(f"{self.topic_partition} is offline: {self.offline}")
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:

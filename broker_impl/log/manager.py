@@ -4,15 +4,16 @@ Each log is in one directory. While it moves to another (KIP-113), a future log 
 `moving` and `move_rules`.
 """
 
+import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID
 
-from broker_impl.errors import StorageError
+from broker_impl.errors import DirectoryFailed, StorageError
 from broker_impl.log import directory as directories
 from broker_impl.log import move_rules, moving, topic_identity
 from broker_impl.log.config import LogConfig
-from broker_impl.log.directory import LogDirectory
+from broker_impl.log.directory import FoundLog, LogDirectory
 from broker_impl.log.disk import Disk
 from broker_impl.log.move_rules import Fate
 from broker_impl.log.partition_log import PartitionLog
@@ -46,11 +47,14 @@ class LogManager:
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         """As last written to the checkpoint; a partition that is missing here has 0."""
         self.directories = tuple(
-            LogDirectory(path, disk, self.high_watermarks) for path, disk in disks.items()
+            LogDirectory(path, disk, self.high_watermarks, self._failed)
+            for path, disk in disks.items()
         )
         self.cluster_id = cluster_id
         self.on_move: Callable[[], None] = lambda: None
         """Called when a partition begins to move."""
+        self.on_failure: Callable[[LogDirectory], None] = lambda directory: None
+        """Called when a data directory fails after `open`, in the operation that fails first."""
         self._broker_id = broker_id
         self._config = config
         self._now_ms = 0
@@ -65,26 +69,27 @@ class LogManager:
         """Lock the data directories and load every log in them.
 
         ConfigError: one belongs to another broker or cluster. StorageError: another broker has
-        locked one, a file cannot be read, or two directories have a log of the same partition.
+        locked one, a file is damaged, two directories have a log of the same partition, or all
+        directories have failed. A directory that fails while another one works is given up.
         """
         self._now_ms = self._producers_checked_ms = self._retained_ms = now_ms
         for known in (self.logs, self.futures, self.high_watermarks):
             known.clear()  # of an earlier life
         for directory in self.directories:
-            directory.lock()
+            directory.disk.begin()
+        self._each(LogDirectory.lock)
         self._identify()
+        self._each(LogDirectory.read)
+        futures: list[tuple[LogDirectory, FoundLog]] = []
+        self._each(lambda directory: futures.extend(self._load_all(directory)))
+        for directory, found in futures:
+            with self._going_on():
+                self._settle(directory, found.tp, found.name)
+        self._each(LogDirectory.opened)  # before an append
         for directory in self.directories:
-            directory.read()
-        futures = [
-            (directory, found.tp, found.name)
-            for directory in self.directories
-            for found in directory.scan()
-            if not self._load(directory, found)
-        ]
-        for directory, tp, name in futures:
-            self._settle(directory, tp, name)
-        for directory in self.directories:
-            directory.opened()  # before an append
+            if directory.failure is not None:
+                logger.error("%s cannot be used: %s", directory.path, directory.failure)
+                self.give_up(directory)
         self._is_open = True
         clean = all(directory.is_clean for directory in self.directories)
         logger.info(
@@ -105,12 +110,19 @@ class LogManager:
         topic_id: the id of its topic; NO_UUID if it is not known.
         """
         assert tp not in self.logs, f"{tp} already has a log"
-        directory = self._preferred.pop(tp, None) or self._emptiest()
+        preferred = self._preferred.pop(tp, None)
+        while tp not in self.logs:
+            if preferred is None or preferred.failure is not None:
+                preferred = self._emptiest()
+            with self._going_on():
+                self._create_in(preferred, tp, topic_id)
+        return self.logs[tp]
+
+    def _create_in(self, directory: LogDirectory, tp: TopicPartition, topic_id: UUID) -> None:
         name = directory.make(tp, is_future=False)
         if topic_id != NO_UUID:
             topic_identity.write(directory.disk, name, topic_id)
         self.logs[tp] = directory.logs[tp] = self._open_log(directory, tp, name, clean=True)
-        return self.logs[tp]
 
     def delete(self, tp: TopicPartition) -> None:
         """Delete a log: at once for all callers, from the disk after `delete_delay_ms`.
@@ -126,6 +138,61 @@ class LogManager:
         log.abandon()
         directory.discard(str(tp), self._now_ms + log.config.delete_delay_ms)
         directory.remove_deleted(self._now_ms)
+
+    # -- failed directories ----------------------------------------------------------------------
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a data directory has failed, and another works (KIP-112)."""
+        failed = [directory.failure is not None for directory in self.directories]
+        return any(failed) and not all(failed)
+
+    def _failed(self, directory: LogDirectory) -> None:
+        if self._is_open:
+            self.on_failure(directory)
+        else:
+            directory.disk.is_given_up = True  # without its lock, nothing in it may be read
+
+    def give_up(self, failed: LogDirectory) -> list[TopicPartition]:
+        """Stop using a directory that has failed, and return the partitions that have no log now.
+
+        Their files stay as they are. A log that went offline elsewhere, because it was about to
+        move to or from that directory, is lost as well.
+        """
+        for tp, log in failed.logs.items():
+            if self.futures.get(tp) is log:
+                del self.futures[tp]
+                self.logs[tp].future = None
+        lost = [
+            tp
+            for tp, log in self.logs.items()
+            if log is failed.logs.get(tp) or log.offline is not None
+        ]
+        for tp in lost:
+            del self.logs[tp]
+            self.futures.pop(tp, None)
+            self.high_watermarks.pop(tp, None)
+            for directory in self.directories:
+                if tp in directory.logs:
+                    directory.logs.pop(tp).abandon()
+        failed.give_up()
+        return lost
+
+    @contextlib.contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Suppress the failure of one data directory while another one works."""
+        try:
+            yield
+        except DirectoryFailed:
+            if not self.goes_on:
+                raise
+
+    def _each(self, act: Callable[[LogDirectory], None]) -> None:
+        """Do this in each directory that is in use; those that fail meanwhile do not stop it."""
+        for directory in self.directories:
+            if not directory.disk.is_given_up:
+                with self._going_on():
+                    act(directory)
 
     # -- moves between directories ---------------------------------------------------------------
 
@@ -211,8 +278,7 @@ class LogManager:
         for tp, offset in high_watermarks.items():
             if tp in self.logs:
                 self.high_watermarks[tp] = offset
-        for directory in self.directories:
-            directory.write_checkpoints()
+        self._each(LogDirectory.write_checkpoints)
 
     def tick(
         self, now_ms: int, high_watermarks: Mapping[TopicPartition, Offset]
@@ -230,61 +296,69 @@ class LogManager:
         if retain:
             self._retained_ms = now_ms
         for tp, log in self.logs.items():
-            log.roll_if_due(now_ms)
-            if log.due_flush(now_ms):
-                log.flush()
-            log.flush_settled(now_ms)
-            if retain:
-                known, start = self.high_watermarks.get(tp, 0), log.start_offset
-                log.retain(now_ms, high_watermarks.get(tp, known))
-                if log.start_offset != start:
-                    moved.append(tp)
-            log.remove_deleted(now_ms)
+            start = log.start_offset
+            try:
+                log.roll_if_due(now_ms)
+                if log.due_flush(now_ms):
+                    log.flush()
+                log.flush_settled(now_ms)
+                if retain:
+                    known = self.high_watermarks.get(tp, 0)
+                    log.retain(now_ms, high_watermarks.get(tp, known))
+                log.remove_deleted(now_ms)
+            except DirectoryFailed:
+                if not self.goes_on:
+                    raise
+                continue
+            if log.start_offset != start:
+                moved.append(tp)
             if forget_producers:
                 log.expire_producers(now_ms)
         for log in self.futures.values():
-            log.flush_settled(now_ms)  # so that little is left to sync at the end of the move
-        for directory in self.directories:
-            directory.remove_deleted(now_ms)
+            with self._going_on():
+                log.flush_settled(now_ms)  # so that little is left to sync at the end of the move
+        self._each(lambda directory: directory.remove_deleted(now_ms))
         return moved
 
     def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Sync and close every log, write the checkpoints, and last the clean marker.
 
         The clean marker is not written if `open` did not finish (KAFKA-15375), nor if a log is
-        offline or fails now, which raises StorageError.
+        offline or fails now, which raises StorageError if no directory works.
         """
         if self._is_open:
             self._is_open = False
-            for logs in (self.logs, self.futures):
-                for log in logs.values():
-                    log.close()
+            self._each(LogDirectory.close_logs)
             self.checkpoint(high_watermarks)
-            for directory in self.directories:
-                directory.close()
+            self._each(LogDirectory.close)
         for directory in self.directories:
             directory.disk.unlock()
 
     def write_starts(self) -> None:
         """Write the start offsets of logs to their checkpoints."""
-        for directory in self.directories:
-            directory.write_starts()
+        self._each(LogDirectory.write_starts)
 
     def write_cleaned(self) -> None:
         """Write the offsets up to which logs were compacted to their checkpoints."""
-        for directory in self.directories:
-            directory.write_cleaned()
+        self._each(LogDirectory.write_cleaned)
 
     def _identify(self) -> None:
         """Check that all directories belong to this broker and cluster; claim new ones."""
-        written = [directory.owner() for directory in self.directories]
-        for directory, properties in zip(self.directories, written, strict=True):
+        written: list[tuple[LogDirectory, dict[str, str]]] = []
+        self._each(lambda directory: written.append((directory, directory.owner())))
+        for directory, properties in written:
             directories.check_owner(directory.path, properties, self._broker_id, self.cluster_id)
             self.cluster_id = properties.get("cluster.id", self.cluster_id)
-        for directory, properties in zip(self.directories, written, strict=True):
-            directory.claim(properties, self._broker_id, self.cluster_id)
+        for directory, properties in written:
+            with self._going_on():
+                directory.claim(properties, self._broker_id, self.cluster_id)
 
-    def _load(self, directory: LogDirectory, found: directories.FoundLog) -> bool:
+    def _load_all(self, directory: LogDirectory) -> list[tuple[LogDirectory, FoundLog]]:
+        """Load the current logs in a directory, and return the future ones."""
+        found = [each for each in directory.scan() if not self._load(directory, each)]
+        return [(directory, each) for each in found]
+
+    def _load(self, directory: LogDirectory, found: FoundLog) -> bool:
         """Load a current log; False: it is a future one, which is settled after all others."""
         tp, name, is_future = found
         if is_future:
@@ -303,11 +377,13 @@ class LogManager:
     def _settle(self, directory: LogDirectory, tp: TopicPartition, name: str) -> None:
         """Decide what happens to a future log that was found in a directory."""
         current, is_complete = self.logs.get(tp), directory.is_complete(name)
+        if current is None and self.goes_on:
+            return  # its current log may be in the directory that has failed
         fate = move_rules.fate(has_current=current is not None, is_complete=is_complete)
         logger.info("the future log %s in %s is %s", name, directory.path, fate.value)
         if fate is Fate.PROMOTED:
             directory.promote(name, tp)
-            self._load(directory, directories.FoundLog(tp, str(tp), is_future=False))
+            self._load(directory, FoundLog(tp, str(tp), is_future=False))
         elif current is None or fate is Fate.DISCARDED or tp in directory.logs | self.futures:
             directory.discard(name, self._now_ms)
         else:
@@ -348,5 +424,5 @@ class LogManager:
         return log
 
     def _emptiest(self) -> LogDirectory:
-        counts = [len(directory.logs) for directory in self.directories]
-        return self.directories[move_rules.fewest(counts)]
+        working = [each for each in self.directories if each.failure is None] or self.directories
+        return working[move_rules.fewest([len(directory.logs) for directory in working])]

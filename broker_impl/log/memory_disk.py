@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from broker_impl.errors import StorageError
+from broker_impl.errors import DirectoryInUse, StorageError
 from broker_impl.wire.types import Buffer
 
 
@@ -164,7 +164,7 @@ class MemoryDisk:
 
     def lock(self) -> None:
         if self._locked:
-            raise StorageError("the data directory is locked by another broker")
+            raise DirectoryInUse("the data directory is locked by another broker")
         self._locked = True
 
     def unlock(self) -> None:

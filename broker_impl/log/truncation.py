@@ -1,6 +1,8 @@
 """Move the ends of a log: truncate it, start it over, or advance its start."""
 
-from broker_impl.errors import ApiError, ErrorCode
+from contextlib import suppress
+
+from broker_impl.errors import ApiError, DirectoryFailed, ErrorCode
 from broker_impl.log import compaction, loading, move_rules
 from broker_impl.log.log_state import LogState
 from broker_impl.wire.types import Epoch, Offset
@@ -24,7 +26,8 @@ def truncate_to(log: LogState, offset: Offset) -> None:
         truncate_fully_and_start_at(log, offset)
         return
     if log.future is not None:
-        _truncate_copy(log.future, offset)
+        with suppress(DirectoryFailed):  # the copy is given up with its directory
+            _truncate_copy(log.future, offset)
     with log.changing():
         cut = offset
         if offset < log.end_offset:
@@ -50,7 +53,8 @@ def _cut_segments(log: LogState, offset: Offset) -> None:
 def truncate_fully_and_start_at(log: LogState, offset: Offset) -> None:
     """Remove all segments; the log is empty then, and its next record gets `offset`."""
     if log.future is not None:
-        truncate_fully_and_start_at(log.future, offset)
+        with suppress(DirectoryFailed):  # the copy is given up with its directory
+            truncate_fully_and_start_at(log.future, offset)
     with log.changing():
         log.cuts.append(offset if log.start_offset < log.end_offset else log.end_offset)
         now_ms = log.segments[-1].written_ms

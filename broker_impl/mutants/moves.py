@@ -1,4 +1,4 @@
-"""Bugs in moves of replicas between the data directories of a broker (KIP-113)."""
+"""Bugs of brokers with several data directories (KIP-112, KIP-113)."""
 
 from broker_impl.log.move_rules import Fate
 from broker_impl.mutants import mutant
@@ -58,3 +58,20 @@ def fate(*, has_current: bool, is_complete: bool) -> Fate:
     Between the two renames at the end of a move, the complete copy is the only log of the replica.
     """
     return Fate.RESUMED if has_current else Fate.DISCARDED
+
+
+@mutant(
+    "lost-log-begun-again",
+    of="broker_impl.replica.controller_orders:may_create",
+    source="KIP-112",
+    kind="mutation",
+    symptom="invariant:leader-completeness",
+    schedule="A broker starts again while the data directory with the only replica of a partition "
+    "fails.",
+)
+def may_create(*, is_new: bool, any_failed: bool) -> bool:
+    """A replica whose log may be in a failed data directory begins with an empty log elsewhere.
+
+    The controller counts on the records that the replica had before, and lets it lead.
+    """
+    return True

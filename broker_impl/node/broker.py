@@ -19,6 +19,7 @@ from broker_impl.api.registry import CloseConnection
 from broker_impl.api.services import Controller
 from broker_impl.config import BrokerConfig, Endpoint
 from broker_impl.counts import Counts
+from broker_impl.errors import DirectoryFailed
 from broker_impl.log.disk import Disk
 from broker_impl.log.manager import LogManager
 from broker_impl.node import config_changes, opening, registration, zk_answers
@@ -29,6 +30,7 @@ from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
 from broker_impl.node.coordinators.internal_topics import InternalTopics
 from broker_impl.node.coordinators.producer_ids import ProducerIds
 from broker_impl.node.coordinators.transaction_coordinator import Transactions
+from broker_impl.node.directory_failures import DirectoryFailures
 from broker_impl.node.effects import Effects
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
@@ -281,6 +283,8 @@ class Broker:
 
     def fail(self, error: BaseException) -> None:
         """Stop the broker because of an error: at once, without a clean-shutdown marker."""
+        if isinstance(error, DirectoryFailed) and self._logs_are_open and self._logs.goes_on:
+            return
         if self._failure is None:
             self._failure = error
         self.stop()
@@ -302,14 +306,11 @@ class Broker:
         self._tasks.every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._tasks.every(config.log_flush_scheduler_interval_ms, self._maintain_logs)
+        parts = self._logs, self._replicas, lambda: self._settings.base, self._wall_ms
         if config.log_cleaner_enable:
-            cleaner = Cleaner(
-                self._logs, self._replicas, lambda: self._settings.base, self._wall_ms
-            )
-            self._tasks.start(cleaner.run())
+            self._tasks.start(Cleaner(*parts).run())
         if len(self._disks) > 1:
-            mover = LogMover(self._logs, self._replicas, lambda: self._settings.base, self._wall_ms)
-            self._tasks.start(mover.run())
+            self._tasks.start(LogMover(*parts).run())
         self._server.open_to_brokers()
         LOG.info("broker %d started on %s", config.broker_id, ", ".join(map(str, self._listening)))
 
@@ -325,6 +326,8 @@ class Broker:
             wall_ms=self._wall_ms,
             on_effect=lambda effect: self._effects.carry_out(effect),
         )
+        zk, tasks = lambda: self._session.zk, self._tasks
+        DirectoryFailures(self._logs, self._replicas, zk, tasks, self._stopping)
         internal_topics = partial(
             InternalTopics,
             self._replicas,
@@ -354,7 +357,7 @@ class Broker:
             wall_ms=self._wall_ms,
             on_failure=self.fail,
         )
-        self._isr_writer = IsrWriter(self._replicas, lambda: self._session.zk, self.fail)
+        self._isr_writer = IsrWriter(self._replicas, zk, self.fail)
         following, counts = self._quotas.following, self._counts
         self._fetchers = Fetchers(
             self._replicas, self._fetcher_peers, config, following, counts, self.fail
@@ -376,11 +379,7 @@ class Broker:
         LOG.info("controlled shutdown")
         if not self._config.controlled_shutdown_enable or self._controller_task is None:
             return
-        try:
-            async with asyncio.timeout(_STOP_BOUND_S):
-                await self._controller_client.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
-        except TimeoutError:
-            LOG.warning("not all leaders were moved within %g s", _STOP_BOUND_S)
+        await self._controller_client.hand_over(self._session.broker_epoch, _STOP_BOUND_S)
 
     async def _end(self) -> None:
         """Stop serving and sending requests; logs and the session stay open."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from broker_impl import failpoints
 from broker_impl.config import BrokerConfig
-from broker_impl.errors import WireError
+from broker_impl.errors import DirectoryFailed, WireError
 from broker_impl.log import cleaner, compaction
 from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
@@ -41,7 +41,7 @@ class Cleaner:
         self._damaged: dict[TopicPartition, PartitionLog] = {}
 
     async def run(self) -> None:
-        """Compact due logs in a loop; raises StorageError if the disk fails."""
+        """Compact due logs in a loop; raises StorageError if the last data directory fails."""
         while True:
             await asyncio.sleep(self._config().log_cleaner_backoff_ms / 1000)
             for tp in self.due():
@@ -52,6 +52,9 @@ class Cleaner:
                     if not goes_on_after(error):
                         return
                     self._damaged[tp] = self._logs.logs[tp]
+                except DirectoryFailed:
+                    if not self._logs.goes_on:
+                        raise
 
     def due(self) -> list[TopicPartition]:
         """The logs to compact, the dirtiest first."""

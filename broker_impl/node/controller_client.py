@@ -89,6 +89,13 @@ class ControllerClient:
 
     async def hand_over(self, broker_epoch: Epoch, timeout_s: float) -> None:
         """Have the controller move this broker's leaderships, until none or no retry is left."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._move_leaders(broker_epoch, timeout_s)
+        except TimeoutError:
+            LOG.warning("not all leaders were moved within %g s", timeout_s)
+
+    async def _move_leaders(self, broker_epoch: Epoch, timeout_s: float) -> None:
         config = self._config
         request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=broker_epoch)
         for attempt in range(config.controlled_shutdown_max_retries + 1):

@@ -13,7 +13,7 @@ from typing import Any
 from broker_impl.api.quotas.replication import ReplicationQuota
 from broker_impl.config import BrokerConfig
 from broker_impl.counts import Counts
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import DirectoryFailed, ErrorCode
 from broker_impl.node.fetch_session import LOST, FetchSession
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.node.tasks import Tasks
@@ -104,6 +104,7 @@ class Fetchers:
         self._lagging: dict[TopicPartition, None] = {}
         """The throttled replicas that were not in sync at their last fetch."""
         self._counts = counts
+        self._on_failure = on_failure
         self._news: dict[BrokerId, asyncio.Event] = {}
         self._tasks = Tasks(on_failure)
         self._is_waking = False
@@ -295,14 +296,18 @@ class Fetchers:
         end = row.diverging_epoch
         records = row.records if row.records is not None else _NO_RECORDS
         self._counts.replication_bytes_in += len(records)
-        self._replicas.fetched(
-            found,
-            _code(row.error_code),
-            records=records,
-            high_watermark=row.high_watermark,
-            log_start_offset=row.log_start_offset,
-            diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
-        )
+        try:
+            self._replicas.fetched(
+                found,
+                _code(row.error_code),
+                records=records,
+                high_watermark=row.high_watermark,
+                log_start_offset=row.log_start_offset,
+                diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
+            )
+        except DirectoryFailed as error:  # other replicas go on, unless this ends the broker
+            self._on_failure(error)
+            return
         if row.records:
             self._count(found.tp, row)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker_impl.api.quotas.rate import Rate
 from broker_impl.config import BrokerConfig
-from broker_impl.errors import ApiError
+from broker_impl.errors import ApiError, DirectoryFailed
 from broker_impl.log import move_rules, moving
 from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
@@ -49,16 +49,21 @@ class LogMover:
         logs.on_move = self._begun.set
 
     async def run(self) -> None:
-        """Move replicas in a loop; raises StorageError if a disk fails."""
+        """Move replicas in a loop; raises StorageError if the last data directory fails."""
         while True:
             tp = self.next()
-            if tp is None:
-                self._begun.clear()
-                await self._begun.wait()
-            elif self.is_throttled() or not self.advance(tp):
-                await asyncio.sleep(_PAUSE_S)
-            else:
-                await asyncio.sleep(0)
+            try:
+                if tp is None:
+                    self._begun.clear()
+                    await self._begun.wait()
+                elif self.is_throttled() or not self.advance(tp):
+                    await asyncio.sleep(_PAUSE_S)
+                else:
+                    await asyncio.sleep(0)
+            except DirectoryFailed:
+                if not self._logs.goes_on:
+                    raise
+                await asyncio.sleep(0)  # the move ends together with the directory
 
     def next(self) -> TopicPartition | None:
         """The partition whose move began first; None: no partition moves."""

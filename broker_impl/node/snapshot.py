@@ -82,6 +82,8 @@ class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The controller epoch in which this broker is the controller; None if it is not."""
     told: Mapping[TopicPartition, Epoch]
     """The leader epochs that this broker returns to clients (Metadata)."""
+    lacks_directory: bool
+    """Whether a data directory has failed: logs that are missing here may be in it."""
     replicas: tuple[ReplicaSnapshot, ...]
 
 
@@ -128,10 +130,11 @@ class SnapshotReader:
         if self._leader_epochs[0] != view.updates:
             self._leader_epochs = view.updates, view.leader_epochs()
         last = self._last
-        place = (replicas.broker_epoch, replicas.controller_epoch, term)
+        lacks = replicas.logs.goes_on
+        place = (replicas.broker_epoch, replicas.controller_epoch, term, lacks)
         if (
             last is not None
-            and place == (last.broker_epoch, last.controller_epoch, last.term)
+            and place == (last.broker_epoch, last.controller_epoch, last.term, last.lacks_directory)
             and self._leader_epochs[1] is last.told
             and len(shots) == len(last.replicas)
             and all(map(is_, shots, last.replicas))
@@ -142,6 +145,7 @@ class SnapshotReader:
             broker_epoch=place[0],
             controller_epoch=place[1],
             term=term,
+            lacks_directory=lacks,
             told=self._leader_epochs[1],
             replicas=tuple(shots),
         )

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from broker_impl.errors import DirectoryFailed
+
 
 class Tasks:
     """The background tasks of one owner; ``on_failure`` receives the error of a task that fails."""
@@ -20,12 +22,18 @@ class Tasks:
         return task
 
     def every(self, interval_ms: float, action: Callable[[], None]) -> None:
-        """Run this action periodically, the first time after one interval."""
+        """Run this action periodically, the first time after one interval.
+
+        After the failure of a data directory, which may not end the owner, the action goes on.
+        """
 
         async def repeat() -> None:
             while True:
                 await asyncio.sleep(interval_ms / 1000)
-                action()
+                try:
+                    action()
+                except DirectoryFailed as error:
+                    self._on_failure(error)
 
         self.start(repeat())
 

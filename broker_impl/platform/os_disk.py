@@ -5,11 +5,11 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from broker_impl.counts import Durations
-from broker_impl.errors import StorageError
+from broker_impl.errors import DirectoryInUse, StorageError
 from broker_impl.wire.types import Buffer
 
 LOCK_NAME = ".lock"
@@ -103,14 +103,17 @@ class OsFile:
 
 
 class OsDisk:
-    """A data directory in the file system, created if it does not exist."""
+    """A data directory in the file system, created if it does not exist.
+
+    If it cannot be created, each operation fails, and `lock` says why.
+    """
 
     def __init__(self, path: Path, log_syncs: Durations | None = None) -> None:
         """``log_syncs``: receives the times of the syncs of files that hold batches."""
         self._root = path
         self._log_syncs = log_syncs
         self._lock_fd: int | None = None
-        with _refusals(f"make {path}"):
+        with suppress(OSError):
             path.mkdir(parents=True, exist_ok=True)
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
@@ -165,6 +168,8 @@ class OsDisk:
             _fsync_directory(self._root / path)
 
     def lock(self) -> None:
+        with _refusals(f"make {self._root}"):
+            self._root.mkdir(parents=True, exist_ok=True)
         path = self._root / LOCK_NAME
         with _refusals(f"open {path}"):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -172,7 +177,7 @@ class OsDisk:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(fd)
-            raise StorageError(f"{self._root} is in use by another broker") from None
+            raise DirectoryInUse(f"{self._root} is in use by another broker") from None
         self._lock_fd = fd
 
     def unlock(self) -> None:

@@ -3,7 +3,7 @@
 import logging
 from uuid import UUID
 
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import DirectoryFailed, ErrorCode
 from broker_impl.replica import fencing, topic_identity
 from broker_impl.replica.events import BecomeFollower, BecomeLeader, PartitionState, Stop
 from broker_impl.replica.hosted import HostedReplicas
@@ -76,7 +76,7 @@ def leader_and_isr(
             LeaderAndIsrPartitionError(
                 topic_name=topic.topic_name,
                 partition_index=row.partition_index,
-                error_code=_lead_or_follow(
+                error_code=_obeyed(
                     hosted,
                     TopicPartition(topic.topic_name, row.partition_index),
                     topic.topic_id,
@@ -89,12 +89,34 @@ def leader_and_isr(
     )
 
 
+def may_create(*, is_new: bool, any_failed: bool) -> bool:
+    """Return whether a replica that has no log here may begin with an empty one.
+
+    is_new: no replica of the partition has had a log before. any_failed: a data directory of this
+    broker has failed; the log may be there, and the controller may count on its records.
+    """
+    return is_new or not any_failed
+
+
+def _obeyed(
+    hosted: HostedReplicas, tp: TopicPartition, topic_id: UUID, row: LeaderAndIsrPartitionState
+) -> ErrorCode:
+    try:
+        return _lead_or_follow(hosted, tp, topic_id, row)
+    except DirectoryFailed as error:
+        return hosted.refused(error)
+
+
 def _lead_or_follow(
     hosted: HostedReplicas, tp: TopicPartition, topic_id: UUID, row: LeaderAndIsrPartitionState
 ) -> ErrorCode:
     if hosted.broker_id not in row.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     log = hosted.logs.logs.get(tp)
+    if tp in hosted.offline or not (
+        log is not None or may_create(is_new=row.is_new, any_failed=hosted.logs.goes_on)
+    ):
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if log is not None and topic_identity.is_of_deleted_topic(log.topic_id, topic_id, row.is_new):
         LOG.warning("%s: the log belongs to a deleted topic of this name; it is deleted", tp)
         _delete(hosted, tp)
@@ -151,14 +173,19 @@ def stop_replica(hosted: HostedReplicas, request: StopReplicaRequest) -> StopRep
 
 def _stop(hosted: HostedReplicas, tp: TopicPartition, row: StopReplicaPartitionState) -> ErrorCode:
     partition = hosted.partitions.get(tp)
+    if tp in hosted.offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if partition is not None:
         error = fencing.stop(row.leader_epoch, partition.leader_epoch, row.delete_partition)
         if error is not ErrorCode.NONE:
             return error
-    if row.delete_partition:
-        _delete(hosted, tp)
-    elif partition is not None:
-        _end(hosted, partition)
+    try:
+        if row.delete_partition:
+            _delete(hosted, tp)
+        elif partition is not None:
+            end(hosted, partition)
+    except DirectoryFailed as error:
+        return hosted.refused(error)
     return ErrorCode.NONE
 
 
@@ -166,13 +193,14 @@ def _delete(hosted: HostedReplicas, tp: TopicPartition) -> None:
     """Stop and remove the replica of a partition, and delete its log."""
     partition = hosted.partitions.get(tp)
     if partition is not None:
-        _end(hosted, partition)
+        end(hosted, partition)
         del hosted.partitions[tp]
     # A broker that was down while its topic was deleted holds a log without a replica.
     if tp in hosted.logs.logs:
         hosted.logs.delete(tp)
 
 
-def _end(hosted: HostedReplicas, partition: Partition) -> None:
+def end(hosted: HostedReplicas, partition: Partition) -> None:
+    """Let a replica neither lead nor follow any more."""
     hosted.targets.unfollow(partition)
     hosted.handle_event(partition, Stop())

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import DirectoryFailed, ErrorCode
 from broker_impl.log.manager import LogManager
 from broker_impl.replica import fencing
 from broker_impl.replica.events import Effect, Event, Role
@@ -50,6 +50,8 @@ class HostedReplicas:
         self.ordered_by = (-1, -1)
         """The last controller epoch that sent an order over a connection, and that connection."""
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.offline: dict[TopicPartition, None] = {}
+        """The partitions whose replica here is lost with a data directory that failed (KIP-112)."""
         self.logs = logs
         self.config = config
         self.clock = clock
@@ -81,6 +83,21 @@ class HostedReplicas:
             lag_max=self.config.lag_time_max_ms / 1000,
             fetch_backoff=self.config.fetch_backoff_ms / 1000,
         )
+
+    def missing(self, tp: TopicPartition) -> ErrorCode:
+        """Return the error for a request about a partition that is not in ``partitions``."""
+        if tp in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def refused(self, error: DirectoryFailed) -> ErrorCode:
+        """Return the error for a request that met the failure of a data directory.
+
+        Raises ``error`` if no other directory works, because the broker ends then.
+        """
+        if not self.logs.goes_on:
+            raise error
+        return ErrorCode.KAFKA_STORAGE_ERROR
 
     def broker_epoch_error(self, request_epoch: Epoch) -> ErrorCode:
         """Return STALE_BROKER_EPOCH if the request was sent to a former incarnation of this broker.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import DirectoryFailed, ErrorCode
 from broker_impl.log import move_rules
 from broker_impl.log.directory import LogDirectory, fits_a_future_name
 from broker_impl.log.partition_log import PartitionLog
@@ -28,8 +28,9 @@ def alter(hosted: HostedReplicas, tp: TopicPartition, path: str) -> ErrorCode:
     """Begin to move a replica to the data directory ``path``, or end a move to another one.
 
     LOG_DIR_NOT_FOUND: ``log.dirs`` does not name the directory. REPLICA_NOT_AVAILABLE: there is no
-    replica here; a later one is created in that directory. KAFKA_STORAGE_ERROR: the log is offline.
-    INVALID_TOPIC_EXCEPTION: the name of a future log would be too long (KAFKA-4893).
+    replica here; a later one is created in that directory. KAFKA_STORAGE_ERROR: the log is offline,
+    or one of the directories has failed. INVALID_TOPIC_EXCEPTION: the name of a future log would be
+    too long (KAFKA-4893).
     """
     logs = hosted.logs
     if not fits_a_future_name(tp):
@@ -37,13 +38,18 @@ def alter(hosted: HostedReplicas, tp: TopicPartition, path: str) -> ErrorCode:
     target = logs.directory_at(path)
     if target is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
+    if target.failure is not None or tp in hosted.offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if tp not in hosted.partitions:
         if tp not in target.logs:
             logs.prefer(tp, target)
         return ErrorCode.REPLICA_NOT_AVAILABLE
     if logs.logs[tp].offline is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    logs.begin_move(tp, target)
+    try:
+        logs.begin_move(tp, target)
+    except DirectoryFailed as error:
+        return hosted.refused(error)
     return ErrorCode.NONE
 
 

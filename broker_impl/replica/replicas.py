@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import DirectoryFailed, ErrorCode
 from broker_impl.log import aborted_index
 from broker_impl.log.aborted_index import Marker
 from broker_impl.log.partition_log import PartitionLog
@@ -47,7 +47,6 @@ from broker_impl.replica.events import (
 )
 from broker_impl.replica.fetch_targets import FetchChanges, FetchTarget
 from broker_impl.replica.hosted import HostedReplicas
-from broker_impl.replica.partition import Partition
 from broker_impl.replica.results import FetchResult, ListedOffset, PartitionSnapshot
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
 from broker_impl.wire.messages.leader_and_isr_response import LeaderAndIsrResponse
@@ -160,15 +159,18 @@ class Replicas(HostedReplicas):
         """
         partition = self.partitions.get(tp)
         if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return self.missing(tp)
         error = partition.read_refusal(fencing.NO_EPOCH, from_follower=True)
         return error if error is not ErrorCode.NONE else partition.log.producers.entries
 
     def _append(self, tp: TopicPartition, event: Append | EndTransaction) -> AppendResult:
         partition = self.partitions.get(tp)
         if partition is None:
-            return AppendResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        done, *effects = partition.handle(event, self.clock())
+            return AppendResult(error=self.missing(tp))
+        try:
+            done, *effects = partition.handle(event, self.clock())
+        except DirectoryFailed as error:
+            return AppendResult(error=self.refused(error))
         assert isinstance(done, AppendDone), "the first effect of an append is its result"
         for effect in effects:
             self.on_effect(effect)
@@ -185,7 +187,7 @@ class Replicas(HostedReplicas):
         """Delete the records before ``offset`` (-1: before the high watermark), as the leader."""
         partition = self.partitions.get(tp)
         if partition is None:
-            return Deletion(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return Deletion(self.missing(tp))
         error = partition.refusal(fencing.NO_EPOCH)
         if error is not ErrorCode.NONE:
             return Deletion(error)
@@ -194,7 +196,10 @@ class Replicas(HostedReplicas):
         start = partition.deletable(offset)
         if start is None:
             return Deletion(ErrorCode.OFFSET_OUT_OF_RANGE)
-        self.handle_event(partition, DeleteRecords(start))
+        try:
+            self.handle_event(partition, DeleteRecords(start))
+        except DirectoryFailed as failure:
+            return Deletion(self.refused(failure))
         return Deletion(ErrorCode.NONE, start)
 
     def deleted(self, tp: TopicPartition, deletion: Deletion) -> tuple[ErrorCode, Offset] | None:
@@ -242,21 +247,24 @@ class Replicas(HostedReplicas):
         """
         partition = self.partitions.get(tp)
         if partition is None:
-            return FetchResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return FetchResult(error=self.missing(tp))
         error = partition.read_refusal(current_leader_epoch, from_follower=from_follower)
         if error is ErrorCode.NONE and replica_id >= 0:
-            error = _follower_error(partition, replica_id, current_leader_epoch)
+            error = serving.follower_error(partition, replica_id, current_leader_epoch)
         if error is not ErrorCode.NONE:
             return FetchResult(error=error)
-        result = serving.read(
-            partition,
-            offset,
-            replica_id=replica_id,
-            isolation=isolation,
-            bytes_max=bytes_max,
-            last_fetched_epoch=last_fetched_epoch,
-            at_least_one=at_least_one,
-        )
+        try:
+            result = serving.read(
+                partition,
+                offset,
+                replica_id=replica_id,
+                isolation=isolation,
+                bytes_max=bytes_max,
+                last_fetched_epoch=last_fetched_epoch,
+                at_least_one=at_least_one,
+            )
+        except DirectoryFailed as failure:
+            return FetchResult(error=self.refused(failure))
         if replica_id < 0:
             reads_committed = isolation and replica_id == watermark.CONSUMER
             return serving.with_aborted(partition, offset, result) if reads_committed else result
@@ -307,11 +315,16 @@ class Replicas(HostedReplicas):
         """
         partition = self.partitions.get(tp)
         if partition is None:
-            return ListedOffset(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return ListedOffset(error=self.missing(tp))
         error = fencing.of_listing(partition.refusal(current_leader_epoch))
         if error is not ErrorCode.NONE:
             return ListedOffset(error=error)
-        return serving.list_offset(partition, timestamp, isolation=isolation, replica_id=replica_id)
+        try:
+            return serving.list_offset(
+                partition, timestamp, isolation=isolation, replica_id=replica_id
+            )
+        except DirectoryFailed as failure:
+            return ListedOffset(error=self.refused(failure))
 
     def end_offset_for_epoch(
         self, tp: TopicPartition, epoch: Epoch, current_leader_epoch: Epoch
@@ -322,7 +335,7 @@ class Replicas(HostedReplicas):
         """
         partition = self.partitions.get(tp)
         if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
+            return self.missing(tp), -1, -1
         error = fencing.of_epoch_end(partition.refusal(current_leader_epoch))
         if error is not ErrorCode.NONE:
             return error, -1, -1
@@ -483,12 +496,3 @@ class Replicas(HostedReplicas):
     def snapshot(self) -> list[PartitionSnapshot]:
         """Return the state of all replicas as plain values."""
         return [partition.snapshot() for partition in self.partitions.values()]
-
-
-def _follower_error(
-    partition: Partition, replica_id: BrokerId, current_leader_epoch: Epoch
-) -> ErrorCode:
-    error = fencing.follower_fetch(current_leader_epoch, partition.leader_epoch)
-    if error is ErrorCode.NONE and replica_id not in partition.remotes:
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
-    return error

@@ -6,7 +6,7 @@ import msgspec
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log import reading
-from broker_impl.replica import follower, isr_changes, selection, watermark
+from broker_impl.replica import fencing, follower, isr_changes, selection, watermark
 from broker_impl.replica.events import Role
 from broker_impl.replica.replica_state import ReplicaState
 from broker_impl.replica.results import EARLIEST, LATEST, MAX_TIMESTAMP, FetchResult, ListedOffset
@@ -34,6 +34,16 @@ def preferred_read_replica(
         if broker in racks
     ]
     return selection.preferred(rack, me, others, offset)
+
+
+def follower_error(
+    replica: ReplicaState, replica_id: BrokerId, current_leader_epoch: Epoch
+) -> ErrorCode:
+    """Return the error for a follower with an old epoch, or that is not an assigned replica."""
+    error = fencing.follower_fetch(current_leader_epoch, replica.leader_epoch)
+    if error is ErrorCode.NONE and replica_id not in replica.remotes:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return error
 
 
 def read(

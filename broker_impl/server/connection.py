@@ -456,6 +456,7 @@ class Connection(asyncio.BufferedProtocol):
         """Handle a request's error, which ends the broker or this connection, by its type."""
         if isinstance(error, StorageError | AssertionError):
             self._server.fatal(error)
+            self._fail(str(error))  # if it was one data directory of several, the broker goes on
         elif isinstance(error, WireError | CloseConnection):
             self._fail(str(error))
         else:

@@ -135,7 +135,7 @@ class Committed:
     - A leader holds, unchanged, all that leaders of its own and earlier epochs have committed (R1).
       A deposed leader need not know of what came later.
     - So does each running member of the ISR in ZooKeeper (R2): any of them may be the next leader.
-      A broker in the ISR that has no log at all holds nothing.
+      A broker in the ISR that has no log at all holds nothing, unless a directory has failed.
     - No replica truncates its log below its own watermark: everything below is committed and every
       later leader has it (R1), so the logs diverge above it; and a follower whose leader does not
       know where truncates to its watermark (E6).
@@ -243,7 +243,8 @@ class Committed:
                 continue
             member = known.get(number)
             if member is None:
-                if key in step.now.brokers[number].replicas:
+                broker = step.now.brokers[number]
+                if key in broker.replicas or broker.lacks_directory:
                     continue  # its disk has failed
                 member = _NOTHING
             found = list(

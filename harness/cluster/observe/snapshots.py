@@ -190,6 +190,7 @@ class _Life:
                 life=self._number,
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
+                lacks_directory=shot.lacks_directory,
                 told=self._epochs_reported_by(shot),
                 replicas={str(replica.tp): self._replica(replica) for replica in shot.replicas},
                 compactions={

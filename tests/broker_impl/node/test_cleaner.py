@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from broker_impl import config as configuration
-from broker_impl.errors import WireError
+from broker_impl.errors import DirectoryFailed, WireError
 from broker_impl.log import cleaner
 from broker_impl.log.config import LogConfig
 from broker_impl.log.directory import CLEANED_OFFSETS
@@ -28,12 +28,15 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class World:
-    """The logs of a broker, which leads only A and B, and its cleaner."""
+    """The logs of a broker, which leads only A and B, and its cleaner.
 
-    def __init__(self) -> None:
+    ``other_disk``: of a second data directory, which has B.
+    """
+
+    def __init__(self, other_disk: MemoryDisk | None = None) -> None:
         self.disk = MemoryDisk()
         self.logs = LogManager(
-            {"": self.disk},
+            {"": self.disk} | ({} if other_disk is None else {"other": other_disk}),
             lambda topic: LogConfig(segment_bytes=300, cleanup_policy=("compact",)),
             broker_id=1,
             cluster_id="c",
@@ -103,6 +106,23 @@ async def test_what_is_dirty_is_compacted(world: World) -> None:
     assert [log.rewrites > 0 for log in logs] == [True, True]
     written = world.disk.read(CLEANED_OFFSETS).decode().split()
     assert written == ["0", "2", "a", "0", "11", "b", "0", "11"]
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+async def test_a_directory_that_fails(is_last: bool) -> None:
+    """The cleaner goes on with the logs in other directories, or ends with the last one."""
+    other_disk = MemoryDisk()
+    world = World(other_disk)
+    log = world.fill(A), world.fill(B)
+    world.disk.fails = lambda operation, path: True
+    other_disk.fails = lambda operation, path: is_last
+    running = asyncio.ensure_future(world.cleaner.run())
+    await until(lambda: log[1].rewrites > 0 or running.done())
+    assert (log[0].rewrites, log[1].rewrites > 0) == (0, not is_last)
+    assert running.done() is is_last
+    running.cancel()
+    (ended,) = await asyncio.gather(running, return_exceptions=True)
+    assert isinstance(ended, DirectoryFailed if is_last else asyncio.CancelledError)
 
 
 async def test_how_far_it_came_is_known_after_a_restart(world: World) -> None:

@@ -3,8 +3,10 @@
 import asyncio
 from contextlib import suppress
 
+import pytest
+
 from broker_impl import config as configuration
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import DirectoryFailed, ErrorCode
 from broker_impl.log import moving
 from broker_impl.log.config import LogConfig
 from broker_impl.node.log_mover import LogMover
@@ -130,6 +132,40 @@ async def test_the_limit_holds_a_move_back() -> None:
     assert not broker.mover.is_throttled()
     broker.mover.advance(TP)
     assert broker.mover.is_throttled()
+
+
+async def test_the_mover_goes_on_without_a_directory() -> None:
+    """A move to a directory that fails ends, and the mover waits for the next one (KIP-112)."""
+    broker = Moving()
+    broker.lead(TP)
+    broker.fill()
+    lost: list[TopicPartition] = []
+    broker.manager.on_failure = lambda directory: lost.extend(broker.manager.give_up(directory))
+    running = asyncio.ensure_future(broker.mover.run())
+    broker.alter("b")
+    broker.disks["b"].fails = lambda operation, path: True
+    await until(lambda: not broker.manager.futures)
+    await asyncio.sleep(0)
+    assert (broker.place(), running.done(), lost) == ("a", False, [])
+    broker.fill(1)
+    assert broker.alter("b") is ErrorCode.KAFKA_STORAGE_ERROR
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def test_the_mover_ends_with_the_last_directory() -> None:
+    """If no directory works, the failure ends the mover, and so the broker."""
+    broker = Moving()
+    broker.lead(TP)
+    broker.fill()
+    broker.alter("b")
+    for disk in broker.disks.values():
+        disk.fails = lambda operation, path: True
+    with pytest.raises(DirectoryFailed):
+        broker.manager.checkpoint({})
+    with pytest.raises(DirectoryFailed):
+        await broker.mover.run()
 
 
 async def test_a_damaged_log_stays() -> None:

@@ -232,3 +232,18 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     (replica,) = shot.replicas
     assert offsets(replica) == [0]
     assert replica.log.end == 3
+
+
+def test_a_broker_that_lacks_a_directory_shows_it() -> None:
+    """The snapshot shows that logs may be missing, and is another one than before (KIP-112)."""
+    watched = Watched(other=MemoryDisk())
+    watched.order(1, 0)
+    before = watched.reader.look(
+        watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
+    )
+    watched.disk.fails = lambda operation, path: True
+    watched.logs.checkpoint({})
+    after = watched.reader.look(
+        watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
+    )
+    assert (before.lacks_directory, after.lacks_directory) == (False, True)

@@ -1,5 +1,6 @@
 import asyncio
 
+from broker_impl.errors import DirectoryFailed, StorageError
 from broker_impl.node.tasks import Tasks
 
 
@@ -38,3 +39,22 @@ async def test_a_chore_that_fails_is_told() -> None:
     await tasks.ended()
     assert len(done) == 3
     assert len(failures) == 1
+
+
+async def test_an_action_goes_on_after_the_failure_of_a_directory() -> None:
+    """A failed data directory is reported, and does not end a periodic action (KIP-112)."""
+    failures: list[BaseException] = []
+    tasks = Tasks(failures.append)
+    done: list[int] = []
+
+    def action() -> None:
+        done.append(1)
+        if len(done) == 2:
+            raise DirectoryFailed("/a")
+        if len(done) == 4:
+            raise StorageError("damaged")
+
+    tasks.every(1, action)
+    await tasks.ended()
+    assert len(done) == 4
+    assert [type(each) for each in failures] == [DirectoryFailed, StorageError]

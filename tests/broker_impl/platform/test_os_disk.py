@@ -170,7 +170,8 @@ def test_a_closed_file_refuses(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    """A data directory whose parent is a file is refused."""
+    """A data directory whose parent is a file is refused when it is locked."""
     (tmp_path / "file").write_bytes(b"")
+    disk = OsDisk(tmp_path / "file" / "data")
     with pytest.raises(StorageError, match="Not a directory"):
-        OsDisk(tmp_path / "file" / "data")
+        disk.lock()

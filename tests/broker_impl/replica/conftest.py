@@ -32,13 +32,21 @@ NONE = ErrorCode.NONE
 
 
 class Broker:
-    """Broker 1, whose disk can be given to its next process."""
+    """Broker 1, whose disk can be given to its next process.
 
-    def __init__(self, disk: MemoryDisk | None = None) -> None:
+    With ``other_disk`` it has a second data directory.
+    """
+
+    def __init__(
+        self, disk: MemoryDisk | None = None, other_disk: MemoryDisk | None = None
+    ) -> None:
         self.now = 100.0
         self.isr_min = 1
         self.disk = disk or MemoryDisk()
-        self.logs = LogManager({"": self.disk}, lambda _: LogConfig(), broker_id=1, cluster_id="c")
+        disks = {"": self.disk}
+        if other_disk is not None:
+            disks["other"] = other_disk
+        self.logs = LogManager(disks, lambda _: LogConfig(), broker_id=1, cluster_id="c")
         self.logs.open(0)
         self.effects: list[Effect] = []
         self.replicas = Replicas(

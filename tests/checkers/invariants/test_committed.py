@@ -128,6 +128,21 @@ def test_a_failed_disk_is_not_judged() -> None:
     assert violated(cluster(state(), {1: leader(OLD, hw=3), 2: offline})) == []
 
 
+def test_what_may_be_in_a_failed_directory_is_not_judged() -> None:
+    """A log that a broker lacks together with a data directory may be whole (KIP-112).
+
+    A log that the broker has must still be complete: it has begun it again.
+    """
+    for lacks, held, found in (
+        (True, None, []),
+        (False, None, ["candidate-completeness"]),
+        (True, replica([]), ["candidate-completeness"]),
+    ):
+        second = broker(held, lacks_directory=lacks)
+        now = cluster(state(isr=(1, 2)), {1: leader(OLD, hw=3), 2: second})
+        assert violated(now) == found
+
+
 def test_a_cut_that_was_fetched_again_counts() -> None:
     """A truncation of a member of the ISR counts even if the records were fetched again, because it
     could have been elected in between."""
