@@ -1,6 +1,6 @@
 """Committed offsets of consumer groups: commit, fetch, delete.
 
-Served: OffsetCommit (API 8) v2-v8, OffsetFetch (9) v1-v8, TxnOffsetCommit (28) v0-v3, OffsetDelete
+Served: OffsetCommit (API 8) v1-v8, OffsetFetch (9) v1-v8, TxnOffsetCommit (28) v0-v3, OffsetDelete
 (47) v0. A commit is answered once every in-sync replica has it. Metadata and leader epoch are
 returned as they were committed. The first offsets of a transaction in a partition are accepted once
 the transaction's coordinator has confirmed that it is open (KIP-890, part 1). As in Kafka 2.8, a
@@ -73,7 +73,7 @@ is what a log answers to a producer with an old epoch, and so what clients of th
 """
 
 
-@api(8, range(2, 9))
+@api(8, range(1, 9))
 def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> Any:
     """Store the offsets of the valid partitions, all of them or none."""
     services = context.services

@@ -1,12 +1,10 @@
-"""ListOffsets (API 2), v1-v7, and OffsetForLeaderEpoch (API 23), v0-v4.
+"""ListOffsets (API 2), v0-v7, and OffsetForLeaderEpoch (API 23), v0-v4.
 
 They return the start and end of a log, the offset of a timestamp, and the end of a leader epoch.
 The end is returned only once it cannot move back (KIP-207); both requests are fenced by leader
 epoch (KIP-320).
 
 Refuses: a partition that occurs twice, a negative timestamp without a meaning.
-
-Left out: ListOffsets v0 (its old list of segment offsets).
 """
 
 from collections import Counter
@@ -14,6 +12,7 @@ from typing import Final
 
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.errors import ErrorCode
+from broker_impl.replica import segment_listing
 from broker_impl.replica.results import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
 from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
 from broker_impl.wire.messages.list_offsets_response import (
@@ -29,13 +28,18 @@ from broker_impl.wire.messages.offset_for_leader_epoch_response import (
 )
 from broker_impl.wire.types import TopicPartition
 
-_SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7}
+_SINCE: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7}
 """The first version in which a negative timestamp has a special meaning (KIP-734)."""
 
 
-@api(2, range(1, 8))
+@api(2, range(8))
 def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Return one offset per partition and timestamp (-1: end, -2: start, -3: largest timestamp)."""
+    """Return one offset per partition and timestamp (-1: end, -2: start, -3: largest timestamp).
+
+    In v0, return a list of the starts of segments for each.
+    """
+    if context.version == 0:
+        return _list_segments(context, request)
     asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     topics = []
     for topic in request.topics:
@@ -63,6 +67,29 @@ def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOf
                     leader_epoch=found.leader_epoch if context.version >= 4 else -1,
                 )
             )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _list_segments(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            found = segment_listing.listed(
+                context.services.replicas,
+                tp,
+                partition.timestamp,
+                partition.max_num_offsets,
+                request.replica_id,
+            )
+            row = ListOffsetsPartitionResponse(partition_index=tp.partition)
+            if isinstance(found, ErrorCode):
+                row.error_code = _error(context, tp, found)
+            else:
+                row.old_style_offsets = found
+            rows.append(row)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
     return ListOffsetsResponse(topics=topics)
 

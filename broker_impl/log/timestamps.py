@@ -26,6 +26,20 @@ def offset_for_timestamp(
     return None
 
 
+def segments_before(log: LogState, timestamp_ms: int | None, now_ms: int) -> list[Offset]:
+    """The starts of the segments last written at this time or before, newest first; None: of all.
+
+    The log's end, which counts as written at `now_ms`, precedes them if its segment has records. A
+    segment from before the broker's start counts as written at that start.
+    """
+    places = [(max(each.base_offset, log.start_offset), each.written_ms) for each in log.segments]
+    if log.segments[-1].size:
+        places.append((log.end_offset, now_ms))
+    while places and timestamp_ms is not None and places[-1][1] > timestamp_ms:
+        places.pop()
+    return sorted((offset for offset, _ in places), reverse=True)
+
+
 def searched_time(timestamp_ms: int) -> int:
     """The time below which entries of the index are skipped: all of their records are older."""
     return timestamp_ms

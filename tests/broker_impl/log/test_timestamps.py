@@ -1,6 +1,7 @@
 import pytest
 
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.log import timestamps
 from broker_impl.log.config import LogConfig
 from broker_impl.log.results import TimestampOffset
 from broker_impl.wire import batch
@@ -56,3 +57,21 @@ def test_records_that_are_none_are_found_out_by_a_look_up() -> None:
     with pytest.raises(ApiError) as refused:
         log.offset_for_timestamp(0)
     assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_segments_are_listed_by_the_time_of_their_last_write() -> None:
+    """Segments that were written later are left out, and the end counts as written now."""
+    log = opened(new_disk(), LogConfig(segment_bytes=150))
+    assert timestamps.segments_before(log, None, 50) == [0]
+    for now_ms in (10, 20, 30):
+        log.append_as_leader(
+            batch.encode_batch([Record(value=b"x" * 60)]), leader_epoch=0, now_ms=now_ms
+        )
+    assert log.segment_offsets == [0, 1, 2]
+    assert timestamps.segments_before(log, None, 50) == [3, 2, 1, 0]
+    assert timestamps.segments_before(log, 50, 50) == [3, 2, 1, 0]
+    assert timestamps.segments_before(log, 49, 50) == [2, 1, 0]
+    assert timestamps.segments_before(log, 20, 50) == [1, 0]
+    assert timestamps.segments_before(log, 9, 50) == []
+    log.advance_start(1)
+    assert timestamps.segments_before(log, 20, 50) == [1, 1]

@@ -89,7 +89,7 @@ async def test_list_offsets_tells_start_and_end(three: Any) -> None:
     await create(three)
     await produce(three, leader(three), b"a", b"b")
 
-    async def offset(*timestamps: int, version: int = 5) -> tuple[int, int]:
+    async def row(*timestamps: int, version: int = 5) -> Any:
         request = ListOffsetsRequest(
             replica_id=-1,
             topics=[
@@ -103,14 +103,19 @@ async def test_list_offsets_tells_start_and_end(three: Any) -> None:
             ],
         )
         answer = await three.ask(leader(three), request, version)
-        row = answer.topics[0].partitions[0]
-        return row.error_code, row.offset
+        return answer.topics[0].partitions[0]
+
+    async def offset(*timestamps: int, version: int = 5) -> tuple[int, int]:
+        found = await row(*timestamps, version=version)
+        return found.error_code, found.offset
 
     assert (await offset(-2), await offset(-1)) == ((0, 0), (0, 2))
     assert await offset(-3, version=7) == (0, 0)
     assert await offset(-3, version=6) == (ErrorCode.UNSUPPORTED_VERSION, -1)
     assert await offset(-4, version=7) == (ErrorCode.UNSUPPORTED_VERSION, -1)
     assert await offset(-2, -1) == (ErrorCode.INVALID_REQUEST, -1)
+    assert (await row(-1, version=0)).old_style_offsets == [2]
+    assert (await row(-2, version=0)).old_style_offsets == [0]
 
 
 async def test_a_full_disk_ends_the_broker(three: Any) -> None:

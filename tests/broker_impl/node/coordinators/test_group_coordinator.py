@@ -219,6 +219,16 @@ async def test_offsets_come_back_as_they_were_committed(client: Client) -> None:
     assert both.groups[0].topics[0].partitions[0].committed_offset == 5
 
 
+async def test_the_oldest_commits_are_served(client: Client) -> None:
+    """OffsetCommit v1 states the time of a commit for each partition, and no leader epoch."""
+    assert await client.commit(5) == E.NONE
+    row = OffsetCommitRequestPartition(0, 7, commit_timestamp=1_000, committed_metadata="old")
+    request = OffsetCommitRequest(group_id=GROUP, topics=[OffsetCommitRequestTopic(TOPIC, [row])])
+    answer = await client.ask(request, 1)
+    assert answer.topics[0].partitions[0].error_code == E.NONE
+    assert await client.committed() == (7, -1, "old")
+
+
 async def test_commits_that_are_refused(client: Client) -> None:
     """Each invalid OffsetCommit is refused with its own error."""
     assert await client.commit(5, member_id="m", generation_id=4) == E.ILLEGAL_GENERATION
