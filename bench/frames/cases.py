@@ -25,8 +25,11 @@ _HEAD_BYTES: Final = 8
 _BEGINNINGS: Final = (
     (),
     (struct.pack(">hhih", VERSIONS, 0, 0, -1),),
-    (struct.pack(">hhihh", HANDSHAKE, 1, 0, -1, 5) + b"PLAIN",),
-    (struct.pack(">hhihh", HANDSHAKE, 1, 0, -1, 13) + b"SCRAM-SHA-256",),
+    *(
+        (struct.pack(">hhihh", HANDSHAKE, version, 0, -1, len(mechanism)) + mechanism,)
+        for version in (0, 1)
+        for mechanism in (b"PLAIN", b"SCRAM-SHA-256")
+    ),
 )
 """Valid frames that bring a connection into each state before its authentication."""
 

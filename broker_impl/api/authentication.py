@@ -1,9 +1,9 @@
-"""SaslHandshake (API 17), v1, and SaslAuthenticate (API 36), v0-v2: authentication by SASL.
+"""SaslHandshake (API 17), v0-v1, and SaslAuthenticate (API 36), v0-v2: authentication by SASL.
 
 The state of the connection (``broker_impl.security.sessions``) decides which of them is allowed.
+After SaslHandshake v0, clients send tokens without request headers (``server.raw_tokens``).
 
-Left out: tokens without request headers (SaslHandshake v0), GSSAPI, OAUTHBEARER, and delegation
-tokens.
+Left out: GSSAPI, OAUTHBEARER, and delegation tokens.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ AUTHENTICATION: Final = frozenset({_HANDSHAKE, _AUTHENTICATE})
 """The APIs that change the authentication of a connection."""
 
 
-@api(_HANDSHAKE, range(1, 2))
+@api(_HANDSHAKE, range(2))
 def sasl_handshake(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Choose the mechanism of the authentication that follows."""
-    error, mechanisms = context.session.handshake(request.mechanism)
+    error, mechanisms = context.session.handshake(request.mechanism, context.version)
     return SaslHandshakeResponse(error_code=error, mechanisms=list(mechanisms))
 
 

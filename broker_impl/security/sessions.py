@@ -28,6 +28,8 @@ class State(Enum):
     """The versions were requested; the handshake comes next."""
     EXCHANGE = auto()
     """A mechanism was chosen; tokens are exchanged."""
+    RAW = auto()
+    """A mechanism was chosen by SaslHandshake v0; tokens without headers are exchanged."""
     READY = auto()
     """The client is authenticated: every request is served."""
     AGAIN = auto()
@@ -50,6 +52,7 @@ TRANSITIONS: Final = {
     (State.NEW, Event.HANDSHAKE): State.EXCHANGE,
     (State.VERSIONED, Event.HANDSHAKE): State.EXCHANGE,
     (State.EXCHANGE, Event.TOKEN): State.EXCHANGE,
+    (State.RAW, Event.TOKEN): State.RAW,
     (State.READY, Event.VERSIONS): State.READY,
     (State.READY, Event.HANDSHAKE): State.AGAIN,
     (State.READY, Event.TOKEN): State.READY,
@@ -118,6 +121,7 @@ class OpenSession:
     bytes_max: int | None = None
     failure_delay_s = 0.0
     is_failed = False
+    is_raw = False
 
     def __init__(self, principal: str = principals.ANONYMOUS) -> None:
         self.principal = principal
@@ -125,7 +129,7 @@ class OpenSession:
     def check(self, api_key: int, now: float) -> None:
         """Accept every request."""
 
-    def handshake(self, mechanism: str) -> tuple[ErrorCode, tuple[str, ...]]:
+    def handshake(self, mechanism: str, version: int) -> tuple[ErrorCode, tuple[str, ...]]:
         """Refuse the handshake: this listener has no SASL."""
         return ErrorCode.ILLEGAL_SASL_STATE, ()
 
@@ -163,6 +167,11 @@ class SaslSession:
         return self.state is State.FAILED
 
     @property
+    def is_raw(self) -> bool:
+        """Whether each frame is a token without a header."""
+        return self.state is State.RAW
+
+    @property
     def failure_delay_s(self) -> float:
         """How long the response to a failed authentication is delayed."""
         return self._limits.failure_delay_s
@@ -191,9 +200,16 @@ class SaslSession:
         if self.state is State.VERSIONED:
             self.state = State.NEW
 
-    def handshake(self, mechanism: str) -> tuple[ErrorCode, tuple[str, ...]]:
-        """Choose the mechanism; return an error, and the mechanisms of this listener."""
+    def handshake(self, mechanism: str, version: int) -> tuple[ErrorCode, tuple[str, ...]]:
+        """Choose the mechanism; return an error, and the mechanisms of this listener.
+
+        After version 0, which cannot be used to authenticate again, tokens have no headers.
+        """
         if self._refuses_again:
+            return ErrorCode.ILLEGAL_SASL_STATE, ()
+        is_raw = version == 0
+        if is_raw and self.state is State.AGAIN:
+            self.state = State.FAILED
             return ErrorCode.ILLEGAL_SASL_STATE, ()
         enabled = self._limits.mechanisms
         if self.state is State.AGAIN:
@@ -203,6 +219,8 @@ class SaslSession:
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, self._limits.mechanisms
         self._mechanism = mechanism
         self._exchange = server_side(mechanism, self._listener, self._credentials)
+        if is_raw:
+            self.state = State.RAW
         return ErrorCode.NONE, self._limits.mechanisms
 
     def token(self, token: bytes, now: float) -> TokenAnswer:

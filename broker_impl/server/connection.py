@@ -26,6 +26,7 @@ from broker_impl.errors import ErrorCode, StorageError, WireError
 from broker_impl.security import principals
 from broker_impl.security.acls import Authorizer
 from broker_impl.security.sessions import OpenSession, Session
+from broker_impl.server import raw_tokens
 from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
 from broker_impl.server.memory_limits import Bounds
 from broker_impl.server.throttling import Charge, Throttle
@@ -70,6 +71,8 @@ class _Request:
     """What it is charged with, if clients have quotas."""
     is_silent: bool = False
     """No response is sent (Produce with acks=0)."""
+    is_raw: bool = False
+    """The request is a token without a header (SaslHandshake v0)."""
     on_answer: Callable[[Any], None] | None = None
     """What the witness wants to be called with the answer."""
 
@@ -318,11 +321,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, frame: memoryview) -> None:
         try:
-            header, body = decode_request_header(frame)
+            is_raw = self._session.is_raw
+            header, body = raw_tokens.request(frame) if is_raw else decode_request_header(frame)
             now = self._loop.time()
             self._session.check(header.api_key, now)
             row = self._row(header)
-            request = _Request(header, header.api_version, len(frame), row.key, now)
+            request = _Request(header, header.api_version, len(frame), row.key, now, is_raw=is_raw)
             self._line.append(request)
             self.idle_since = None
             request.charge = self._throttle.charge(
@@ -442,8 +446,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None or self._transport.is_closing() or request.is_silent:
             return
         header = request.header
-        body = response_module(header.api_key).encode(request.answer, request.version)
-        buffers = encode_response(header.api_key, request.version, header.correlation_id, body)
+        if request.is_raw:
+            buffers = raw_tokens.response(request.answer)
+        else:
+            body = response_module(header.api_key).encode(request.answer, request.version)
+            buffers = encode_response(header.api_key, request.version, header.correlation_id, body)
         if sum(map(len, buffers)) < _JOIN_BELOW:
             self._transport.write(b"".join(buffers))
         else:

@@ -17,7 +17,7 @@ from broker_impl.wire.messages.update_features_request import (
 BETWEEN_BROKERS = {4, 5, 6, 7, 56}
 """LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown and AlterIsr: Kafka offers them on
 every listener, this broker on that of brokers, and it has no AlterIsr."""
-OLDEST_HERE = {1: 4, 8: 1, 9: 1, 17: 1}
+OLDEST_HERE = {1: 4, 8: 1, 9: 1}
 """The oldest version of each API that this broker lacks older ones of; Kafka 2.8 has all from 0."""
 
 

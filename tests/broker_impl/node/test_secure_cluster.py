@@ -3,6 +3,7 @@
 import asyncio
 import random
 import ssl
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from broker_impl.node import config_changes, scram_users
 from broker_impl.node.peer_security import PeerSecurity
 from broker_impl.node.peers import PeerError, Peers
 from broker_impl.security import scram
+from broker_impl.security.exchanges import client_side
+from broker_impl.wire.framing import RequestHeader, encode_request
+from broker_impl.wire.messages import request_module
 from broker_impl.wire.messages.alter_configs_request import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -24,7 +28,8 @@ from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsResource,
 )
 from broker_impl.wire.messages.metadata_request import MetadataRequest
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from broker_impl.wire.types import Buffer, TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.digest_md5 import ServerExchange
 from broker_impl.zookeeper.errors import NoAuth
@@ -162,6 +167,46 @@ async def test_a_client_needs_tls_and_a_certificate(
         assert isinstance(await outcome(context), PeerError)
     trusting_another = stranger.client_context(authority.issue("bob"))
     assert "CERTIFICATE_VERIFY_FAILED" in str(await outcome(trusting_another))
+
+
+async def raw_exchange(port: int, user: str, password: str) -> bool:
+    """Authenticate by SCRAM without SaslAuthenticate; returns whether requests are served then."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async def sent(*parts: Buffer) -> bytes:
+        data = b"".join(parts)
+        writer.write(struct.pack(">i", len(data)) + data)
+        return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+
+    async def asked(key: int, version: int, message: Any) -> bytes:
+        body = request_module(key).encode(message, version)
+        frame = b"".join(encode_request(RequestHeader(key, version, 7, "old"), body))
+        return await sent(frame[4:])
+
+    try:
+        assert await asked(17, 0, SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
+        exchange = client_side("SCRAM-SHA-256", Login(user, password, {}), "nonce-of-a-test")
+        answer = b""
+        while (token := exchange.next(answer)) is not None:
+            answer = await sent(token)
+        return len(await asked(3, 4, MetadataRequest(topics=[]))) > 8
+    except asyncio.IncompleteReadError:
+        return False
+    finally:
+        writer.close()
+
+
+async def test_clients_that_send_tokens_without_headers(cluster: ClusterInLoop) -> None:
+    """SaslHandshake v0: both sides' tokens alone authenticate, and a wrong one closes."""
+    await write_user(cluster.zookeeper.address, "alice", "a-secret")
+    cluster.inactive = protected("SASL_PLAINTEXT", "PLAINTEXT") | {
+        "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+    running = await cluster.add(1)
+    await cluster.ready()
+    assert await raw_exchange(running.port, "alice", "a-secret")
+    assert not await raw_exchange(running.port, "alice", "b-secret")
+    assert not await raw_exchange(running.port, "bob", "a-secret")
 
 
 async def test_only_the_right_password_opens(cluster: ClusterInLoop) -> None:

@@ -37,7 +37,7 @@ def session(lifetime_s: float = 0, mechanisms: tuple[str, ...] = ("PLAIN",)) -> 
 def authenticated(lifetime_s: float = 0) -> SaslSession:
     own = session(lifetime_s, ("PLAIN", "SCRAM-SHA-256"))
     own.check(HANDSHAKE, 0)
-    assert own.handshake("PLAIN")[0] is ErrorCode.NONE
+    assert own.handshake("PLAIN", 1)[0] is ErrorCode.NONE
     own.check(TOKEN, 0)
     assert own.token(ALICE, 0).error is ErrorCode.NONE
     return own
@@ -48,7 +48,7 @@ def test_a_client_authenticates() -> None:
     own = session()
     own.check(VERSIONS, 0)
     own.check(HANDSHAKE, 0)
-    assert own.handshake("PLAIN") == (ErrorCode.NONE, ("PLAIN",))
+    assert own.handshake("PLAIN", 1) == (ErrorCode.NONE, ("PLAIN",))
     own.check(TOKEN, 0)
     assert (own.principal, own.bytes_max) == ("User:ANONYMOUS", 1000)
     assert own.token(ALICE, 0).error is ErrorCode.NONE
@@ -115,7 +115,7 @@ def test_a_wrong_password_fails(token: bytes) -> None:
     """A wrong user, password or form is refused with one message, and the session fails."""
     own = session()
     own.check(HANDSHAKE, 0)
-    own.handshake("PLAIN")
+    own.handshake("PLAIN", 1)
     own.check(TOKEN, 0)
     answer = own.token(token, 0)
     assert answer.error is ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -131,7 +131,7 @@ def test_a_mechanism_that_is_not_enabled_fails() -> None:
     """The response to another mechanism names the enabled ones, and the session fails."""
     own = session()
     own.check(HANDSHAKE, 0)
-    assert own.handshake("SCRAM-SHA-256") == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ("PLAIN",))
+    assert own.handshake("SCRAM-SHA-256", 1) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ("PLAIN",))
     assert own.is_failed
 
 
@@ -142,7 +142,7 @@ def test_an_authentication_expires() -> None:
     with pytest.raises(WireError, match="User:alice has expired"):
         own.check(PRODUCE, 10.1)
     own.check(HANDSHAKE, 10.1)
-    assert own.handshake("PLAIN")[0] is ErrorCode.NONE
+    assert own.handshake("PLAIN", 1)[0] is ErrorCode.NONE
     own.check(TOKEN, 10.2)
     assert own.token(ALICE, 10.2).lifetime_ms == 10_000
     own.check(PRODUCE, 20.2)
@@ -152,11 +152,11 @@ def test_the_user_and_the_mechanism_stay_the_same() -> None:
     """A connection that authenticates again cannot change its user or its mechanism."""
     own = authenticated()
     own.check(HANDSHAKE, 5)
-    assert own.handshake("SCRAM-SHA-256")[0] is ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert own.handshake("SCRAM-SHA-256", 1)[0] is ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert own.is_failed
     own = authenticated()
     own.check(HANDSHAKE, 5)
-    own.handshake("PLAIN")
+    own.handshake("PLAIN", 1)
     with pytest.raises(WireError):
         own.check(PRODUCE, 5)
     own.check(TOKEN, 5)
@@ -168,16 +168,44 @@ def test_a_second_authentication_waits() -> None:
     """Within a second of an authentication, a handshake is refused and changes no state."""
     own = authenticated()
     own.check(HANDSHAKE, 0.9)
-    assert own.handshake("PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, ())
+    assert own.handshake("PLAIN", 1) == (ErrorCode.ILLEGAL_SASL_STATE, ())
     own.check(PRODUCE, 0.9)
     own.check(HANDSHAKE, 1.0)
-    assert own.handshake("PLAIN")[0] is ErrorCode.NONE
+    assert own.handshake("PLAIN", 1)[0] is ErrorCode.NONE
 
 
 def test_a_listener_without_sasl_has_no_handshake() -> None:
     """Without SASL every request is served, and handshake and token are errors."""
     own = OpenSession()
     own.check(PRODUCE, 0)
-    assert own.handshake("PLAIN") == (ErrorCode.ILLEGAL_SASL_STATE, ())
+    assert own.handshake("PLAIN", 1) == (ErrorCode.ILLEGAL_SASL_STATE, ())
     assert own.token(ALICE, 0).error is ErrorCode.ILLEGAL_SASL_STATE
     assert not own.is_failed
+
+
+def test_tokens_without_headers() -> None:
+    """After SaslHandshake v0 only a token is allowed, and each frame is one until it succeeds."""
+    own = session()
+    assert not own.is_raw
+    own.check(VERSIONS, 0)
+    own.check(HANDSHAKE, 0)
+    assert own.handshake("PLAIN", 0) == (ErrorCode.NONE, ("PLAIN",))
+    assert own.is_raw
+    for key in (PRODUCE, VERSIONS, HANDSHAKE):
+        with pytest.raises(WireError):
+            own.check(key, 0)
+    own.check(TOKEN, 0)
+    assert own.token(ALICE, 0).error is ErrorCode.NONE
+    assert (own.is_raw, own.state) == (False, State.READY)
+
+
+def test_no_client_authenticates_again_without_headers() -> None:
+    """SaslHandshake v0 of an authenticated client ends the connection, also with its password."""
+    own = authenticated()
+    own.check(HANDSHAKE, 100)
+    assert own.handshake("PLAIN", 0) == (ErrorCode.ILLEGAL_SASL_STATE, ())
+    assert own.is_failed
+    own = session()
+    own.check(HANDSHAKE, 0)
+    assert own.handshake("SCRAM-SHA-256", 0)[0] is ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert (own.is_raw, own.is_failed) == (False, True)

@@ -164,3 +164,39 @@ async def test_a_plaintext_listener_has_no_handshake(world: Open, parked: Any) -
         assert (await handshake(client)).error_code == ErrorCode.ILLEGAL_SASL_STATE
         client.ask("now", 3)
         assert await client.answer() == 3
+
+
+async def raw_token(client: Client, token: bytes) -> None:
+    """Send a token without a request header, as clients do after SaslHandshake v0."""
+    client.writer.write(struct.pack(">i", len(token)) + token)
+
+
+async def old_handshake(client: Client, mechanism: str = "PLAIN") -> Any:
+    return await ask(client, HANDSHAKE, 0, SaslHandshakeRequest(mechanism=mechanism))
+
+
+async def test_a_client_without_sasl_authenticate(world: Open, parked: Any) -> None:
+    """After SaslHandshake v0 the token and its answer have no headers; then requests follow."""
+    async with world(**SETTINGS) as w:
+        client = await w.client()
+        assert (await old_handshake(client)).error_code == 0
+        await raw_token(client, RIGHT)
+        client.ask("now", 7)
+        assert await client.frame() == b""
+        assert await client.answer() == 7
+
+
+async def test_a_wrong_token_without_a_header_has_no_answer(world: Open, parked: Any) -> None:
+    """A wrong password, and a request in place of a token, close the connection."""
+    async with world(**SETTINGS) as w:
+        for secret in (WRONG, b"", b"\0", RIGHT + b"\0"):
+            client = await w.client()
+            await old_handshake(client)
+            await raw_token(client, secret)
+            client.ask("park", 1)
+            assert await client.is_closed()
+        client = await w.client()
+        await old_handshake(client)
+        client.ask("park", 1)
+        assert await client.is_closed()
+        assert not parked
