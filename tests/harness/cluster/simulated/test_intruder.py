@@ -48,7 +48,7 @@ class Broker:
         self.session.check(api[0], self.now_s)
         match api[0]:
             case 17:
-                error, enabled = self.session.handshake(request.mechanism)
+                error, enabled = self.session.handshake(request.mechanism, 1)
                 return SaslHandshakeResponse(error_code=error, mechanisms=list(enabled))
             case 36:
                 answer = self.session.token(bytes(request.auth_bytes), self.now_s)
@@ -153,6 +153,8 @@ async def test_while_the_password_is_another(
 async def test_an_error_of_the_handshake_is_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that does not know the mechanism has not accepted a password."""
     monkeypatch.setattr(
-        SaslSession, "handshake", lambda self, name: (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ())
+        SaslSession,
+        "handshake",
+        lambda self, name, version: (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ()),
     )
     assert await visit("guess", monkeypatch) == ([], 1)
