@@ -75,6 +75,8 @@ class LogDirectory:
         """The high watermarks in the checkpoint when the directory was opened."""
         self._high_watermarks = high_watermarks
         self._found: dict[str, dict[TopicPartition, Offset]] = {}
+        self._left: dict[str, dict[TopicPartition, Offset]] = {}
+        """The entries of logs that are in this directory, and not loaded."""
         self._written: dict[str, bytes] = {}  # the checkpoints that this object wrote
         self._renamed = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
@@ -115,6 +117,7 @@ class LogDirectory:
     def read(self) -> None:
         """Read the checkpoints, and consume the clean marker."""
         self.logs.clear()
+        self._left.clear()
         self.is_clean = consume_clean_marker(self.disk)
         for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS):
             self._found[name] = self._content(name, checkpoints.parse_offsets)
@@ -141,6 +144,24 @@ class LogDirectory:
             self._found[START_OFFSETS].get(tp, 0),
             self._found[CLEANED_OFFSETS].get(tp, 0),
         )
+
+    def leave_found(self, tp: TopicPartition) -> None:
+        """Leave a log as it is, and its entries in the checkpoints; it is not loaded."""
+        for name, found in self._found.items():
+            if tp in found:
+                self._left.setdefault(name, {})[tp] = found[tp]
+
+    def leave(self, tp: TopicPartition) -> None:
+        """Close a log without a sync, and keep its entries in the checkpoints as they are now."""
+        log = self.logs.pop(tp)
+        for name, offset in (
+            (RECOVERY_POINTS, log.recovery_point),
+            (START_OFFSETS, log.start_offset),
+            (HIGH_WATERMARKS, self._high_watermarks.get(tp, 0)),
+            (CLEANED_OFFSETS, log.first_dirty),
+        ):
+            self._left.setdefault(name, {})[tp] = offset
+        log.abandon()
 
     def opened(self) -> None:
         """Write the checkpoints as they are now that all logs are loaded.
@@ -191,7 +212,7 @@ class LogDirectory:
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         """Write a checkpoint, if it changed: a write is two syncs, which block the broker."""
-        text = checkpoints.format_offsets(offsets)
+        text = checkpoints.format_offsets({**self._left.get(name, {}), **offsets})
         if self._written.get(name) != text:
             self.disk.write(name, text)
             self._written[name] = text
@@ -199,13 +220,16 @@ class LogDirectory:
     # -- logs ------------------------------------------------------------------------------------
 
     def make(self, tp: TopicPartition, *, is_future: bool) -> str:
-        """Create the directory of a log, and return its name; durable on return."""
+        """Create the directory of a log, and return its name; durable after `sync_names`."""
         name = str(tp)
         if is_future:
             name += self._ending("future")
         self.disk.make_dir(name)
-        self.disk.fsync_dir("")
         return name
+
+    def sync_names(self) -> None:
+        """Let the directories of logs that were created survive a crash."""
+        self.disk.fsync_dir("")
 
     def forget(self, tp: TopicPartition) -> PartitionLog:
         """Remove a log from the checkpoints, and return it.

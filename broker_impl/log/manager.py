@@ -107,22 +107,25 @@ class LogManager:
     def create(self, tp: TopicPartition, topic_id: UUID = NO_UUID) -> PartitionLog:
         """Create an empty log for a partition that has none here. Durable on return.
 
-        topic_id: the id of its topic; NO_UUID if it is not known.
+        topic_id: the id of its topic; NO_UUID if it is not known. A directory that fails before it
+        has anything of the log is replaced by another one; DirectoryFailed: it fails after that.
         """
         assert tp not in self.logs, f"{tp} already has a log"
-        preferred = self._preferred.pop(tp, None)
-        while tp not in self.logs:
-            if preferred is None or preferred.failure is not None:
-                preferred = self._emptiest()
-            with self._going_on():
-                self._create_in(preferred, tp, topic_id)
-        return self.logs[tp]
-
-    def _create_in(self, directory: LogDirectory, tp: TopicPartition, topic_id: UUID) -> None:
-        name = directory.make(tp, is_future=False)
+        directory, name = self._make(tp)
+        directory.sync_names()
         if topic_id != NO_UUID:
             topic_identity.write(directory.disk, name, topic_id)
         self.logs[tp] = directory.logs[tp] = self._open_log(directory, tp, name, clean=True)
+        return self.logs[tp]
+
+    def _make(self, tp: TopicPartition) -> tuple[LogDirectory, str]:
+        """Create the directory of a log where that succeeds; return in what, and its name."""
+        preferred = self._preferred.pop(tp, None)
+        while True:
+            if preferred is None or preferred.failure is not None:
+                preferred = self._emptiest()
+            with self._going_on():
+                return preferred, preferred.make(tp, is_future=False)
 
     def delete(self, tp: TopicPartition) -> None:
         """Delete a log: at once for all callers, from the disk after `delete_delay_ms`.
@@ -130,7 +133,8 @@ class LogManager:
         A future log is deleted first, because without a current log it would have no use.
         """
         if tp in self.futures:
-            self.cancel_move(tp)
+            with self._going_on():
+                self.cancel_move(tp)
         directory = self.directory_of(self.logs[tp])
         log = self.logs.pop(tp)
         self.high_watermarks.pop(tp, None)
@@ -171,10 +175,10 @@ class LogManager:
         for tp in lost:
             del self.logs[tp]
             self.futures.pop(tp, None)
-            self.high_watermarks.pop(tp, None)
             for directory in self.directories:
                 if tp in directory.logs:
-                    directory.logs.pop(tp).abandon()
+                    directory.leave(tp)
+            self.high_watermarks.pop(tp, None)
         failed.give_up()
         return lost
 
@@ -223,6 +227,7 @@ class LogManager:
         if self.directory_of(current) is target:
             return
         name = target.make(tp, is_future=True)
+        target.sync_names()
         if current.topic_id != NO_UUID:
             topic_identity.write(target.disk, name, current.topic_id)
         future = self._open_log(target, tp, name, clean=True)
@@ -242,16 +247,17 @@ class LogManager:
     def finish_move(self, tp: TopicPartition, high_watermark: Offset) -> PartitionLog:
         """Replace a current log by its complete copy, and return the log that is current now.
 
-        A crash at any point leaves one of the two, with all records. StorageError takes the log
-        offline: it cannot be known which of the directories has it.
+        A crash at any point leaves one of the two, with all records. A StorageError once the copy
+        is complete takes the log offline: it cannot be known which of the directories has it.
         """
-        current, future = self.logs[tp], self.futures.pop(tp)
+        current, future = self.logs[tp], self.futures[tp]
         source, target = self.directory_of(current), self.directory_of(future)
         self.high_watermarks[tp] = high_watermark
+        moving.complete(current, future)
+        target.write_checkpoints()
+        target.mark_complete(future.directory)
+        del self.futures[tp]
         with current.changing():
-            moving.complete(current, future)
-            target.write_checkpoints()
-            target.mark_complete(future.directory)
             source.discard(str(tp), self._now_ms + current.config.delete_delay_ms)
             target.promote(future.directory, tp)
             source.forget(tp)
@@ -326,6 +332,9 @@ class LogManager:
         The clean marker is not written if `open` did not finish (KAFKA-15375), nor if a log is
         offline or fails now, which raises StorageError if no directory works.
         """
+        for directory in self.directories:
+            if directory.failure is not None and self.goes_on:
+                self.give_up(directory)  # without a clean marker
         if self._is_open:
             self._is_open = False
             self._each(LogDirectory.close_logs)
@@ -334,9 +343,15 @@ class LogManager:
         for directory in self.directories:
             directory.disk.unlock()
 
-    def write_starts(self) -> None:
-        """Write the start offsets of logs to their checkpoints."""
+    def write_starts(self, tp: TopicPartition) -> None:
+        """Write the start offsets of logs to their checkpoints; that of this partition is durable.
+
+        DirectoryFailed: it is not.
+        """
         self._each(LogDirectory.write_starts)
+        failure = self.directory_of(self.logs[tp]).failure
+        if failure is not None:
+            raise DirectoryFailed(str(failure))
 
     def write_cleaned(self) -> None:
         """Write the offsets up to which logs were compacted to their checkpoints."""
@@ -378,7 +393,8 @@ class LogManager:
         """Decide what happens to a future log that was found in a directory."""
         current, is_complete = self.logs.get(tp), directory.is_complete(name)
         if current is None and self.goes_on:
-            return  # its current log may be in the directory that has failed
+            directory.leave_found(tp)  # its current log may be in the directory that has failed
+            return
         fate = move_rules.fate(has_current=current is not None, is_complete=is_complete)
         logger.info("the future log %s in %s is %s", name, directory.path, fate.value)
         if fate is Fate.PROMOTED:

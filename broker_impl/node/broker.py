@@ -326,8 +326,8 @@ class Broker:
             wall_ms=self._wall_ms,
             on_effect=lambda effect: self._effects.carry_out(effect),
         )
-        zk, tasks = lambda: self._session.zk, self._tasks
-        DirectoryFailures(self._logs, self._replicas, zk, tasks, self._stopping)
+        zk = lambda: self._session.zk  # noqa: E731
+        DirectoryFailures(self._logs, self._replicas, zk, self._tasks, self._stopping, self.fail)
         internal_topics = partial(
             InternalTopics,
             self._replicas,

@@ -31,12 +31,14 @@ class DirectoryFailures:
         zk: Callable[[], ZooKeeper],
         tasks: Tasks,
         stopping: asyncio.Event,
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self._logs = logs
         self._replicas = replicas
         self._zk = zk
         self._tasks = tasks
         self._stopping = stopping
+        self._on_failure = on_failure
         logs.on_failure = self._failed
 
     def _failed(self, directory: LogDirectory) -> None:
@@ -44,11 +46,15 @@ class DirectoryFailures:
         asyncio.get_running_loop().call_soon(self._give_up, directory)
 
     def _give_up(self, directory: LogDirectory) -> None:
-        if not self._logs.goes_on or self._stopping.is_set():
+        if not self._logs.goes_on:
             return
         LOG.error("%s cannot be used any more: %s", directory.path, directory.failure)
-        lost_directories.lose(self._replicas, directory)
-        self._tasks.start(self._announce())
+        try:
+            lost_directories.lose(self._replicas, directory)
+        except Exception as error:  # noqa: BLE001 - the edge of a callback
+            self._on_failure(error)
+        if not self._stopping.is_set():
+            self._tasks.start(self._announce())
 
     async def _announce(self) -> None:
         async def announce() -> None:

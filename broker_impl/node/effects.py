@@ -61,7 +61,7 @@ class Effects:
                 if tp in self.waiting:  # most followers have no readers
                     self._retry_soon(tp)
             case LogStartAdvanced(tp):
-                self.logs.write_starts()  # before any response reports it: it must not move back
+                self.logs.write_starts(tp)  # before any response reports it: it must not move back
                 self._retry_soon(tp)
             case LeadershipTaken(tp, leader_epoch):
                 self._led(tp, leader_epoch)

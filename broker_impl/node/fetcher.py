@@ -7,7 +7,8 @@ reached is tried again after a pause, or as soon as something about its partitio
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from broker_impl.api.quotas.replication import ReplicationQuota
@@ -222,9 +223,10 @@ class Fetchers:
             for row in topic.partitions:
                 found = targets.get(TopicPartition(topic.topic, row.partition))
                 if found is not None:
-                    self._replicas.epoch_end_answered(
-                        found, _code(row.error_code), row.leader_epoch, row.end_offset
-                    )
+                    with self._of_one_directory():
+                        self._replicas.epoch_end_answered(
+                            found, _code(row.error_code), row.leader_epoch, row.end_offset
+                        )
 
     async def _ask_bounds(
         self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget]
@@ -233,11 +235,13 @@ class Fetchers:
         ends = await self._list_offsets(leader, targets, LATEST)
         for tp, target in targets.items():
             error, start = starts.get(tp, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
+            end = -1
             if error is ErrorCode.NONE:
                 error, end = ends.get(tp, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1))
-                self._replicas.bounds_answered(target, error, start, end)
             else:
-                self._replicas.bounds_answered(target, error, -1, -1)
+                start = -1
+            with self._of_one_directory():
+                self._replicas.bounds_answered(target, error, start, end)
 
     async def _list_offsets(
         self, leader: BrokerId, targets: dict[TopicPartition, FetchTarget], timestamp: int
@@ -296,7 +300,7 @@ class Fetchers:
         end = row.diverging_epoch
         records = row.records if row.records is not None else _NO_RECORDS
         self._counts.replication_bytes_in += len(records)
-        try:
+        with self._of_one_directory():
             self._replicas.fetched(
                 found,
                 _code(row.error_code),
@@ -305,11 +309,16 @@ class Fetchers:
                 log_start_offset=row.log_start_offset,
                 diverging=(end.epoch, end.end_offset) if end.epoch >= 0 else None,
             )
-        except DirectoryFailed as error:  # other replicas go on, unless this ends the broker
-            self._on_failure(error)
-            return
         if row.records:
             self._count(found.tp, row)
+
+    @contextmanager
+    def _of_one_directory(self) -> Iterator[None]:
+        """Report the failure of a data directory; replicas in others go on, if there are any."""
+        try:
+            yield
+        except DirectoryFailed as error:
+            self._on_failure(error)
 
     def _count(self, tp: TopicPartition, row: Any) -> None:
         """Record what a throttled replica has fetched that is not in sync."""

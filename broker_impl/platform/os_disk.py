@@ -15,6 +15,7 @@ from broker_impl.wire.types import Buffer
 LOCK_NAME = ".lock"
 _TEMPORARY_SUFFIX = ".tmp"
 _BATCHES_SUFFIX = ".log"
+_CLOSED = 2**31 - 1  # no process has so many files: every operation fails with EBADF
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
@@ -98,8 +99,10 @@ class OsFile:
             self._syncs.add((time.perf_counter() - begun) * 1000)
 
     def close(self) -> None:
-        with _refusals(f"close {self._path}"):
-            os.close(self._fd)
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:  # a second close could hit another file, which has got this number
+            with _refusals(f"close {self._path}"):
+                os.close(fd)
 
 
 class OsDisk:

@@ -104,7 +104,7 @@ def _obeyed(
     try:
         return _lead_or_follow(hosted, tp, topic_id, row)
     except DirectoryFailed as error:
-        return hosted.refused(error)
+        return _lost(hosted, tp, error)
 
 
 def _lead_or_follow(
@@ -113,9 +113,9 @@ def _lead_or_follow(
     if hosted.broker_id not in row.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     log = hosted.logs.logs.get(tp)
-    if tp in hosted.offline or not (
-        log is not None or may_create(is_new=row.is_new, any_failed=hosted.logs.goes_on)
-    ):
+    if log is None and not may_create(is_new=row.is_new, any_failed=hosted.logs.goes_on):
+        hosted.offline[tp] = None
+    if tp in hosted.offline:
         return ErrorCode.KAFKA_STORAGE_ERROR
     if log is not None and topic_identity.is_of_deleted_topic(log.topic_id, topic_id, row.is_new):
         LOG.warning("%s: the log belongs to a deleted topic of this name; it is deleted", tp)
@@ -173,7 +173,7 @@ def stop_replica(hosted: HostedReplicas, request: StopReplicaRequest) -> StopRep
 
 def _stop(hosted: HostedReplicas, tp: TopicPartition, row: StopReplicaPartitionState) -> ErrorCode:
     partition = hosted.partitions.get(tp)
-    if tp in hosted.offline:
+    if tp in hosted.offline or (row.delete_partition and _may_be_lost(hosted, tp)):
         return ErrorCode.KAFKA_STORAGE_ERROR
     if partition is not None:
         error = fencing.stop(row.leader_epoch, partition.leader_epoch, row.delete_partition)
@@ -185,8 +185,20 @@ def _stop(hosted: HostedReplicas, tp: TopicPartition, row: StopReplicaPartitionS
         elif partition is not None:
             end(hosted, partition)
     except DirectoryFailed as error:
-        return hosted.refused(error)
+        return _lost(hosted, tp, error)
     return ErrorCode.NONE
+
+
+def _lost(hosted: HostedReplicas, tp: TopicPartition, error: DirectoryFailed) -> ErrorCode:
+    """Return the error of an order that met a failed directory, in which files of a log may be."""
+    code = hosted.refused(error)
+    hosted.offline[tp] = None
+    return code
+
+
+def _may_be_lost(hosted: HostedReplicas, tp: TopicPartition) -> bool:
+    """Return whether a log that is not here may be in a failed directory."""
+    return hosted.logs.goes_on and tp not in hosted.logs.logs and tp not in hosted.deleted_here
 
 
 def _delete(hosted: HostedReplicas, tp: TopicPartition) -> None:
@@ -198,6 +210,8 @@ def _delete(hosted: HostedReplicas, tp: TopicPartition) -> None:
     # A broker that was down while its topic was deleted holds a log without a replica.
     if tp in hosted.logs.logs:
         hosted.logs.delete(tp)
+        if hosted.logs.goes_on:
+            hosted.deleted_here[tp] = None
 
 
 def end(hosted: HostedReplicas, partition: Partition) -> None:

@@ -52,6 +52,8 @@ class HostedReplicas:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.offline: dict[TopicPartition, None] = {}
         """The partitions whose replica here is lost with a data directory that failed (KIP-112)."""
+        self.deleted_here: dict[TopicPartition, None] = {}
+        """The partitions whose logs were deleted here while a data directory had failed."""
         self.logs = logs
         self.config = config
         self.clock = clock

@@ -95,5 +95,6 @@ class Partition(ReplicaState):
                 following.on_fetch_refused(self, event, now)
             case _:
                 assert_never(event)
-        self.check()
+        if self.log.offline is None:  # a failure may have left the log half changed
+            self.check()
         return effects

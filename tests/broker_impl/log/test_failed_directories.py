@@ -1,6 +1,7 @@
 """One of several data directories fails, and the logs in the others stay (KIP-112)."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -73,7 +74,9 @@ def test_a_failure_in_one_directory_stops_no_work_in_others(two: Two) -> None:
     two.break_down("a")
     two.manager.logs[OTHER].advance_start(5)
     two.manager.checkpoint({TP: 9, OTHER: 9})
-    two.manager.write_starts()
+    two.manager.write_starts(OTHER)
+    with pytest.raises(DirectoryFailed):
+        two.manager.write_starts(TP)
     assert two.failed == ["a"]
     assert b"t 1 9" in two.disks["b"].read("replication-offset-checkpoint")
     assert b"t 1 5" in two.disks["b"].read("log-start-offset-checkpoint")
@@ -147,6 +150,91 @@ def test_the_copy_of_a_lost_log_waits_for_it(two: Two) -> None:
     two.start()
     assert sorted(two.manager.logs) == [TP, OTHER]
     assert content(two.move("b")) == before
+
+
+def after_restart(two: Two) -> tuple[int, int, int]:
+    """Repair and start again after a checkpoint; start, end and high watermark of the log then."""
+    for path in two.disks:
+        two.repair(path)
+    two.start()
+    log = two.manager.logs[TP]
+    return log.start_offset, log.end_offset, two.manager.high_watermarks[TP]
+
+
+@pytest.mark.parametrize(
+    ("broken", "operation", "path"),
+    [("b", "write", "copy-is-complete"), ("a", "write", ""), ("a", "rename", "")],
+)
+def test_offsets_survive_a_move_that_fails(
+    two: Two, broken: str, operation: str, path: str
+) -> None:
+    """Checkpoints keep the entries of a log whose move has failed, also in the other directory."""
+    two.manager.logs[TP].advance_start(2)
+    two.manager.checkpoint({TP: 8})
+    two.begin("b")
+    while two.copy():
+        pass
+    two.disks[broken].fails = lambda each, name: each == operation and path in name
+    with pytest.raises(DirectoryFailed):
+        two.manager.finish_move(TP, 8)
+    two.give_up(broken)
+    two.manager.checkpoint({})
+    assert after_restart(two) == (2, 9, 8)
+
+
+def test_a_copy_that_fails_before_the_switch_ends_alone(two: Two) -> None:
+    """Until the copy is complete, its failure leaves the log where it is, and in use."""
+    two.begin("b")
+    while two.copy():
+        pass
+    two.disks["b"].fails = lambda operation, path: "complete" in path
+    with pytest.raises(DirectoryFailed):
+        two.manager.finish_move(TP, 9)
+    assert two.give_up("b") == [OTHER]
+    append(two.manager.logs[TP])
+    assert (two.place(), two.manager.logs[TP].future) == ("a", None)
+
+
+def test_offsets_survive_a_start_without_the_source_of_a_move(two: Two) -> None:
+    """A complete copy waits with its entries for the directory from which its log has moved."""
+    two.manager.logs[TP].advance_start(2)
+    two.manager.checkpoint({TP: 8})
+    two.begin("b")
+    while two.copy():
+        pass
+    two.disks["b"].fails = lambda operation, path: operation == "rename"
+    with pytest.raises(DirectoryFailed):
+        two.manager.finish_move(TP, 8)
+    two.repair("b")
+    two.break_down("a")
+    two.start()
+    assert list(two.manager.logs) == [OTHER]
+    two.manager.checkpoint({})
+    assert after_restart(two) == (2, 9, 8)
+
+
+@pytest.mark.parametrize("operation", ["fsync_dir", "open", "write"])
+def test_a_log_that_was_half_created_is_not_created_elsewhere(two: Two, operation: str) -> None:
+    """Two directories with a log of one partition would prevent the next start."""
+    two.disks["a"].fails = lambda each, path: each == operation
+    two.manager.prefer(THIRD, two.directory("a"))
+    with pytest.raises(DirectoryFailed):
+        two.manager.create(THIRD, UUID(int=3))
+    assert THIRD not in two.manager.logs
+    assert two.logs_on("b").count(str(THIRD)) == 0
+
+
+def test_a_directory_that_failed_just_before_the_end_has_no_clean_marker(two: Two) -> None:
+    """A directory is not clean if it failed in this life, even if it works again at the end."""
+    two.disks["a"].fails = lambda operation, path: operation == "append"
+    with pytest.raises(DirectoryFailed):
+        append(two.manager.logs[TP])
+    two.repair("a")
+    two.manager.close({})
+    assert not two.disks["a"].exists(CLEAN_SHUTDOWN)
+    assert two.disks["b"].exists(CLEAN_SHUTDOWN)
+    two.start()
+    assert len(content(two.manager.logs[TP])) == 9
 
 
 @pytest.mark.parametrize("broken", ["a", "b"])

@@ -5,9 +5,18 @@ from typing import Any
 
 import pytest
 
-from broker_impl.errors import ErrorCode, StorageError
+from broker_impl.errors import DirectoryFailed, ErrorCode, StorageError
+from broker_impl.replica.events import BoundsAnswered
+from broker_impl.replica.replica_state import Stage
+from broker_impl.wire import batch
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from broker_impl.wire.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.node.broker_calls import TP, consume, create, leader, produce
 
@@ -126,6 +135,110 @@ async def test_the_only_replica_is_lost(cluster: Any) -> None:
         lambda: (known := running.broker.view.partition(TP)) is not None and known.leader == 1
     )
     assert await consume(cluster, 1) == [b"before"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_deletion_waits_for_the_directory(cluster: Any, restarts: bool) -> None:
+    """A topic stays until its log in the failed directory is deleted; then it can be created.
+
+    A log of the next topic in another directory would prevent a start after the repair.
+    """
+    broken = await three(cluster)
+    if restarts:
+        await produce(cluster, 1, b"refused")
+        await led_by_another(cluster)
+        await broken.stop()
+        await broken.start()
+        await cluster.until(lambda: 1 in state(cluster, 2, OTHER).isr)
+        await cluster.until(lambda: broken.broker.view.partition(OTHER) is not None)
+    request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=500)
+    answer = await cluster.ask(cluster.brokers[2].broker.view.controller_id, request, 5)
+    assert answer.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    broken.disk.fails = lambda operation, path: False
+    await broken.stop()
+    await broken.start()
+    await cluster.ready()
+    request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=10_000)
+    answer = await cluster.ask(cluster.brokers[2].broker.view.controller_id, request, 5)
+    gone = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert answer.responses[0].error_code in gone
+    await create(cluster, "t", assignment=[1, 2, 3])
+    assert (await produce(cluster, leader(cluster), b"new")).error_code == 0
+    await broken.stop()
+    await broken.start()
+    await cluster.until(lambda: 1 in state(cluster, 2, TP).isr)
+
+
+async def test_a_deletion_is_repeated_without_the_directory(cluster: Any) -> None:
+    """What was deleted while a directory had failed is confirmed each time."""
+    await three(cluster)
+    await produce(cluster, 1, b"refused")
+    await led_by_another(cluster)
+    broker = cluster.brokers[1].broker
+    order = StopReplicaRequest(
+        controller_epoch=broker.replicas.controller_epoch,
+        broker_epoch=broker.replicas.broker_epoch,
+        topic_states=[
+            StopReplicaTopicState(
+                topic_name="u",
+                partition_states=[
+                    StopReplicaPartitionState(
+                        partition_index=0, leader_epoch=-2, delete_partition=True
+                    )
+                ],
+            )
+        ],
+    )
+    for _ in range(2):
+        answer = broker.replicas.stop_replica(order)
+        assert [row.error_code for row in answer.partition_errors] == [0]
+
+
+async def test_records_are_deleted_durably_or_not(cluster: Any) -> None:
+    """DeleteRecords is refused if the start of the log could not be stored."""
+    running = await cluster.add(1, log_dirs="/a,/b")
+    await cluster.ready()
+    await create(cluster, "t", assignment=[1])
+    assert (await produce(cluster, 1, b"a", b"b", b"c")).error_code == 0
+    running.disk.fails = lambda operation, path: path == "log-start-offset-checkpoint"
+    assert running.broker.replicas.delete_records(TP, 2).error is STORAGE
+
+
+async def test_other_replicas_go_on_after_a_truncation_that_fails(cluster: Any) -> None:
+    """A follower that cannot start its log over loses it, and still follows for others."""
+    broken = await three(cluster)
+    broken.disk.fails = lambda operation, path: False
+    third = cluster.brokers[3]
+    await third.stop()
+    await cluster.until(lambda: 3 not in state(cluster, 1, TP).isr)
+    assert (await produce(cluster, 1, b"a", b"b", b"c")).error_code == 0
+    assert cluster.brokers[1].broker.replicas.delete_records(TP, 4).error is ErrorCode.NONE
+    third.disk.fails = lambda operation, path: operation == "remove" and path.startswith("t-0/")
+    await third.start()
+    await cluster.until(lambda: TP in third.broker.replicas.offline)
+    records = batch.encode_batch([batch.Record(b"k", b"u", 1)])
+    assert cluster.brokers[1].broker.replicas.append(OTHER, records, acks=1).error == 0
+    await cluster.until(lambda: third.broker.replicas.logs.logs[OTHER].end_offset == 1)
+    await cluster.until(lambda: 3 in state(cluster, 1, OTHER).isr)
+
+
+async def test_a_log_that_is_half_changed_is_lost_with_all_others(cluster: Any) -> None:
+    """The replica whose truncation failed is in no valid state, and is taken offline anyway."""
+    broken = await three(cluster)
+    broken.disk.fails = lambda operation, path: False
+    third = cluster.brokers[3]
+    replicas = third.broker.replicas
+    assert (await produce(cluster, 1, b"a", b"b", b"c")).error_code == 0
+    await cluster.until(lambda: replicas.partitions[TP].high_watermark >= 3)
+    replicas.logs.logs[TP].flush()
+    third.disk.fails = lambda operation, path: path.startswith("recovery-point")
+    partition = replicas.partitions[TP]
+    partition.stage = Stage.BOUNDS
+    with pytest.raises(DirectoryFailed):
+        replicas.handle_event(partition, BoundsAnswered(partition.leader_epoch, 0, 1))
+    await cluster.until(lambda: 3 not in state(cluster, 1, TP).isr)
+    assert TP not in replicas.partitions
+    assert not third.task.done()
 
 
 async def test_the_last_directory_ends_the_broker(cluster: Any) -> None:

@@ -163,7 +163,6 @@ def test_a_closed_file_refuses(tmp_path: Path) -> None:
         lambda: file.pread(0, 1),
         lambda: file.truncate(0),
         file.fsync,
-        file.close,
     ):
         with pytest.raises(StorageError, match="f:"):
             action()
@@ -175,3 +174,15 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     disk = OsDisk(tmp_path / "file" / "data")
     with pytest.raises(StorageError, match="Not a directory"):
         disk.lock()
+
+
+def test_a_file_is_closed_once(tmp_path: Path) -> None:
+    """A second close does not close another file, which has got the same number meanwhile."""
+    disk = OsDisk(tmp_path)
+    file = disk.open("f", create=True)
+    file.close()
+    other = disk.open("g", create=True)
+    file.close()
+    other.append([b"abc"])
+    assert disk.read("g") == b"abc"
+    other.close()

@@ -69,7 +69,7 @@ class MovingLife(Life):
         to = self.rng.randint(self.log.start_offset, self.log.end_offset)
         self.start_max = max(self.start_max, to)
         self.log.advance_start(to)
-        self.manager.write_starts()
+        self.manager.write_starts(TP)
         self.shown_start = self.log.start_offset
 
     def truncate(self) -> None:
