@@ -5,6 +5,8 @@ the inter-broker listener only. Each order is checked for controller epoch and b
 (KIP-380) where it is applied.
 """
 
+from typing import Any
+
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
@@ -18,6 +20,7 @@ from broker_impl.wire.messages.stop_replica_request import StopReplicaRequest
 from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
 from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
 from broker_impl.wire.messages.update_metadata_response import UpdateMetadataResponse
+from broker_impl.wire.types import TopicPartition
 
 _BY_TOPIC_ID = 5
 """From this version on, LeaderAndIsr has topic ids (KIP-516)."""
@@ -49,15 +52,38 @@ def by_topic_id(
 
 
 @api(5, range(3, 4), between_brokers=True)
-def stop_replica(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
-    """Stop replicas, and delete those that the order says to delete."""
+def stop_replica(context: RequestContext, request: StopReplicaRequest) -> Any:
+    """Stop replicas, and delete those that the order says to delete.
+
+    A deletion is answered once no write of the partition's ISR is under way. The znode of a later
+    topic of this name can have the version on which such a write depends.
+    """
     replicas = context.services.replicas
     error = replicas.late_error(request.controller_epoch, context.connection)
     if error is not ErrorCode.NONE:
         return StopReplicaResponse(error_code=error)
     response = replicas.stop_replica(request)
     context.services.forget_topics(topic.topic_name for topic in request.topic_states)
-    return response
+    deleted = [
+        TopicPartition(topic.topic_name, row.partition_index)
+        for topic in request.topic_states
+        for row in topic.partition_states
+        if row.delete_partition
+    ]
+
+    def attempt(expired: bool) -> StopReplicaResponse | None:
+        if not may_confirm(any(tp in replicas.isr_writes for tp in deleted)):
+            late = StopReplicaResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+            return late if expired else None
+        return response
+
+    patience_s = context.services.config.controller_socket_timeout_ms / 1000
+    return attempt(False) or context.services.waiting.park(deleted, attempt, patience_s)
+
+
+def may_confirm(writes_isr: bool) -> bool:
+    """Return whether a deletion may be confirmed while an ISR of the topic is being written."""
+    return not writes_isr
 
 
 @api(6, range(7, 8), between_brokers=True)

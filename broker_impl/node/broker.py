@@ -357,7 +357,7 @@ class Broker:
             wall_ms=self._wall_ms,
             on_failure=self.fail,
         )
-        self._isr_writer = IsrWriter(self._replicas, zk, self.fail)
+        self._isr_writer = IsrWriter(self._replicas, zk, self.fail, self._waiting.notify)
         following, counts = self._quotas.following, self._counts
         self._fetchers = Fetchers(
             self._replicas, self._fetcher_peers, config, following, counts, self.fail

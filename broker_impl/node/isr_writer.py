@@ -18,7 +18,7 @@ from broker_impl.replica.events import RefreshIsr, WriteIsr
 from broker_impl.replica.replicas import Replicas
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
-from broker_impl.zookeeper.errors import BadVersion, NoNode, ZooKeeperError
+from broker_impl.zookeeper.errors import BadVersion, NoNode, SessionExpired, ZooKeeperError
 
 LOG = logging.getLogger(__name__)
 
@@ -34,7 +34,10 @@ class IsrWriter:
         replicas: Replicas,
         zk: Callable[[], ZooKeeper],
         on_failure: Callable[[BaseException], None],
+        on_end: Callable[[TopicPartition], None],
     ) -> None:
+        """``on_end``: called when no write of a partition's ISR is under way any more."""
+        self._on_end = on_end
         self._replicas = replicas
         self._zk = zk
         self._tasks = Tasks(on_failure)
@@ -43,7 +46,8 @@ class IsrWriter:
 
     def write(self, effect: WriteIsr) -> None:
         """Start a conditional write of a new ISR."""
-        self._tasks.start(self._write(effect))
+        self._replicas.isr_writes[effect.tp] += 1
+        self._tasks.start(self._write(effect)).add_done_callback(lambda _: self._ended(effect.tp))
 
     def refresh(self, effect: RefreshIsr) -> None:
         """Start a read of the state znode."""
@@ -61,6 +65,13 @@ class IsrWriter:
         self._tasks.cancel()
         await self._tasks.ended()
 
+    def _ended(self, tp: TopicPartition) -> None:
+        writes = self._replicas.isr_writes
+        writes[tp] -= 1
+        if not writes[tp]:
+            del writes[tp]
+            self._on_end(tp)
+
     async def _write(self, effect: WriteIsr) -> None:
         path = zk_paths.state(effect.tp)
         znode = zk_paths.StateZnode(
@@ -71,8 +82,9 @@ class IsrWriter:
         )
         await failpoints.point(failpoints.ISR_WRITE)
         version = isr.written_at(effect.zk_version)
+        zk = self._zk()
         try:
-            stat = await self._zk().set(path, zk_paths.encode(znode), version)
+            stat = await zk.set(path, zk_paths.encode(znode), version)
         except (BadVersion, NoNode) as error:
             LOG.info("%s: the ISR could not be written as %s: %s", effect.tp, effect.isr, error)
             self._replicas.isr_write_refused(effect.tp)
@@ -84,6 +96,7 @@ class IsrWriter:
                 error,
             )
             self._replicas.isr_write_refused(effect.tp)
+            await _until_answered(zk, path)
         else:
             LOG.info("%s: the ISR is %s", effect.tp, list(effect.isr))
             self._replicas.isr_written(effect.tp, stat.version)
@@ -127,3 +140,20 @@ class IsrWriter:
             else:
                 delay_s = _NOTICE_DELAY_S
         self._is_announcing = False
+
+
+async def _until_answered(zk: ZooKeeper, path: str) -> None:
+    """Wait until no earlier request of this session can take effect any more.
+
+    A request whose connection was lost may still arrive, until the server has answered a request
+    on the session's next connection, or the session is over.
+    """
+    while True:
+        try:
+            await zk.exists(path)
+        except SessionExpired:
+            return
+        except ZooKeeperError:
+            await asyncio.sleep(_NOTICE_RETRY_S)
+        else:
+            return

@@ -1,5 +1,6 @@
 """The replicas that one broker hosts, and the epochs of the orders that it has obeyed."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
@@ -54,6 +55,8 @@ class HostedReplicas:
         """The partitions whose replica here is lost with a data directory that failed (KIP-112)."""
         self.deleted_here: dict[TopicPartition, None] = {}
         """The partitions whose logs were deleted here while a data directory had failed."""
+        self.isr_writes: Counter[TopicPartition] = Counter()
+        """How many writes of an ISR are under way, by partition; the node keeps it."""
         self.logs = logs
         self.config = config
         self.clock = clock

@@ -1,10 +1,15 @@
 """The responses to the controller's orders."""
 
+from collections import Counter
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from broker_impl.api import cluster_control
+from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import APIS
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages import leader_and_isr_response
@@ -16,6 +21,13 @@ from broker_impl.wire.messages.leader_and_isr_response import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrResponse,
 )
+from broker_impl.wire.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
+from broker_impl.wire.types import TopicPartition
 
 A, B = UUID(int=7), UUID(int=8)
 REQUEST = LeaderAndIsrRequest(
@@ -41,6 +53,52 @@ def test_errors_are_listed_by_topic_id() -> None:
     assert found == {A: [(0, 0)], B: [(3, 11), (4, 0)]}
     encoded = b"".join(leader_and_isr_response.encode(response, 5))
     assert len(leader_and_isr_response.decode(memoryview(encoded), 5).topics) == 2
+
+
+class Stopped:
+    """What a handler of StopReplica uses: replicas that obey, and a purgatory."""
+
+    def __init__(self) -> None:
+        self.replicas: Any = SimpleNamespace(
+            isr_writes=Counter(),
+            late_error=lambda epoch, connection: ErrorCode.NONE,
+            stop_replica=lambda request: StopReplicaResponse(),
+        )
+        self.waiting = Waiting()
+        self.config = SimpleNamespace(controller_socket_timeout_ms=50)
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Do nothing."""
+
+    def ask(self, *, delete: bool) -> Any:
+        """Handle an order to stop the replica."""
+        rows = [StopReplicaPartitionState(partition_index=0, delete_partition=delete)]
+        topics = [StopReplicaTopicState(topic_name="a", partition_states=rows)]
+        context: Any = SimpleNamespace(services=self, connection=1)
+        return cluster_control.stop_replica(context, StopReplicaRequest(topic_states=topics))
+
+
+async def test_a_deletion_waits_for_writes_of_the_isr() -> None:
+    """A deletion is confirmed after the last write of the ISR, and a mere stop at once."""
+    tp = TopicPartition("a", 0)
+    broker = Stopped()
+    assert broker.ask(delete=True) == StopReplicaResponse()
+    broker.replicas.isr_writes[tp] += 1
+    assert broker.ask(delete=False) == StopReplicaResponse()
+    answer = broker.ask(delete=True)
+    broker.waiting.notify(tp)
+    assert not answer.done()
+    del broker.replicas.isr_writes[tp]
+    broker.waiting.notify(tp)
+    assert answer.result() == StopReplicaResponse()
+
+
+async def test_a_write_that_does_not_end_refuses_the_deletion() -> None:
+    """The controller repeats a deletion whose confirmation would come too late."""
+    broker = Stopped()
+    broker.replicas.isr_writes[TopicPartition("a", 0)] += 1
+    answer = await broker.ask(delete=True)
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_an_error_of_the_whole_request_is_kept() -> None:

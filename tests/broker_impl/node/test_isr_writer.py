@@ -1,5 +1,6 @@
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.errors import BadVersion, ConnectionLoss, SessionExpired, ZooKeeperError
 from tests.broker_impl.conftest import ZooKeeperInLoop, until
-from tests.broker_impl.zookeeper_requests import SteppedZooKeeper, lost, preceded, refused
+from tests.broker_impl.zookeeper_requests import SteppedZooKeeper, lost, preceded, refused, sent
 
 TP = TopicPartition("t", 0)
 WRITE = WriteIsr(TP, leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=9, zk_version=5)
@@ -23,6 +24,7 @@ class FakeReplicas:
 
     def __init__(self) -> None:
         self.results: list[Any] = []
+        self.isr_writes: Counter[TopicPartition] = Counter()
         self.fails: Exception | None = None
 
     def isr_written(self, tp: TopicPartition, zk_version: int) -> None:
@@ -46,7 +48,8 @@ class World:
         self.zk: Any = SteppedZooKeeper(client)
         self.failures: list[BaseException] = []
         replicas: Any = self.replicas
-        self.writer = IsrWriter(replicas, lambda: self.zk, self.failures.append)
+        self.ended: list[TopicPartition] = []
+        self.writer = IsrWriter(replicas, lambda: self.zk, self.failures.append, self.ended.append)
 
     async def state(self) -> zk_paths.StateZnode:
         data, _ = await self.client.get(zk_paths.state(TP))
@@ -113,6 +116,40 @@ async def test_a_refusal_and_doubt_are_reported_alike(world: World, error: ZooKe
     world.writer.write(WRITE)
     await until(lambda: bool(world.replicas.results))
     assert world.replicas.results == [("refused", TP)]
+    assert not world.failures
+
+
+async def test_a_write_is_under_way_until_its_answer(world: World) -> None:
+    """The writes of a partition are counted until the last one has ended, whatever its result."""
+    counts = []
+
+    async def look() -> None:
+        counts.append(world.replicas.isr_writes[TP])
+
+    world.zk.steps.extend([preceded(look), preceded(look)])
+    world.writer.write(WRITE)
+    world.writer.write(WRITE)
+    await until(lambda: bool(world.ended))
+    assert counts == [2, 2]
+    assert world.replicas.isr_writes == {}
+    assert [kind for kind, *_ in world.replicas.results] == ["written", "refused"]
+    assert world.ended == [TP]
+
+
+@pytest.mark.parametrize("end", [sent, refused(SessionExpired("over"))])
+async def test_a_lost_write_is_under_way_until_the_session_goes_on(world: World, end: Any) -> None:
+    """A write may arrive after its connection was lost, until the next one is used, or none is."""
+    seen = []
+
+    async def look() -> None:
+        seen.append((list(world.replicas.results), world.replicas.isr_writes[TP]))
+        raise ConnectionLoss("again")
+
+    world.zk.steps.extend([lost, preceded(look), end])
+    world.writer.write(WRITE)
+    await until(lambda: bool(world.ended))
+    assert seen == [([("refused", TP)], 1)]
+    assert world.replicas.isr_writes == {}
     assert not world.failures
 
 
