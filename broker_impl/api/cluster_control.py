@@ -72,18 +72,13 @@ def stop_replica(context: RequestContext, request: StopReplicaRequest) -> Any:
     ]
 
     def attempt(expired: bool) -> StopReplicaResponse | None:
-        if not may_confirm(any(tp in replicas.isr_writes for tp in deleted)):
+        if any(tp in replicas.isr_writes for tp in deleted):
             late = StopReplicaResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
             return late if expired else None
         return response
 
     patience_s = context.services.config.controller_socket_timeout_ms / 1000
     return attempt(False) or context.services.waiting.park(deleted, attempt, patience_s)
-
-
-def may_confirm(writes_isr: bool) -> bool:
-    """Return whether a deletion may be confirmed while an ISR of the topic is being written."""
-    return not writes_isr
 
 
 @api(6, range(7, 8), between_brokers=True)
