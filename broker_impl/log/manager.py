@@ -148,8 +148,12 @@ class LogManager:
     @property
     def goes_on(self) -> bool:
         """Whether a data directory has failed, and another works (KIP-112)."""
-        failed = [directory.failure is not None for directory in self.directories]
-        return any(failed) and not all(failed)
+        return self.lacks_directory and any(each.failure is None for each in self.directories)
+
+    @property
+    def lacks_directory(self) -> bool:
+        """Whether a data directory has failed."""
+        return any(each.failure is not None for each in self.directories)
 
     def _failed(self, directory: LogDirectory) -> None:
         if self._is_open:

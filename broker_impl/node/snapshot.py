@@ -130,7 +130,7 @@ class SnapshotReader:
         if self._leader_epochs[0] != view.updates:
             self._leader_epochs = view.updates, view.leader_epochs()
         last = self._last
-        lacks = replicas.logs.goes_on
+        lacks = replicas.logs.lacks_directory
         place = (replicas.broker_epoch, replicas.controller_epoch, term, lacks)
         if (
             last is not None

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.errors import StorageError
 from broker_impl.log import moving
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
@@ -236,7 +237,8 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
 
 def test_a_broker_that_lacks_a_directory_shows_it() -> None:
     """The snapshot shows that logs may be missing, and is another one than before (KIP-112)."""
-    watched = Watched(other=MemoryDisk())
+    other = MemoryDisk()
+    watched = Watched(other=other)
     watched.order(1, 0)
     before = watched.reader.look(
         watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
@@ -247,3 +249,11 @@ def test_a_broker_that_lacks_a_directory_shows_it() -> None:
         watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
     )
     assert (before.lacks_directory, after.lacks_directory) == (False, True)
+    other.fails = lambda operation, path: True
+    watched.logs.give_up(watched.logs.directories[0])
+    with pytest.raises(StorageError):
+        watched.logs.directories[1].sync_names()
+    last = watched.reader.look(
+        watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
+    )
+    assert (last.replicas, last.lacks_directory) == ((), True)  # the broker is about to end
