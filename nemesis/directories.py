@@ -104,9 +104,9 @@ async def _failed(cluster: CanFailDirectory, node: NodeId) -> list[int]:
 
 
 async def measure(cluster: Divided, applied: Applied) -> Effect:
-    """Proved when an operation of the broker in the directory has failed.
+    """Proved when an operation in the directory has failed.
 
-    A directory that the broker does not use meanwhile proves nothing.
+    If the broker does not use the directory meanwhile, a probe does.
     """
     if applied.undo is None:
         return Effect(False, "no target was running")
@@ -118,7 +118,10 @@ async def measure(cluster: Divided, applied: Applied) -> Effect:
         await asyncio.sleep(LOOK_EVERY_S)
         failed = await cluster.failed_operations(node, number) or 0
     if not failed:
-        return Effect(False, f"{node}: no operation used directory {number}")
+        works = await cluster.probe_directory(node, number)
+        probe = "works" if works else "fails"
+        unused = f"{node}: no operation used directory {number}; for a probe it {probe}"
+        return Effect(not works, unused)
     state = "runs" if await cluster.is_running(node) else "has ended"
     operations = f"{failed} operation{'s' if failed > 1 else ''}"
     return Effect(True, f"{node}: {operations} in directory {number} failed; the broker {state}")

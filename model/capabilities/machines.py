@@ -91,6 +91,10 @@ class CanFailDirectory(Protocol):
         """
         ...
 
+    async def probe_directory(self, node: NodeId, number: int) -> bool:
+        """Let another process of the machine use the directory; return whether it could."""
+        ...
+
 
 @runtime_checkable
 class CanSlowDisk(Protocol):

@@ -25,6 +25,8 @@ class FakeDisks:
         self.damaged: set[NodeId] = set()
         self.directories = 1
         """How many data directories each node has."""
+        self.unused = False
+        """No node uses a directory that fails."""
         self.failed: dict[tuple[NodeId, int], int] = {}
         """How many operations have failed in each directory that fails."""
         self.fails: Counter[str] = Counter()
@@ -53,7 +55,7 @@ class FakeDisks:
         return self.directories
 
     async def fail_directory(self, node: NodeId, number: int) -> None:
-        self.failed[node, number] = 0 if self.immortal else 3
+        self.failed[node, number] = 0 if self.immortal or self.unused else 3
         self._may_fail("fail_directory")
 
     async def repair_directory(self, node: NodeId, number: int) -> None:
@@ -63,6 +65,9 @@ class FakeDisks:
 
     async def failed_operations(self, node: NodeId, number: int) -> int | None:
         return self.failed.get((node, number))
+
+    async def probe_directory(self, node: NodeId, number: int) -> bool:
+        return self.immortal
 
     async def slow_disk(self, node: NodeId, seconds: float) -> None:
         if not self.immortal:

@@ -64,11 +64,12 @@ async def test_a_broker_that_is_kept_down_is_not_started(
 
 
 async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random.Random) -> None:
-    """A directory that the broker does not use proves nothing, and neither does a dead broker."""
+    """A directory that a probe can use does not fail, and a dead broker proves nothing."""
     cluster.immortal = True
     applied = await apply(directories, cluster, "failed-directory", ["broker-1"], SECOND, rng)
     assert not applied.effect.proved
-    assert applied.effect.how == "broker-1: no operation used directory 2"
+    how = "broker-1: no operation used directory 2; for a probe it works"
+    assert applied.effect.how == how
     cluster.immortal = False
     assert (await directories.heal(cluster, applied)).proved
     cluster.down = set(cluster.brokers)
@@ -76,6 +77,15 @@ async def test_without_effect_it_is_not_proved(cluster: FakeCluster, rng: random
     assert (applied.effect.proved, applied.effect.how) == (False, "no target was running")
     assert (await directories.heal(cluster, applied)).how == "no directory failed"
     assert cluster.down == set(cluster.brokers)
+
+
+async def test_a_probe_proves_it(cluster: FakeCluster, rng: random.Random) -> None:
+    """A directory that the broker does not use fails for a probe."""
+    cluster.unused = True
+    applied = await apply(directories, cluster, "failed-directory", ["broker-1"], SECOND, rng)
+    assert applied.effect.proved
+    how = "broker-1: no operation used directory 2; for a probe it fails"
+    assert applied.effect.how == how
 
 
 async def test_a_late_operation_proves_it(cluster: FakeCluster, rng: random.Random) -> None:

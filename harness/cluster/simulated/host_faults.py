@@ -118,6 +118,14 @@ class HostFaultsCluster(GuardedCluster, abc.ABC):
     async def failed_operations(self, node: NodeId, number: int) -> int | None:
         return self._disk(node).failed_operations(data_directories.name(number))
 
+    async def probe_directory(self, node: NodeId, number: int) -> bool:
+        disk = self._disk(node)
+        try:
+            disk.attach().list(data_directories.name(number))
+        except disk.error:
+            return False
+        return True
+
     # --- CanSlowDisk
 
     async def slow_disk(self, node: NodeId, seconds: float) -> None:

@@ -176,7 +176,10 @@ def test_fail_directory(lab: Lab) -> None:
     async def work(cluster: Simulated) -> None:
         assert (cluster.directory_count(ONE), cluster.directory_count(ZOOKEEPER)) == (2, 1)
         assert await cluster.failed_operations(ONE, 2) is None
+        assert await cluster.probe_directory(ONE, 2)
         await cluster.fail_directory(ONE, 2)
+        assert not await cluster.probe_directory(ONE, 2)
+        assert await cluster.probe_directory(ONE, 1)
         await asyncio.sleep(12.0)
         assert await cluster.failed_operations(ONE, 2)
         assert await cluster.failed_operations(ONE, 1) is None
