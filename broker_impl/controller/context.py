@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from broker_impl.config import Endpoint
+from broker_impl.controller import election
 from broker_impl.controller.deletion import TopicDeletion
 from broker_impl.controller.election import NO_LEADER, Choice
 from broker_impl.controller.reassignment import Move
@@ -37,11 +38,11 @@ class Leadership:
     """The znode's mzxid: the transaction that wrote it."""
 
     def followed_by(self, choice: Choice, controller_epoch: Epoch) -> "Leadership":
-        """The state to write for a choice: each change by a controller begins a new epoch (E1)."""
+        """The state to write for a choice, in a new epoch."""
         return replace(
             self,
             leader=choice.leader,
-            leader_epoch=self.leader_epoch + 1,
+            leader_epoch=election.next_epoch(self.leader_epoch),
             isr=choice.isr,
             controller_epoch=controller_epoch,
         )

@@ -9,7 +9,7 @@ brokers, without those whose replica of the partition is in a failed log directo
 from collections.abc import Collection, Container, Sequence
 from typing import Final, NamedTuple
 
-from broker_impl.wire.types import BrokerId
+from broker_impl.wire.types import BrokerId, Epoch
 
 NO_LEADER: Final = -1
 
@@ -19,6 +19,11 @@ class Choice(NamedTuple):
 
     leader: BrokerId
     isr: tuple[BrokerId, ...]
+
+
+def next_epoch(leader_epoch: Epoch) -> Epoch:
+    """The leader epoch of a state that a controller writes: each change begins a new one (E1)."""
+    return leader_epoch + 1
 
 
 def first(replicas: Sequence[BrokerId], candidates: Container[BrokerId]) -> Choice | None:

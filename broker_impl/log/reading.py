@@ -42,7 +42,7 @@ def read(
         segment = segments[number]
         if segment.base_offset >= limit:
             break
-        start, end = segment.locate(offset), segment.locate(limit)
+        start, end = begins_at(segment, offset), segment.locate(limit)
         if start >= end:
             continue
         is_closed = number < len(segments) - 1 and segment.next_offset <= limit
@@ -56,6 +56,11 @@ def read(
             data = segment.read(with_records, end, bytes_max, at_least_one=at_least_one)
         return Reading([memoryview(data)] if data else [], is_closed)
     return only_empty
+
+
+def begins_at(segment: Segment, offset: Offset) -> int:
+    """Where a read from this offset begins: at the batch that holds it, or at the next one."""
+    return segment.locate(offset)
 
 
 def _first_with_records(segment: Segment, start: int, end: int) -> int | None:

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import replace
 
+from broker_impl.controller import election
 from broker_impl.controller.context import Leadership
 from broker_impl.controller.deletion import DeletionState
-from broker_impl.controller.election import Choice
+from broker_impl.controller.election import NO_LEADER, Choice
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 from broker_impl.node.controller.events import Asked, Event
@@ -33,6 +34,54 @@ def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
     may be elected.
     """
     return replace(found, leader=known.leader, isr=known.isr)
+
+
+@mutant(
+    "election-keeps-epoch",
+    of="broker_impl.controller.election:next_epoch",
+    source="E1",
+    kind="mutation",
+    symptom="invariant:leader-epoch-monotone",
+    schedule="A leader dies, or is cut off from ZooKeeper, while producers write.",
+)
+def next_epoch(leader_epoch: Epoch) -> Epoch:
+    """A controller elects a leader in the epoch in which another one led before.
+
+    Brokers obey an order of the controller only if its leader epoch is later than the one they
+    know, so none of them becomes the leader, and the partition stays offline.
+    """
+    return leader_epoch
+
+
+@mutant(
+    "offline-isr-emptied",
+    of="broker_impl.controller.election:reconsider",
+    source="R14; KAFKA-3410 and KAFKA-5083 are related",
+    kind="mutation",
+    symptom="invariant:isr-within-replicas",
+    schedule="The last member of an ISR dies.",
+)
+def reconsider(
+    replicas: Sequence[BrokerId],
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    live: Container[BrokerId],
+    candidates: Container[BrokerId],
+    *,
+    unclean: bool,
+) -> Choice | None:
+    """The last member of an ISR leaves it when it dies, so that the ISR is empty.
+
+    ZooKeeper then no longer records which replica has every committed record. None of them can be
+    elected when it returns, and the partition stays offline until an unclean election.
+    """
+    alive = tuple(replica for replica in isr if replica in live)
+    if leader in live:
+        return None if alive == isr else Choice(leader, alive)
+    choice = election.offline(replicas, isr, candidates, unclean=unclean)
+    if choice is not None:
+        return choice
+    return None if leader == NO_LEADER and alive == isr else Choice(NO_LEADER, alive)
 
 
 @mutant(

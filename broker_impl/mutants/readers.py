@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from broker_impl.errors import ErrorCode
 from broker_impl.log.indexes import TimestampAt
+from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
 from broker_impl.replica.selection import Candidate
 from broker_impl.wire.batch import Record
@@ -26,6 +27,44 @@ def is_listed(offset: Offset, limit: Offset) -> bool:
     the records that it asked for.
     """
     return True
+
+
+@mutant(
+    "latest-before-own-epoch",
+    of="broker_impl.replica.watermark:may_list_end",
+    source="KIP-207, KAFKA-2334",
+    kind="historic",
+    symptom="invariant:listed-as-stored",
+    schedule="A client asks a new leader for the end of the log, before the leader's high "
+    "watermark has reached the start of its epoch.",
+)
+def may_list_end(high_watermark: Offset, epoch_start: Offset) -> bool:
+    """A new leader answers with its own high watermark at once, however early that is.
+
+    The former leader had stated a later end. A client that compares its position with the end of
+    the log finds that the log ends before records which it has already read.
+    """
+    return True
+
+
+@mutant(
+    "read-begins-after-batch",
+    of="broker_impl.log.reading:begins_at",
+    source="R10",
+    kind="mutation",
+    symptom="invariant:read-as-stored",
+    schedule="A consumer fetches from an offset in the middle of a batch.",
+)
+def begins_at(segment: Segment, offset: Offset) -> int:
+    """A fetch from an offset in the middle of a batch begins with the batch that follows.
+
+    A consumer that continues from such an offset misses the other records of the batch.
+    """
+    position = segment.locate(offset)
+    for at, header in segment.headers(position):
+        if header.base_offset >= offset:
+            return at
+    return segment.size
 
 
 @mutant(

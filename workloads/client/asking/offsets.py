@@ -32,6 +32,9 @@ BEHIND_P = 0.15
 """How often a request names an earlier leader epoch than the one that is known."""
 AHEAD_P = 0.1
 """How often a read begins beyond the position, where there may be no record yet."""
+AGAIN_P = 0.2
+"""How often a read begins before the position, at one of the last ``AGAIN_MAX`` records."""
+AGAIN_MAX = 8
 OUT_OF_RANGE = 1
 
 Send = Callable[[int, Any], Awaitable[Any]]
@@ -119,6 +122,16 @@ class Positions:
         position, known.position = known.position, max(0, end)
         return f"{told}: truncated below {position}"
 
+    def _shift(self) -> int:
+        """Return how far from the position the next read begins: mostly at it.
+
+        A consumer that seeks, or continues from a commit, begins before it, often within a batch.
+        """
+        chance = self._rng.random()
+        if chance < AHEAD_P:
+            return self._rng.choice((1, 5))
+        return -self._rng.randint(1, AGAIN_MAX) if chance < AHEAD_P + AGAIN_P else 0
+
     async def read(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Read some records from the position on.
 
@@ -130,8 +143,8 @@ class Positions:
         if node == leader or rng.random() < ELSEWHERE_P:
             node = self._node(leader, brokers)
         rack = self._rack if rng.random() < 0.8 else ""
-        ahead = rng.choice((1, 5)) if rng.random() < AHEAD_P else 0
-        offset = max(0, known.position) + ahead
+        shift = self._shift()
+        offset = max(0, known.position + shift)
         request = ReadRequest(
             place,
             offset,
@@ -145,7 +158,7 @@ class Positions:
         (_, code, high, _, _, _, preferred, data) = row
         asked = f"broker {node}, offset {offset}, rack {rack or '-'}"
         if for_code(code) is not NoError:
-            if code == OUT_OF_RANGE and not ahead:
+            if code == OUT_OF_RANGE and not shift:
                 known.position = -1
             return f"{asked}: {for_code(code).__name__}"
         if preferred >= 0:

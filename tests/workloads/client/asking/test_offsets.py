@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.fetch import FetchRequest_v11
 
 from workloads.client.asking import offsets
 from workloads.client.asking.offsets import Positions
 from workloads.client.asking.requests import Place
 
 PLACE, LEADER, NEAR, BROKERS = Place("t", 0), 1, 2, [1, 2]
-NOT_LEADER = 6
+NOT_LEADER, OUT_OF_RANGE = 6, 1
 Answer = int | Exception
 """An error code, or what is raised; the leader names the near replica in any case."""
 
@@ -53,3 +54,39 @@ async def test_a_replica_is_preferred_until_it_fails(
 ) -> None:
     """An error and a lost connection send the reader to the leader again (KIP-392)."""
     assert await asked(monkeypatch, near, len(nodes)) == nodes
+
+
+async def begun(code: int, reads: int, seed: int = 4) -> tuple[list[int], int]:
+    """Return where reads begin that all have this answer, and the position after them."""
+    offsets_asked: list[int] = []
+
+    async def send(node: int, request: Any) -> Any:
+        ((_, ((_, _, offset, *_),)),) = request.build(FetchRequest_v11).topics
+        offsets_asked.append(offset)
+        return SimpleNamespace(topics=[("t", [(0, code, 9, 9, 0, [], -1, b"")])])
+
+    positions = Positions(send, random.Random(seed), "near")
+    known = positions._of(PLACE)
+    known.position = 100
+    while len(offsets_asked) < reads and known.position == 100:
+        await positions.read(PLACE, LEADER, BROKERS)
+    return offsets_asked, known.position
+
+
+async def test_a_read_begins_at_the_position_or_near_it() -> None:
+    """Some reads begin at records that were read already, some beyond the position."""
+    offsets_asked, position = await begun(0, 400)
+    assert set(offsets_asked) == {*range(92, 102), 105}
+    assert offsets_asked.count(100) > 200
+    assert position == 100
+
+
+async def test_only_a_read_at_the_position_shows_that_it_is_out_of_range() -> None:
+    """Records before the position may be deleted, and those beyond it may not exist yet."""
+    shifted = 0
+    for seed in range(20):
+        (*others, last), position = await begun(OUT_OF_RANGE, 400, seed)
+        assert (last, position) == (100, -1)
+        assert 100 not in others
+        shifted += len(others)
+    assert shifted > 0
