@@ -145,6 +145,8 @@ def test_a_signal_ends_a_verb_in_one_line(
         os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
+    if before is signal.SIG_IGN:
+        pytest.skip(f"{number.name} is ignored here, as under nohup, and stays so")
     monkeypatch.setattr("harness.app.cluster.status", kill)
     status, out, err = call("cluster", "status")
     assert (status, out, err.strip()) == (70, "", "faultline: interrupted")
