@@ -26,6 +26,7 @@ from broker_impl.counts import Durations
 from broker_impl.errors import ConfigError
 from broker_impl.node.broker import Broker
 from broker_impl.node.exit_status import OK, exit_status
+from broker_impl.platform.collector import tune_collector
 from broker_impl.platform.descriptors import raise_limit, with_room_for_files
 from broker_impl.platform.idle_selector import IdleSelector
 from broker_impl.platform.malloc import tune_malloc
@@ -122,6 +123,7 @@ def main(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     variables = os.environ if environment else {}
+    tune_collector()
     sys.exit(
         run(
             properties,

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 import logging
 import resource
 import secrets
@@ -21,6 +20,7 @@ from broker_impl.errors import (
     ConfigError,
     StorageError,
 )
+from broker_impl.platform.collector import tune_collector
 from broker_impl.platform.os_disk import OsDisk
 from broker_impl.platform.port_file import publish
 from broker_impl.zookeeper.history import WINDOW
@@ -81,10 +81,7 @@ async def _serve(options: argparse.Namespace) -> None:
     # The C library takes buffers for received bytes from the kernel, and returns them, each time,
     # until a larger one was freed.
     del bytearray(LARGEST_BUFFER_BYTES)[:]
-    # Nearly all objects live as long as the server: with the defaults, the collector would visit
-    # them all the time.
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_collector()
     program.server.process_figures = descriptors
     if options.port_file is not None:
         ports = {"CLIENT": port} | ({"ADMIN": program.admin_port} if options.admin else {})
@@ -106,9 +103,6 @@ def _users(path: Path | None) -> dict[str, str]:
 
 LARGEST_BUFFER_BYTES = 1 << 20
 """More than a buffer for received bytes has."""
-GC_THRESHOLDS = 20_000, 20, 50
-"""When the garbage collector looks for cycles: after so many new objects, and so many times before
-it looks at older ones."""
 
 
 def descriptors() -> dict[str, object]:
