@@ -94,7 +94,7 @@ def is_intact(records: Buffer, header: BatchHeader) -> bool:
     of="broker_impl.log.loading:still_synced",
     source="G04, KAFKA-10101",
     kind="historic",
-    symptom="lost-write",
+    symptom="invariant:log-in-order",
     schedule="A broker is killed and restarted, shut down cleanly, and then power is lost.",
     tier=2,
 )
@@ -113,7 +113,7 @@ def still_synced(recovery_point: Offset, end_offset: Offset) -> Offset:
     of="broker_impl.log.segment:write_whole",
     source="G15, KAFKA-17181",
     kind="historic",
-    symptom="invariant:candidate-completeness",
+    symptom="invariant:log-in-order",
     schedule="The disk of a follower is full for a moment; later the follower is killed and "
     "restarted.",
     tier=2,

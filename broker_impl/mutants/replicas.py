@@ -134,7 +134,7 @@ def eligible(live_epoch: Epoch | None, fetch_epoch: Epoch) -> bool:
     of="broker_impl.log.append_failure:of_append",
     source="B16, KAFKA-10778",
     kind="historic",
-    symptom="stuck",
+    symptom="invariant:log-in-order",
     schedule="The disk of a leader is full for a moment, so that one append fails, and has free "
     "space again before any other operation fails.",
 )
