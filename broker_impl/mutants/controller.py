@@ -47,8 +47,9 @@ def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
 def next_epoch(leader_epoch: Epoch) -> Epoch:
     """A controller elects a leader in the epoch in which another one led before.
 
-    Brokers obey an order of the controller only if its leader epoch is later than the one they
-    know, so none of them becomes the leader, and the partition stays offline.
+    A broker obeys an order of the controller only if its leader epoch is later than the one that it
+    knows. So the partition stays offline, or a broker that has just started leads in an epoch in
+    which another one has led.
     """
     return leader_epoch
 
