@@ -67,8 +67,7 @@ def reconsider(
     """The change that a partition needs when these brokers are alive.
 
     A live leader stays, and brokers that are not alive leave its ISR. A partition without a live
-    leader has an election. If no replica can be elected, the ISR stays as it is: its first member
-    to return can lead, because nothing was committed after the last member went down.
+    leader has an election.
     """
     if leader in live:
         alive = tuple(replica for replica in isr if replica in live)
@@ -76,7 +75,16 @@ def reconsider(
     choice = offline(replicas, isr, candidates, unclean=unclean)
     if choice is not None:
         return choice
-    return None if leader == NO_LEADER else Choice(NO_LEADER, isr)
+    return None if leader == NO_LEADER else leaderless(isr)
+
+
+def leaderless(isr: tuple[BrokerId, ...]) -> Choice:
+    """The state of a partition that no replica can lead: the ISR stays as it is (rule R14).
+
+    Its first member to return can lead, because nothing was committed after the last member went
+    down.
+    """
+    return Choice(NO_LEADER, isr)
 
 
 def returned(

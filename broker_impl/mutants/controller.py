@@ -3,7 +3,6 @@
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import replace
 
-from broker_impl.controller import election
 from broker_impl.controller.context import Leadership
 from broker_impl.controller.deletion import DeletionState
 from broker_impl.controller.election import NO_LEADER, Choice
@@ -56,33 +55,19 @@ def next_epoch(leader_epoch: Epoch) -> Epoch:
 
 @mutant(
     "offline-isr-emptied",
-    of="broker_impl.controller.election:reconsider",
+    of="broker_impl.controller.election:leaderless",
     source="R14; KAFKA-3410 and KAFKA-5083 are related",
     kind="mutation",
     symptom="invariant:isr-within-replicas",
     schedule="The last member of an ISR dies.",
 )
-def reconsider(
-    replicas: Sequence[BrokerId],
-    leader: BrokerId,
-    isr: tuple[BrokerId, ...],
-    live: Container[BrokerId],
-    candidates: Container[BrokerId],
-    *,
-    unclean: bool,
-) -> Choice | None:
+def leaderless(isr: tuple[BrokerId, ...]) -> Choice:
     """The last member of an ISR leaves it when it dies, so that the ISR is empty.
 
     ZooKeeper then no longer records which replica has every committed record. None of them can be
     elected when it returns, and the partition stays offline until an unclean election.
     """
-    alive = tuple(replica for replica in isr if replica in live)
-    if leader in live:
-        return None if alive == isr else Choice(leader, alive)
-    choice = election.offline(replicas, isr, candidates, unclean=unclean)
-    if choice is not None:
-        return choice
-    return None if leader == NO_LEADER and alive == isr else Choice(NO_LEADER, alive)
+    return Choice(NO_LEADER, ())
 
 
 @mutant(
