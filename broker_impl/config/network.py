@@ -97,7 +97,7 @@ class ConnectionSettings:
     request_timeout_ms: int = key(
         "request.timeout.ms",
         30_000,
-        "How long a broker waits for another broker's response.",
+        "How long a broker waits for another broker's response, or for ZooKeeper in a request.",
         low=1,
     )
     fetch_max_bytes: int = key(

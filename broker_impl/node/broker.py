@@ -189,18 +189,19 @@ class Broker:
         return self._counts
 
     async def topic_settings(self, topic: str) -> dict[str, str]:
-        return await self._of_zookeeper(self._settings.read(topic))
+        return await self._read(partial(self._settings.read, topic))
 
     async def settings_of(self, entity: str) -> dict[str, str]:
-        return await self._of_zookeeper(config_changes.read(self._session.zk, entity))
+        return await self._read(lambda: config_changes.read(self._session.zk, entity))
 
     async def alter_settings(self, entity: str, alter: config_changes.Alter) -> None:
         zk, now_ms = self._session.zk, self._wall_ms()
-        await self._of_zookeeper(config_changes.alter(zk, entity, alter, now_ms))
-        await self._of_zookeeper(self._reader.changed(entity))
+        change = partial(config_changes.alter, zk, entity, alter, now_ms)
+        await zk_answers.write(zk, change, self._config.request_timeout_ms / 1000)
+        await self._read(partial(self._reader.changed, entity))
 
-    async def _of_zookeeper(self, asked: Coroutine[None, None, T]) -> T:
-        return await zk_answers.in_time(asked, self._config.request_timeout_ms / 1000)
+    async def _read(self, ask: Callable[[], Coroutine[None, None, T]]) -> T:
+        return await zk_answers.read(ask, self._config.request_timeout_ms / 1000)
 
     async def settle_topics(self, topics: Sequence[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}

@@ -1,6 +1,7 @@
 """The quotas that one broker enforces, of clients and of replication, and changes of the former."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from broker_impl.api.quotas import entities
@@ -48,13 +49,14 @@ class QuotasRuntime:
 
     async def describe(self) -> quota_store.Quotas:
         """Read the quotas of all clients; ApiError if ZooKeeper cannot be reached."""
-        return await zk_answers.in_time(quota_store.read_all(self._zk()), self._timeout_s)
+        return await zk_answers.read(lambda: quota_store.read_all(self._zk()), self._timeout_s)
 
     async def alter(self, entity: Entity, change: config_changes.Alter) -> None:
         """Write the settings that ``change`` returns, and apply the entity's quotas here."""
-        written = quota_store.alter(self._zk(), entity, change, self._wall_ms())
-        await zk_answers.in_time(written, self._timeout_s)
-        await zk_answers.in_time(self.changed(entity.path), self._timeout_s)
+        zk = self._zk()
+        write = partial(quota_store.alter, zk, entity, change, self._wall_ms())
+        await zk_answers.write(zk, write, self._timeout_s)
+        await zk_answers.read(partial(self.changed, entity.path), self._timeout_s)
 
 
 def _replication(

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from broker_impl.api.quotas.entities import USERS, Entity, encoded
-from broker_impl.node import change_notices, config_changes, zk_paths
+from broker_impl.node import config_changes, zk_paths
 from broker_impl.security import scram
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.errors import NoNode
-from broker_impl.zookeeper.multi import Create, SetData
 
 LOG = logging.getLogger(__name__)
 
@@ -35,29 +34,6 @@ def credentials(user: str, settings: Mapping[str, str]) -> dict[str, scram.Crede
         except scram.ScramError as error:
             LOG.warning("the %s credential of user %s is not valid: %s", mechanism, user, error)
     return known
-
-
-async def alter(zk: ZooKeeper, user: str, change: config_changes.Alter, now_ms: int) -> None:
-    """Write the settings that ``change`` returns and announce them, in one transaction.
-
-    So a credential that is deleted by a broker that crashes meanwhile is deleted for all brokers,
-    or for none. A concurrent change is not lost: the settings are read again.
-    """
-    path = zk_paths.config(entity(user))
-    notice = zk_paths.encode(zk_paths.ConfigChangeZnode(entity_path=entity(user)))
-    announcement = Create(zk_paths.CONFIG_CHANGE_PREFIX, notice, sequential=True)
-    while True:
-        write: Create | SetData
-        try:
-            data, stat = await zk.get(path)
-            before = zk_paths.decode(path, data, zk_paths.ConfigZnode).config
-            after = zk_paths.ConfigZnode(config=change(before))
-            write = SetData(path, zk_paths.encode(after), stat.version)
-        except NoNode:
-            write = Create(path, zk_paths.encode(zk_paths.ConfigZnode(config=change({}))))
-        if await change_notices.announce(zk, write, announcement):
-            await change_notices.forget_old(zk, zk_paths.CONFIG_CHANGES, now_ms)
-            return
 
 
 async def read(zk: ZooKeeper, user: str) -> dict[str, scram.Credential]:

@@ -119,15 +119,16 @@ class Security:
 
     async def scram_users(self) -> dict[str, dict[str, scram.Credential]]:
         """Read the credentials of all users; ApiError if ZooKeeper cannot be reached."""
-        return await zk_answers.in_time(scram_users.read_all(self._zk()), self._timeout_s)
+        return await zk_answers.read(lambda: scram_users.read_all(self._zk()), self._timeout_s)
 
     async def alter_user(self, user: str, change: config_changes.Alter) -> None:
         """Change a user's settings, which apply on this broker at once; ApiError if it fails."""
-        zk, now_ms = self._zk(), self._wall_ms()
-        parent = zk_paths.config(USERS)
-        await zk_answers.in_time(zk.ensure_path(parent), self._timeout_s)
-        await zk_answers.in_time(scram_users.alter(zk, user, change, now_ms), self._timeout_s)
-        await zk_answers.in_time(self._read_user(user), self._timeout_s)
+        zk, entity = self._zk(), scram_users.entity(user)
+        parent = partial(zk.ensure_path, zk_paths.config(USERS))
+        await zk_answers.write(zk, parent, self._timeout_s)
+        write = partial(config_changes.alter, zk, entity, change, self._wall_ms())
+        await zk_answers.write(zk, write, self._timeout_s)
+        await zk_answers.read(partial(self._read_user, user), self._timeout_s)
 
     async def add_acls(self, bindings: Iterable[Binding]) -> None:
         """Add entries, which apply on this broker at once; ApiError if ZooKeeper fails."""
@@ -154,7 +155,6 @@ class Security:
         assert self.authorizer is not None, "there are ACLs"
         zk, now_ms = self._zk(), self._wall_ms()
         async with self._acls_lock:
-            after = await zk_answers.in_time(
-                acl_store.alter(zk, resource, change, now_ms), self._timeout_s
-            )
+            write = partial(acl_store.alter, zk, resource, change, now_ms)
+            after = await zk_answers.write(zk, write, self._timeout_s)
             self.authorizer.acls.replace(resource, after)

@@ -57,6 +57,8 @@ class AsyncioSession:
     def __init__(self, servers: str, *, timeout_ms: int, rng: random.Random) -> None:
         self.life = SignsOfLife()
         self._strays: list[Change] = []
+        self._has_expired = False
+        """Whether the end is known here, with the length of the silence before it."""
         self._zk = ZooKeeper(
             servers,
             session_timeout_ms=timeout_ms,
@@ -84,7 +86,7 @@ class AsyncioSession:
     @property
     def has_ended(self) -> bool:
         """Whether the session has expired or was closed."""
-        return self._zk.state in (SessionState.EXPIRED, SessionState.CLOSED)
+        return self._has_expired or self._zk.state is SessionState.CLOSED
 
     async def open(self) -> None:
         """Start the session; return once it exists."""
@@ -177,6 +179,7 @@ class AsyncioSession:
     def _entered(self, state: SessionState) -> None:
         if state is SessionState.EXPIRED:
             self.life.expired(asyncio.get_running_loop().time())
+            self._has_expired = True
 
     async def _asked(self, request: Callable[[], Awaitable[T]]) -> T:
         """Send one request. What the library raises at once was not sent."""

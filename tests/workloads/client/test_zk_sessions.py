@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from broker_impl.zookeeper.client import SessionState
 from tests.broker_impl.zookeeper.conftest import TICK_MS, Site
 from workloads.client.zk_asyncio import AsyncioSession
 from workloads.client.zk_kazoo import KazooSession
@@ -206,6 +207,20 @@ async def test_an_expired_session_has_ended(
     assert 0 < zk.life.silent_s < 5.0
     with pytest.raises(NotSent):
         await zk.get("/a")
+
+
+async def test_the_silence_is_known_when_the_session_has_ended(site: Site) -> None:
+    """A session ends for its user together with how long it was silent, and not before."""
+    zk = AsyncioSession(f"127.0.0.1:{site.port}", timeout_ms=TIMEOUT_MS, rng=random.Random(1))
+    await zk.open()
+    zk._zk._enter(SessionState.EXPIRED)
+    assert (zk.has_ended, zk.life.silent_s) == (False, None)
+    with pytest.raises(NotSent):
+        await zk.get("/a")
+    await asyncio.sleep(0)
+    assert zk.has_ended
+    assert zk.life.silent_s is not None
+    await zk.abandon()
 
 
 async def test_a_watch_is_not_forgotten_silently(zk: Session, site: Site, make: Open) -> None:
