@@ -1,5 +1,6 @@
 """Skips tests that this machine cannot run, and lists the reasons at the end of the output."""
 
+import gc
 import logging
 import os
 import shutil
@@ -103,6 +104,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not run on this machine")
         for line in skipped_lines(map(_reason, skipped)):
             terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_collections() -> None:
+    """Have the garbage collector leave out what the session keeps.
+
+    A look at all its objects takes most of a second, in which servers of the same process seem dead
+    to their clients. Simulations end the exemption, so each module begins it again.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -77,3 +77,18 @@ def test_nothing_is_traced_where_coverage_does_not_count(request: pytest.Fixture
     """A test outside of the traced folders runs without coverage's trace, also in a worker."""
     assert request.node.get_closest_marker("no_cover")
     assert sys.gettrace() is None
+
+
+def test_each_module_begins_with_few_objects_to_look_at(pytester: pytest.Pytester) -> None:
+    """The garbage collector leaves out what exists, also after a test that has ended that."""
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeconftest(CONFTEST.read_text())
+    test = """
+        import gc
+
+        def test_objects():
+            assert gc.get_freeze_count() > 10_000
+            gc.unfreeze()
+        """
+    pytester.makepyfile(test_first=dedent(test), test_second=dedent(test))
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
