@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.config import BrokerConfig
 from broker_impl.config.setting import INT64_MAX
 from broker_impl.coordinator.groups.events import Commit, DeleteOffsets, DeleteOffsetsAnswer
 from broker_impl.coordinator.groups.group import Group
@@ -86,7 +87,7 @@ def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> Any:
             tp = TopicPartition(topic.name, row.partition_index)
             if services.view.partition(tp) is None:
                 refused[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len((row.committed_metadata or "").encode()) > _metadata_bytes_max(context):
+            elif is_too_long(row.committed_metadata or "", services.config):
                 too_long[tp] = None
             else:
                 offsets[tp] = _committed(row, request.retention_time_ms, now_ms)
@@ -122,8 +123,10 @@ def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> Any:
     return services.groups.ask(request.group_id, event, answer_as)
 
 
-def _metadata_bytes_max(context: RequestContext) -> int:
-    return context.services.config.offset_metadata_max_bytes
+def is_too_long(metadata: str, config: BrokerConfig) -> bool:
+    """Is an offset's metadata longer than it may be? Kafka counts UTF-16 units, and not bytes."""
+    limit = config.offset_metadata_max_bytes
+    return len(metadata) > limit or len(metadata.encode("utf-16-le")) // 2 > limit
 
 
 def _committed(row: OffsetCommitRequestPartition, retention_ms: int, now_ms: int) -> Committed:
@@ -309,6 +312,13 @@ def verification_error(answer: ErrorCode) -> ErrorCode:
     return _OF_VERIFICATION.get(answer, answer)
 
 
+def known_error(error: ErrorCode, version: int) -> ErrorCode:
+    """The error in a TxnOffsetCommit response: clients before 2.0 fail while a group is loaded."""
+    if version < 2 and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error
+
+
 @api(28, range(4))
 async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> Any:
     """Store offsets that take effect if the producer's transaction commits (KIP-98, KIP-447)."""
@@ -322,7 +332,7 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
             metadata = row.committed_metadata or ""
             if services.view.partition(tp) is None:
                 errors[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len(metadata.encode()) > services.config.offset_metadata_max_bytes:
+            elif is_too_long(metadata, services.config):
                 errors[tp] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 offsets[tp] = Committed(
@@ -350,7 +360,7 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
         )
 
     def answer_as(error: ErrorCode) -> TxnOffsetCommitResponse:
-        all_errors = errors | dict.fromkeys(offsets, error)
+        all_errors = errors | dict.fromkeys(offsets, known_error(error, context.version))
         return TxnOffsetCommitResponse(
             topics=[
                 TxnOffsetCommitResponseTopic(

@@ -161,8 +161,9 @@ class LogSettings:
     )
     producer_id_expiration_ms: int = key(
         "producer.id.expiration.ms",
-        86_400_000,
-        "The state of an idle producer expires after this.",
+        604_800_000,
+        "The state of an idle producer expires after this. (Kafka 2.8: transactional.id."
+        "expiration.ms.)",
         low=1,
     )
     producer_id_expiration_check_interval_ms: int = key(

@@ -100,7 +100,7 @@ def _settings(
     settings = {}
     for config in asked.configs:
         if config.value is None:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"the setting {config.name} has no value")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"the setting {config.name} has no value")
         settings[config.name] = config.value
     try:
         check(settings)

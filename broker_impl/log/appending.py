@@ -49,6 +49,8 @@ def append_as_leader(
     header = batch.patch(head, sent, log.end_offset, leader_epoch)
     if stamped:
         header = batch.stamp(head, rest, now_ms)
+    elif validation.lacks_max_timestamp(sent):
+        header = batch.set_max_timestamp(head, rest, validation.max_timestamp(records))
 
     def write() -> None:
         _write(log, [head, rest], [(0, header)], now_ms)

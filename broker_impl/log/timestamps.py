@@ -115,7 +115,12 @@ def _records(
         records = batch.records(segment.file.pread(position, header.size))
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    return [record for record in records if log.start_offset <= record.offset < limit]
+    return [each for each in records if is_readable(each.offset, log.start_offset, limit)]
+
+
+def is_readable(offset: Offset, start: Offset, limit: Offset) -> bool:
+    """Whether a reader may get this record: a batch can begin before the start of its log."""
+    return start <= offset < limit
 
 
 def _found(record: Record, header: BatchHeader) -> TimestampOffset:

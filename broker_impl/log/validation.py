@@ -100,6 +100,26 @@ def has_keys(records: Iterable[Record]) -> bool:
     return all(record.key is not None for record in records)
 
 
+def lacks_max_timestamp(header: BatchHeader) -> bool:
+    """Has a producer left out the largest time of its batch, as Sarama did before 1.45.1?
+
+    Kafka takes it from the records of every batch. Here it is trusted if it may be right.
+    """
+    return header.max_timestamp < header.base_timestamp
+
+
+def max_timestamp(records: Buffer) -> int:
+    """The largest time of a batch's records; ApiError CORRUPT_MESSAGE: they cannot be decoded."""
+    return max(record.timestamp_ms for record in _decoded(records))
+
+
+def _decoded(records: Buffer) -> list[Record]:
+    try:
+        return batch.records(records)
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
 def each_record(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
     """Check every record of a producer's batch, where the log's settings limit what records may be.
 
@@ -114,10 +134,7 @@ def each_record(records: Buffer, header: BatchHeader, config: LogConfig, now_ms:
         difference_max = config.timestamp_difference_ms_max
     if difference_max == _INT64_MAX and not config.is_compacted:
         return
-    try:
-        decoded = batch.records(records)
-    except WireError as error:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    decoded = _decoded(records)
     late = [
         (
             number,

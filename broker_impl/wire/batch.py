@@ -187,7 +187,15 @@ def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> BatchHeader
     """
     (attributes,) = _ATTRIBUTES.unpack_from(head, _CRC_FROM)
     _ATTRIBUTES.pack_into(head, _CRC_FROM, attributes | _LOG_APPEND_TIME)
-    _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, log_append_time_ms)
+    return set_max_timestamp(head, rest, log_append_time_ms)
+
+
+def set_max_timestamp(head: bytearray, rest: Buffer, timestamp_ms: int) -> BatchHeader:
+    """Write the largest time of a batch and a new CRC into its header, and return the new header.
+
+    Only the bytes of its header, `head`, are written to.
+    """
+    _OFFSET.pack_into(head, _MAX_TIMESTAMP_AT, timestamp_ms)
     _CRC.pack_into(head, _CRC_AT, crc32c(rest, crc32c(bytes(head[_CRC_FROM:]))))
     return parse_header(head)
 

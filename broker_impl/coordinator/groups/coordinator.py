@@ -109,12 +109,15 @@ class Groups:
         The group is created if it does not exist and the request is the first JoinGroup of a
         member, or an OffsetCommit without a generation.
         """
-        error = self.office_error(name)
+        error = _name_error(name, event)
+        if error is ErrorCode.NONE:
+            error = self.office_error(name)
         if isinstance(event, Heartbeat) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # A heartbeat only says that the member is alive; sessions begin after loading.
             return [Answered(event.ticket, ErrorCode.NONE)]
-        if error is ErrorCode.NONE:
-            error = _name_error(name, event)
+        if isinstance(event, Sync) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # The rebalance is lost. Java's consumer fails at the error that says why.
+            error = ErrorCode.REBALANCE_IN_PROGRESS
         if error is not ErrorCode.NONE:
             return [Answered(event.ticket, event.refused(error))]
         groups = self._led[self.partition_of(name)]
@@ -229,7 +232,8 @@ def office_error(is_led: bool, is_loading: bool) -> ErrorCode:
 
 
 def _name_error(name: str, event: Request) -> ErrorCode:
-    if name or isinstance(event, Commit | Delete):
+    is_commit = isinstance(event, Commit) and event.producer_id < 0
+    if name or is_commit or isinstance(event, Delete):
         return ErrorCode.NONE
     return ErrorCode.INVALID_GROUP_ID
 

@@ -41,6 +41,7 @@ def creatable(topic: str, config: BrokerConfig, brokers: int) -> CreatableTopic 
             "compression.type": "uncompressed",
             "min.insync.replicas": str(in_sync),
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
         }
         return CreatableTopic(
             name=topic,

@@ -95,7 +95,7 @@ def test_settings_are_kept() -> None:
         ),
         (
             asked(configs=[CreateableTopicConfig(name="retention.ms", value=None)]),
-            ErrorCode.INVALID_CONFIG,
+            ErrorCode.INVALID_REQUEST,
         ),
         (by_hand((0, [1]), partitions=1, copies=1), ErrorCode.INVALID_REQUEST),
         # partition 1 is missing

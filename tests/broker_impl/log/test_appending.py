@@ -205,6 +205,32 @@ def test_log_append_time_replaces_the_producers_time() -> None:
     assert again == Appended(1, 1, 800, duplicate=True)
 
 
+@pytest.mark.parametrize("codec", [batch.NONE, batch.GZIP])
+def test_a_largest_time_that_is_missing_is_filled_in(codec: int) -> None:
+    """A producer may leave out the largest time of a batch, as Sarama did before 1.45.1."""
+    rows = [Record(None, b"a", 50), Record(None, b"b", 90), Record(None, b"c", 70)]
+    sent = bytearray(batch.encode_batch(rows, compression=codec))
+    head, rest = sent[: batch.HEADER_BYTES], bytes(sent[batch.HEADER_BYTES :])
+    batch.set_max_timestamp(head, rest, -1)
+    log = opened(new_disk())
+    log.append_as_leader(bytes(head) + rest, leader_epoch=0, now_ms=100)
+    (data,) = log.read(0, bytes_max=1000, limit=3)
+    header = batch.parse_header(data)
+    assert (header.max_timestamp, header.base_timestamp) == (90, 50)
+    assert batch.check_crc(data, 0, header)
+    found = log.offset_for_timestamp(60)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (1, 90)
+    damaged = bytes(head) + b"\xff" * len(rest)
+    again = bytearray(damaged[: batch.HEADER_BYTES])
+    batch.set_max_timestamp(again, damaged[batch.HEADER_BYTES :], -1)
+    with pytest.raises(ApiError) as raised:
+        log.append_as_leader(
+            bytes(again) + damaged[batch.HEADER_BYTES :], leader_epoch=0, now_ms=100
+        )
+    assert raised.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
 def test_a_leader_of_an_ended_epoch_may_not_append() -> None:
     """An append in an older epoch than the log's is an assertion error of the caller."""
     log = opened(new_disk())

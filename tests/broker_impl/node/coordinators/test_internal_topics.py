@@ -228,7 +228,9 @@ def test_replicas_of_an_internal_topic(
     topic = creatable(transaction_records.TOPIC, brokers, **settings)
     assert topic is not None
     assert topic.replication_factor == copies
-    assert {row.name: row.value for row in topic.configs}["min.insync.replicas"] == in_sync
+    settings = {row.name: row.value or "" for row in topic.configs}
+    assert settings["min.insync.replicas"] == in_sync
+    assert settings["unclean.leader.election.enable"] == "false"
 
 
 def test_other_topics_are_not_internal() -> None:

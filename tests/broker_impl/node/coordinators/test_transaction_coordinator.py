@@ -410,4 +410,5 @@ async def test_the_internal_topic_is_made_as_it_has_to_be(producer: Producer) ->
         "compression.type": "uncompressed",
         "min.insync.replicas": "2",
         "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
     }
