@@ -1,6 +1,9 @@
 """Bugs in how followers handle their leader's responses, and in what a fetch may return."""
 
+from broker_impl.api.fetch_sessions.rules import Sent
+from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
+from broker_impl.replica.results import FetchResult
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.types import Epoch
 
@@ -65,3 +68,25 @@ def as_checked(request: FetchRequest) -> FetchRequest:
     its session lasts.
     """
     return request
+
+
+@mutant(
+    "watermark-not-shown",
+    of="broker_impl.api.fetch_sessions.rules:is_shown",
+    source="KIP-227",
+    kind="mutation",
+    symptom="stuck",
+    schedule="Producers stop to write to a partition.",
+)
+def is_shown(before: Sent, result: FetchResult) -> bool:
+    """An incremental response leaves out a partition of which only the high watermark has changed.
+
+    Without new records the followers do not learn that the last ones are committed, and consumers
+    that read from a follower in their rack (KIP-392) do not get them.
+    """
+    return (
+        bool(result.records)
+        or result.error is not ErrorCode.NONE
+        or result.diverging is not None
+        or result.preferred_read_replica >= 0
+    )

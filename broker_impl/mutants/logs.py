@@ -9,7 +9,7 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
-from broker_impl.wire.batch import BatchHeader, Record
+from broker_impl.wire.batch import BatchHeader, Record, parse_header
 from broker_impl.wire.types import Buffer, Offset
 
 
@@ -221,3 +221,19 @@ def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
     forever. It never becomes in sync, so the partition tolerates one failure less.
     """
     return False
+
+
+@mutant(
+    "append-time-not-written",
+    of="broker_impl.wire.batch:stamp",
+    source="KIP-32",
+    kind="mutation",
+    symptom="invariant:acknowledged-as-stored",
+    schedule="A producer writes to a topic with message.timestamp.type=LogAppendTime.",
+)
+def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> BatchHeader:
+    """A batch keeps its producer's times in a log that is to have those of the leader.
+
+    Retention and offsets by time then depend on the clocks of the producers.
+    """
+    return parse_header(head)

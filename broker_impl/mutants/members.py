@@ -125,3 +125,21 @@ def generation_error(said: int, current: int) -> ErrorCode:
     The leader of an earlier generation may assign the partitions of the current one.
     """
     return ErrorCode.NONE
+
+
+@mutant(
+    "replaced-while-completing",
+    of="broker_impl.coordinator.groups.rules:static_join_rebalances",
+    source="KAFKA-9801, KIP-345",
+    kind="historic",
+    symptom="invariant:assigned-as-given",
+    schedule="A static member comes twice: the second time it joins after the rebalance has begun "
+    "to complete, and before the leader has sent the assignments.",
+)
+def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:
+    """A static member that comes again while a rebalance completes does not begin another one.
+
+    The leader assigns partitions to the member id that was replaced. The member that has come
+    receives nothing, and no member reads these partitions.
+    """
+    return state is GroupStatus.STABLE and not same_protocol

@@ -271,3 +271,20 @@ def may_ask_followers(version: int, rack: str) -> bool:
     consumer gives up its position.
     """
     return True
+
+
+@mutant(
+    "listed-by-time-below-start",
+    of="broker_impl.log.timestamps:is_readable",
+    source="KIP-107",
+    kind="mutation",
+    symptom="invariant:listed-as-stored",
+    schedule="Records are deleted up to an offset within a batch, and a client asks for the offset "
+    "of a time before that.",
+)
+def is_readable(offset: Offset, start: Offset, limit: Offset) -> bool:
+    """An offset by time may be that of a deleted record, in a batch that is needed for others.
+
+    A consumer that begins there is out of range and begins elsewhere, at the end by default.
+    """
+    return offset < limit

@@ -1,6 +1,6 @@
 """Bugs in which requests of transactional producers coordinators and leaders accept."""
 
-from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
@@ -101,3 +101,19 @@ def starts_epoch(first: int) -> bool:
     way, the second is accepted in its place; the first is refused when it is sent again.
     """
     return True
+
+
+@mutant(
+    "replaced-epoch-accepted",
+    of="broker_impl.coordinator.transactions.rules:bumped",
+    source="KIP-360",
+    kind="mutation",
+    symptom="invariant:producer-refused",
+    schedule="A producer whose epoch was replaced asks for its next epoch.",
+)
+def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
+    """A producer of any epoch gets the next epoch of its producer id.
+
+    So a producer that was replaced goes on, and fences the one that has replaced it.
+    """
+    return metadata.producer_epoch + 1, NO_EPOCH if expected == NO_EPOCH else expected

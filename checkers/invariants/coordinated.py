@@ -146,6 +146,8 @@ class Transaction(NamedTuple):
     epoch: int
     state: str
     partitions: Collection[str]
+    last_epoch: int = -1
+    """The epoch before, if the producer itself has asked for the current one; else -1."""
 
 
 ONGOING: Final = "ONGOING"
@@ -188,15 +190,25 @@ def issued(highest: int | None, epoch: int) -> str | None:
     return f"epoch {epoch} was issued, although {highest} was issued before"
 
 
-def named(before: Transaction | None, producer: int, epoch: int) -> str | None:
+def named(
+    before: Transaction | None, producer: int, epoch: int, given: tuple[int, int]
+) -> str | None:
     """Return why InitProducerId must not accept the producer that it names, or ``None``.
 
-    Accepted are the current producer id, and the former one with an exhausted epoch, to which no
-    run gets (KIP-360). A transactional id without an epoch accepts every producer.
+    Accepted are the current producer id, with the current epoch or with the one before it if the
+    producer has asked for the current one, and the former id with an exhausted epoch, to which no
+    run gets (KIP-360). A transactional id without an epoch accepts every producer. ``given`` is the
+    producer id and the epoch in the answer.
     """
-    if producer < 0 or before is None or before.epoch < 0 or producer == before.producer:
+    if producer < 0 or before is None or before.epoch < 0:
         return None
-    return f"producer {producer} with epoch {epoch} was accepted in place of {before.producer}"
+    if producer != before.producer:
+        return f"producer {producer} with epoch {epoch} was accepted in place of {before.producer}"
+    if epoch < before.epoch and epoch != before.last_epoch:
+        return f"epoch {epoch} of producer {producer} was accepted, but {before.epoch} replaced it"
+    if given[0] == producer and given[1] <= epoch:
+        return f"epoch {epoch} of producer {producer} was accepted, and {given[1]} follows it"
+    return None
 
 
 def missing(now: Transaction, added: Collection[str]) -> str | None:

@@ -12,7 +12,8 @@ class Liveness:
     """Reports partitions that are not whole some time after all faults were healed.
 
     A partition is whole if the broker that ZooKeeper names leads it, every replica is in the ISR
-    and follows, and all that was ever committed can be read again. The protocol does not promise
+    and follows, all that was ever committed can be read again, and the followers know the high
+    watermark that the leader had early in the calm. The protocol does not promise
     this, but a run does: its bound must leave time for sessions to expire, dead connections to be
     noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for each
     calm, at the first snapshot after the bound.
@@ -25,6 +26,8 @@ class Liveness:
         self._bound_s = rules.recovery_s
         self._committed_end = committed_end
         self._judged: int | None = None
+        self._early: tuple[int, Mapping[str, int]] = (-1, {})
+        """The calm that lasts, and the leaders' high watermarks in its first snapshot."""
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
@@ -34,7 +37,11 @@ class Liveness:
         if self._bound_s is None or since is None or since == self._judged or zookeeper is None:
             return
         lacking = self._lacking(step, zookeeper.partitions)
-        if step.now.time_ns - since < self._bound_s * 1e9:
+        passed_s = (step.now.time_ns - since) / 1e9
+        if self._early[0] != since:
+            early = passed_s < self._bound_s / 2
+            self._early = since, _watermarks(step, zookeeper.partitions) if early else {}
+        if passed_s < self._bound_s:
             self.is_pending = bool(lacking)
             return
         self._judged = since
@@ -77,9 +84,26 @@ class Liveness:
             held = None if member is None else member.replicas.get(key)
             if held is None or held.leader_epoch != state.leader_epoch:
                 return f"broker {number} is in the ISR, but does not follow the leader"
+            wanted = min(self._early[1].get(key, 0), replica.high_watermark)
+            if held.high_watermark < wanted:
+                return (
+                    f"broker {number} has the high watermark {held.high_watermark}, but that of "
+                    f"the leader was {wanted} before"
+                )
         end = None if key in step.deleted else self._committed_end(key)
         if end is not None and replica.high_watermark < end:
             return (
                 f"only offsets below {replica.high_watermark} can be read, but {end} are committed"
             )
         return None
+
+
+def _watermarks(step: Step, partitions: Mapping[str, PartitionState]) -> dict[str, int]:
+    """The high watermarks of the partitions that have a leader, by partition."""
+    return {
+        key: replica.high_watermark
+        for key, state in partitions.items()
+        if (leader := step.now.brokers.get(state.leader)) is not None
+        and (replica := leader.replicas.get(key)) is not None
+        and replica.role == "leader"
+    }

@@ -21,7 +21,7 @@ class Rules:
     which is later than the 2.8 line); None if they do not."""
     isr_min_of: Mapping[str, int] = field(default_factory=dict)
     """``min.insync.replicas`` of the topics that set it themselves."""
-    producer_expiration_s: float = 86_400.0
+    producer_expiration_s: float = 7 * 86_400.0
     """``producer.id.expiration.ms``."""
     recovery_s: float | None = None
     """How long after the last heal the cluster may take to become whole; None if nothing is

@@ -125,6 +125,8 @@ def listed(replica: Replica, answer: Listed) -> str | None:
         if answer.epoch not in (NONE, replica.epoch):
             return _differs("its leader epoch", replica.epoch, answer.epoch)
         return _differs("the end for this reader", limit, answer.offset)
+    if 0 <= answer.offset < replica.start:
+        return f"offset {answer.offset} is below {replica.start}, the start of the log"
     if not replica.is_whole:
         return None
     stored = [batch for batch in replica.batches if batch.next > replica.start]
@@ -280,6 +282,20 @@ def acknowledged(
     is_same = before.epoch == sent.epoch
     wanted = (before.first + before.records) % SEQUENCES if is_same else 0
     return None if sent.first == wanted else f"{sent}, but sequence {wanted} was next"
+
+
+def stamped(answered_ms: int, *, is_stamped: bool, stored_ms: int) -> str | None:
+    """Return how the time of an acknowledged batch differs from the log, or ``None``.
+
+    Args:
+        answered_ms: the LogAppendTime in the answer; -1 if there is none.
+        is_stamped: whether the batch in the log has the timestamp type LogAppendTime.
+        stored_ms: its largest time.
+    """
+    if answered_ms < 0 or (is_stamped and stored_ms == answered_ms):
+        return None
+    type_ = "LogAppendTime" if is_stamped else "CreateTime"
+    return f"it answered LogAppendTime {answered_ms}, and its log has {type_} {stored_ms}"
 
 
 def preferred(

@@ -149,9 +149,11 @@ INVARIANTS = (
         holds=(
             "the earliest offset is the start of the log, the latest one the end for this reader; "
             "an offset by time is that of the first record with this time or a later one, and that "
-            "of the largest time has it"
+            "of the largest time has it; none is before the start of the log"
         ),
-        suspended_under="by time: compacted logs, and records before the start of the log",
+        suspended_under=(
+            "by time: compacted logs, and batches that begin before the start of the log"
+        ),
     ),
     Invariant(
         id="epoch-end-as-stored",
@@ -184,7 +186,7 @@ INVARIANTS = (
         holds=(
             "an acknowledged batch of an idempotent producer is in the leader's log at the offset "
             "in the answer; within an epoch its sequence follows that of the producer's batch "
-            "before it, and a later epoch begins with 0"
+            "before it, and a later epoch begins with 0; it has the LogAppendTime that was answered"
         ),
         suspended_under=(
             "compacted logs; the sequence: a `producer.id.expiration.ms` of less than a day"
@@ -211,9 +213,12 @@ INVARIANTS = (
     ),
     Invariant(
         id="assigned-as-given",
-        rules="G1",
+        rules="G1, KIP-345, KAFKA-9801",
         summary="A member received another assignment than its leader has sent.",
-        holds="in a generation, a member receives what the leader has assigned to it",
+        holds=(
+            "in a generation, a member receives what the leader has assigned to it, or to the "
+            "static member that it replaces"
+        ),
     ),
     Invariant(
         id="group-deleted-unused",
@@ -227,7 +232,8 @@ INVARIANTS = (
         summary="A coordinator accepted a request of a producer that is not the current one.",
         holds=(
             "a transaction is changed by the current producer id and epoch alone, and what was "
-            "committed is not aborted afterwards, nor the other way around"
+            "committed is not aborted afterwards, nor the other way around; a producer that was "
+            "replaced gets no epoch"
         ),
     ),
     Invariant(

@@ -79,7 +79,7 @@ DRAWN: Mapping[str, Sequence[Any]] = {
     "log.cleaner.min.cleanable.ratio": (0.5, 0.01),
     "log.cleaner.min.compaction.lag.ms": (0, 0, 2000),
     "log.cleaner.max.compaction.lag.ms": (NEVER_MS, NEVER_MS, 3000),
-    "producer.id.expiration.ms": (86_400_000, 86_400_000, 30_000),
+    "producer.id.expiration.ms": (WEEK_MS, WEEK_MS, 30_000),
     "replica.alter.log.dirs.io.max.bytes.per.second": (UNLIMITED, UNLIMITED, 100, 1000),
     # Groups.
     "group.initial.rebalance.delay.ms": (0, 200, 200, 1000),

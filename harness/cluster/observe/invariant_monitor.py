@@ -46,7 +46,7 @@ def rules_of(plan: Plan) -> Rules:
         unclean_elections=Contract.of(plan).unclean_elections,
         isr_min=settings.min_isr(plan.brokers, plan.broker),
         isr_min_of={"__transaction_state": settings.transaction_min_isr(plan.broker)},
-        producer_expiration_s=86_400.0 if expiration_ms is None else int(expiration_ms) / 1000,
+        producer_expiration_s=7 * 86_400.0 if expiration_ms is None else int(expiration_ms) / 1000,
         recovery_s=RECOVERY_S,
     )
 

@@ -68,6 +68,9 @@ class CoordinatorWitness:
         until then."""
         self._given: dict[tuple[str, int], list[Mapping[str, bytes]]] = {}
         """The assignments that leaders have sent, by group and generation."""
+        self._listed: dict[tuple[str, int], Mapping[str, str]] = {}
+        """The static members of which leaders were notified, by group and generation: the member
+        id of each instance id."""
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
@@ -136,10 +139,13 @@ class CoordinatorWitness:
 
         def on_answer(answer: Any) -> None:
             self._member(request, right, answer.error_code)
+            # A static member that came again has the assignment of its former member id (KIP-345).
+            former = self._listed.get(key, {}).get(request.group_instance_id or "", "")
             sent = [
-                each[request.member_id]
+                each[member]
                 for each in self._given.get(key, ())
-                if request.member_id in each
+                for member in (request.member_id, former)
+                if member in each
             ]
             if not answer.error_code and sent and bytes(answer.assignment) not in sent:
                 why = f"{request.member_id} received another assignment than its leader has sent"
@@ -159,6 +165,8 @@ class CoordinatorWitness:
             return
         listed = {row.member_id: row.group_instance_id for row in answer.members}
         counts = {member: self._joins[name, member] for member in listed}
+        instances = {instance: member for member, instance in listed.items() if instance}
+        self._listed.setdefault((name, answer.generation_id), instances)
         former = self._former.get(name)
         if former is not None and former[0] == answer.generation_id - 1:
             why = coordinated.not_rejoined(former[1], self._counts(name, former[1]), listed)
@@ -187,6 +195,7 @@ class CoordinatorWitness:
             found.producer_epoch,
             found.state.name,
             {str(tp) for tp in found.partitions},
+            found.last_producer_epoch,
         )
 
     def _added(
@@ -261,7 +270,8 @@ class CoordinatorWitness:
         if request.producer_id < 0:
             why = coordinated.issued(highest.get(producer), epoch)
             self._found("epoch-issued-once", name, why)
-        why = coordinated.named(was, request.producer_id, request.producer_epoch)
+        named = request.producer_id, request.producer_epoch
+        why = coordinated.named(was, *named, (producer, epoch))
         self._found("producer-refused", name, why)
         known = self._producers.issued.get(producer, -1)
         self._producers.issued[producer] = max(known, epoch)

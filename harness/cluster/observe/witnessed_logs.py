@@ -15,7 +15,7 @@ from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.watermark import CONSUMER
-from broker_impl.wire.batch import BatchHeader, batches
+from broker_impl.wire.batch import LOG_APPEND_TIME, BatchHeader, batches
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import FetchResponse, PartitionData
 from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
@@ -23,7 +23,10 @@ from broker_impl.wire.messages.list_offsets_response import ListOffsetsResponse
 from broker_impl.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from broker_impl.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from broker_impl.wire.messages.produce_request import ProduceRequest
-from broker_impl.wire.messages.produce_response import ProduceResponse
+from broker_impl.wire.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+)
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import stored
 from checkers.invariants.stored import StoredBatch
@@ -133,11 +136,16 @@ class LogWitness:
                 if row.error_code or row.base_offset < 0 or partition is None or header is None:
                     continue
                 if header.producer_id >= 0 and partition.role is Role.LEADER:
-                    self._stored_batch(tp, partition, header, row.base_offset)
+                    self._stored_batch(tp, partition, header, row)
 
     def _stored_batch(
-        self, tp: TopicPartition, partition: Partition, sent: BatchHeader, offset: int
+        self,
+        tp: TopicPartition,
+        partition: Partition,
+        sent: BatchHeader,
+        answer: PartitionProduceResponse,
     ) -> None:
+        offset = answer.base_offset
         state = self._with_log(tp, partition)
         if not state.is_whole or not state.start <= offset < state.end:
             return  # its leadership may have ended and begun again
@@ -155,6 +163,12 @@ class LogWitness:
             None if before is None else _producer_batch(before),
             in_sequence=self._in_sequence,
         )
+        if why is None and found is not None:
+            why = stored.stamped(
+                answer.log_append_time_ms,
+                is_stamped=found.timestamp_type == LOG_APPEND_TIME,
+                stored_ms=found.max_timestamp,
+            )
         self._found("acknowledged-as-stored", tp, why, state)
 
     def _listed(self, request: ListOffsetsRequest, answer: ListOffsetsResponse) -> None:

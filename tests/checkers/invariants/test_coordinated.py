@@ -112,10 +112,21 @@ def test_epochs_are_issued_once() -> None:
 
 def test_the_next_epoch_is_for_the_current_producer() -> None:
     """A producer that names no id, or the current one, may get it."""
-    assert coordinated.named(OPEN, -1, -1) is None
-    assert coordinated.named(OPEN, 7, 1) is None
-    assert coordinated.named(OPEN, 8, 2) is not None
-    assert coordinated.named(None, 8, 2) is None
+    assert coordinated.named(OPEN, -1, -1, (7, 3)) is None
+    assert coordinated.named(OPEN, 7, 2, (7, 3)) is None
+    assert coordinated.named(OPEN, 8, 2, (7, 3)) is not None
+    assert coordinated.named(None, 8, 2, (7, 3)) is None
+
+
+def test_a_producer_that_was_replaced_gets_no_epoch() -> None:
+    """Only the producer of the current epoch may go on, or repeat its request for that epoch."""
+    repeatable = OPEN._replace(last_epoch=1)
+    assert coordinated.named(OPEN, 7, 1, (7, 3)) is not None
+    assert coordinated.named(repeatable, 7, 1, (7, 2)) is None
+    assert coordinated.named(repeatable, 7, 0, (7, 3)) is not None
+    assert coordinated.named(OPEN, 7, 5, (7, 3)) is not None
+    assert coordinated.named(OPEN, 7, 2, (9, 0)) is None  # with a new producer id
+    assert coordinated.named(OPEN._replace(epoch=-1), 7, 5, (7, 0)) is None
 
 
 def test_added_partitions_stay_in_the_transaction() -> None:

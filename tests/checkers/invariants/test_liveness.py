@@ -17,11 +17,15 @@ def at(
     znode: PartitionState | None = None,
     followers: tuple[int, ...] = (2, 3),
     behind: int = 0,
+    high: int = 2,
 ) -> ClusterState:
-    """Broker 1 holds this replica; the others follow, or are some epochs behind."""
+    """Broker 1 holds this replica; the others follow, or are some epochs behind.
+
+    high: the high watermark of the others.
+    """
     calm = None if since is None else since * S
     znode = znode or state()
-    following = replica(LOG, leader_epoch=znode.leader_epoch - behind)
+    following = replica(LOG, high, leader_epoch=znode.leader_epoch - behind)
     brokers = ({} if held is None else {1: held}) | dict.fromkeys(followers, following)
     return cluster(znode, brokers, time_ns=second * S, calm_since_ns=calm)
 
@@ -62,6 +66,14 @@ def test_who_is_in_sync_is_there_and_follows(
     before = at(0, None, WHOLE)
     now = at(70, 40, held, state(1, 1), followers, behind)
     assert violated(before, now, recovery_s=30) == names
+
+
+def test_followers_learn_the_high_watermark() -> None:
+    """What was committed early in the calm is known to the followers at the end of the bound."""
+    late = at(50, 40, WHOLE)
+    assert violated(late, at(70, 40, WHOLE, high=1), recovery_s=30) == ["stuck"]
+    assert violated(late, at(70, 40, WHOLE), recovery_s=30) == []
+    assert violated(at(60, 40, WHOLE), at(70, 40, WHOLE, high=1), recovery_s=30) == []
 
 
 def test_only_a_calm_that_lasts_is_judged() -> None:

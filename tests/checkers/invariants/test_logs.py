@@ -174,13 +174,13 @@ def test_of_a_log_without_its_beginning_more_may_be_remembered() -> None:
 
 def test_a_producer_may_be_forgotten_once_it_was_silent_long_enough() -> None:
     """A producer that was silent for long enough may be forgotten, but not remembered wrongly."""
-    day = {"time_ns": 86_400_000_000_000}
-    assert alone(replica(SENT, producers={}), **day) == []
-    assert alone(replica(SENT, producers={7: remembered(1)}), **day) == ["producer-state"]
+    week = {"time_ns": 7 * 86_400_000_000_000}
+    assert alone(replica(SENT, producers={}), **week) == []
+    assert alone(replica(SENT, producers={7: remembered(1)}), **week) == ["producer-state"]
     back = {7: remembered(0, *LAST[-2:])}
-    assert alone(replica(SENT, producers=back), **day) == [], "it was forgotten, and has come back"
+    assert alone(replica(SENT, producers=back), **week) == [], "it was forgotten, and has come back"
     assert alone(replica(SENT, producers=back)) == ["producer-state"], "too early"
-    assert alone(replica(SENT, producers={7: remembered(0, *LAST[:2])}), **day) == [
+    assert alone(replica(SENT, producers={7: remembered(0, *LAST[:2])}), **week) == [
         "producer-state"
     ]
 

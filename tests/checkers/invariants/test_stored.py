@@ -46,6 +46,7 @@ def listed(timestamp: int, offset: int, found_ms: int = -1, **more: Any) -> str 
         (150, (7, 160), (8, 200)),  # a later batch than the first one that is late enough
         (301, (-1, -1), (7, 300)),
         (300, (7, 300), (-1, -1)),
+        (90, (3, 95), (1, 95)),  # the second one is below the start
     ],
 )
 def test_offsets_are_those_of_the_log(
@@ -190,6 +191,14 @@ def test_acknowledged_batches_are_in_the_log() -> None:
     assert why(sent, before._replace(epoch=3)) is not None, "an old epoch"
     gap = stored.acknowledged(sent, sent, before._replace(first=2), in_sequence=False)
     assert gap is None, "the producer may have been forgotten"
+
+
+def test_the_time_in_an_answer_is_that_of_the_log() -> None:
+    """A batch that was acknowledged with a LogAppendTime is stored with it."""
+    assert stored.stamped(300, is_stamped=True, stored_ms=300) is None
+    assert stored.stamped(-1, is_stamped=False, stored_ms=200) is None
+    assert stored.stamped(300, is_stamped=False, stored_ms=300) is not None
+    assert stored.stamped(300, is_stamped=True, stored_ms=200) is not None
 
 
 def test_sequence_numbers_begin_again_at_0() -> None:

@@ -2,8 +2,9 @@
 
 One process is all members of its group, and asks its coordinator what no consumer library asks: it
 commits before its assignment is known, sends heartbeats and does not join again, joins a second
-time under the name of a static member, and continues with an old generation. Its sessions last
-longer than its rebalances. At the end it leaves, or its group is deleted with members in it.
+time under the name of a static member, also before the leader has assigned, and continues with an
+old generation. Its sessions last longer than its rebalances. At the end it leaves, or its group is
+deleted with members in it.
 """
 
 import asyncio
@@ -49,7 +50,13 @@ class Groups:
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a story that is drawn at random; ``place`` is the partition whose offset counts."""
-        stories = (self._early_commit, self._no_rejoin, self._static_twice, self._old_generation)
+        stories = (
+            self._early_commit,
+            self._no_rejoin,
+            self._static_twice,
+            self._static_before_sync,
+            self._old_generation,
+        )
         story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
         try:
@@ -174,6 +181,29 @@ class Groups:
         await self._commit(one, place, instance)
         await self._beat(other, instance)
         await self._end(other.member)
+
+    async def _static_before_sync(self, place: Place) -> None:
+        """A static member comes again while its group waits for the leader's assignments."""
+        instance = f"{self._group}-static"
+        one = await self._join()
+        if one.code or await self._sync(one):
+            return
+        joining = asyncio.ensure_future(self._join(instance=instance))
+        try:
+            await asyncio.sleep(BEAT_EVERY_S)
+            leader = await self._join(one.member, group=ConnectionGroup.COORDINATION)
+            other = await joining
+        finally:
+            joining.cancel()
+        if leader.code or other.code:
+            return
+        late = await self._join(instance=instance)
+        if late.code:
+            return
+        await self._sync(leader)
+        await self._sync(late, instance)
+        await self._commit(late, place, instance)
+        await self._end(leader.member, late.member)
 
     async def _old_generation(self, place: Place) -> None:
         one = await self._join()

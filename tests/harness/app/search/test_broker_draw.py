@@ -87,7 +87,7 @@ def test_times_that_a_clock_could_pass_at_once_are_long() -> None:
     assert short in drawn
     for seed in range(20):
         broker = draw.plan_of(seed, jumps).broker
-        assert broker[name] == "86400000"
+        assert broker[name] == str(broker_draw.WEEK_MS)
         assert broker["offsets.retention.minutes"] == "10080"
     held = draw.plan_of(1, {**jumps, "broker": {name: short}})
     assert held.broker[name] == short

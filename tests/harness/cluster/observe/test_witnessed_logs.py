@@ -116,12 +116,14 @@ class Broker:
         topic = SimpleNamespace(topic="t", partitions=[row])
         return self._told(request, SimpleNamespace(responses=[topic]))
 
-    def produce(self, batch: bytes, offset: int) -> list[str]:
-        """Acknowledge a batch; return the violations."""
+    def produce(self, batch: bytes, offset: int, stamped_ms: int = -1) -> list[str]:
+        """Acknowledge a batch, with a LogAppendTime if there is one; return the violations."""
         asked = PartitionProduceData(index=0, records=memoryview(batch))
         topic = TopicProduceData(name="t", partition_data=[asked])
         request = ProduceRequest(acks=-1, topic_data=[topic])
-        row = SimpleNamespace(index=0, error_code=0, base_offset=offset)
+        row = SimpleNamespace(
+            index=0, error_code=0, base_offset=offset, log_append_time_ms=stamped_ms
+        )
         answered = SimpleNamespace(name="t", partition_responses=[row])
         return self._told(request, SimpleNamespace(responses=[answered]))
 
@@ -180,6 +182,7 @@ def test_acknowledged_batches_are_in_the_log() -> None:
     assert parse_header(BATCHES[1]).producer_id == 7
     assert broker.produce(BATCHES[1], 2) == []
     assert broker.produce(BATCHES[1], 0) == ["acknowledged-as-stored"]
+    assert broker.produce(BATCHES[1], 2, stamped_ms=300) == ["acknowledged-as-stored"]
 
 
 def test_sequence_numbers_go_on_after_a_marker() -> None:
