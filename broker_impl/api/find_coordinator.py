@@ -6,7 +6,6 @@ which clients retry.
 """
 
 from broker_impl.api.registry import RequestContext, api
-from broker_impl.coordinator import partitioner, records, transaction_records
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from broker_impl.wire.messages.find_coordinator_response import (
@@ -38,19 +37,18 @@ def find_coordinator(
 
 
 def _find(context: RequestContext, key: str, key_type: int) -> Coordinator:
-    config = context.services.config
+    services = context.services
     if key_type == _GROUP:
-        topic, count = records.TOPIC, config.offsets_topic_num_partitions
+        topic, number = services.groups.partition_of(key)
     elif key_type == _TRANSACTION:
-        topic, count = transaction_records.TOPIC, config.transaction_state_log_num_partitions
+        topic, number = services.transactions.partition_of(key)
     else:
         return _nobody(key, ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown")
-    view = context.services.view
+    view = services.view
     partitions = view.topics.get(topic)
     if not partitions:
-        context.services.create_in_background([topic])
+        services.create_in_background([topic])
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being made")
-    number = partitioner.partition_of(key, count)
     leader = partitions[number].leader if number in partitions else -1
     if leader not in view.brokers or context.listener not in view.brokers[leader].endpoints:
         return _nobody(

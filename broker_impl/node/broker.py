@@ -206,12 +206,11 @@ class Broker:
     async def settle_topics(self, topics: Sequence[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}
         for topic in topics:
-            # The settings kept for a topic that is not hosted here may belong to a deleted topic of
-            # that name.
-            if topic not in hosted or topic not in self._settings:
-                keep = partial(self._settings.keep, topic)
-                if not await persist(keep, until=self._stopping):
-                    raise CloseConnection("stopping")
+            # What is kept for a topic that is not hosted here may belong to a deleted one.
+            is_kept = topic in hosted and topic in self._settings
+            keep = partial(self._settings.keep, topic)
+            if not is_kept and not await persist(keep, until=self._stopping):
+                raise CloseConnection("stopping")
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}
@@ -294,7 +293,7 @@ class Broker:
         config = self._config
         await self._session.open()
         await self._until_done(self._session.prepare)
-        await self._until_done(self._find_cluster_id)
+        await self._until_done(self._read_cluster)
         await self._until_done(self._reader.read_all)
         self._open_logs()
         for endpoint in config.endpoints():
@@ -410,8 +409,10 @@ class Broker:
         while not await persist(action, until=self._session.expired):
             await self._session.open()
 
-    async def _find_cluster_id(self) -> None:
-        self._cluster_id = await registration.cluster_id(self._session.zk, self._rng)
+    async def _read_cluster(self) -> None:
+        zk = self._session.zk
+        self._cluster_id = await registration.cluster_id(zk, self._rng)
+        self._config = await registration.as_created(zk, self._config)
 
     async def _register(self) -> None:
         endpoints = registration.advertised(self._config, self._listening, self._host_name)

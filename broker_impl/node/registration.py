@@ -1,12 +1,18 @@
-"""What a broker writes into ZooKeeper about itself: the cluster's id, and its own addresses."""
+"""What a broker reads from ZooKeeper at its start, and what it writes there about itself."""
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
 
 from broker_impl.config import BrokerConfig, Endpoint
+from broker_impl.coordinator import records, transaction_records
 from broker_impl.node import zk_paths
 from broker_impl.zookeeper.client import ZooKeeper
-from broker_impl.zookeeper.errors import NodeExists
+from broker_impl.zookeeper.errors import NodeExists, NoNode
+
+LOG = logging.getLogger(__name__)
 
 _BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -21,6 +27,35 @@ async def cluster_id(zk: ZooKeeper, rng: random.Random) -> str:
         data, _ = await zk.get(path)
         return zk_paths.decode(path, data, zk_paths.ClusterIdZnode).id
     return fresh
+
+
+_PARTITIONS_OF: Final = {
+    records.TOPIC: "offsets_topic_num_partitions",
+    transaction_records.TOPIC: "transaction_state_log_num_partitions",
+}
+"""The settings of how many partitions the internal topics have, if they are created."""
+
+
+async def as_created(zk: ZooKeeper, config: BrokerConfig) -> BrokerConfig:
+    """Return the settings with the numbers of partitions that the internal topics have.
+
+    A group or a transactional id belongs to a partition by that number, so a setting that was
+    changed since the topic was created would lead to another coordinator, which knows nothing.
+    """
+    found = {}
+    for topic, setting in _PARTITIONS_OF.items():
+        path = zk_paths.topic(topic)
+        try:
+            data, _ = await zk.get(path)
+            count = len(zk_paths.decode(path, data, zk_paths.TopicZnode).partitions)
+        except NoNode:
+            continue
+        except zk_paths.BadZnode as error:
+            LOG.warning("the number of partitions of %s cannot be read: %s", topic, error)
+            continue
+        if count:
+            found[setting] = count
+    return replace(config, **found)  # type: ignore[arg-type]  # each of these settings is a number
 
 
 def advertised(

@@ -160,7 +160,7 @@ class Transactions:
 
     def _write(self, write: Write) -> None:
         name = write.transactional_id
-        tp = TopicPartition(transaction_records.TOPIC, self._coordinator.partition_of(name))
+        tp = self.partition_of(name)
         epoch = self._coordinator.epoch_of(name)
         assert epoch is not None, "only the coordinator of a transactional id writes its state"
 
@@ -272,8 +272,7 @@ class Transactions:
         partitions: tuple[TopicPartition, ...],
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Ask the coordinator, on any broker, whether the open transaction has these partitions."""
-        number = self._coordinator.partition_of(transactional_id)
-        known = self._view.partition(TopicPartition(transaction_records.TOPIC, number))
+        known = self._view.partition(self.partition_of(transactional_id))
         if known is None or known.leader < 0:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if known.leader == self._config.broker_id:
@@ -309,6 +308,11 @@ class Transactions:
         return errors
 
     # Queries.
+
+    def partition_of(self, transactional_id: str) -> TopicPartition:
+        """The partition whose leader coordinates this transactional id."""
+        number = self._coordinator.partition_of(transactional_id)
+        return TopicPartition(transaction_records.TOPIC, number)
 
     def describe(self, transactional_id: str) -> Metadata | ErrorCode:
         """The stored state of a transactional id, or the error why this broker cannot return it."""

@@ -365,3 +365,17 @@ async def test_a_silent_member_goes(client: Client) -> None:
     await client.join(session_timeout_ms=200, rebalance_timeout_ms=500)
     coordinator = await client.coordinator()
     await client.cluster.until(lambda: _state_on(client, coordinator) == "Empty", 5)
+
+
+async def test_a_changed_number_of_partitions_moves_no_group(client: Client) -> None:
+    """A group stays in its partition: the number that counts is that of the topic."""
+    assert await client.commit(5) == E.NONE
+    changed = PARTITIONS + 1
+    homes = {partitioner.partition_of(GROUP, count) for count in (PARTITIONS, changed)}
+    assert len(homes) == 2, "the group would belong elsewhere"
+    for running in client.cluster.brokers.values():
+        await running.stop()
+        running.settings["offsets.topic.num.partitions"] = str(changed)
+    await asyncio.gather(*(running.start() for running in client.cluster.brokers.values()))
+    await client.cluster.ready()
+    assert await client.committed() == (5, 3, "at 5")
