@@ -84,6 +84,10 @@ class Compaction(NamedTuple):
     """How often segments were replaced since the broker's last start."""
     is_wanted: bool = False
     """True if the topic's ``cleanup.policy``, as the broker knows it, includes compaction."""
+    lag_ms: int = 0
+    """The topic's ``min.compaction.lag.ms``, as the broker knows it."""
+    age_ms: int = 0
+    """How old the newest record was that the last of these passes has read."""
 
 
 class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):

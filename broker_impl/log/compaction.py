@@ -48,10 +48,14 @@ def cleanable(
     for extent in closed:
         if extent.next_offset > end:
             return
-        lag = config.min_compaction_lag_ms
-        if lag > 0 and extent.newest_ms > now_ms - lag:
+        if not has_lagged(extent.newest_ms, now_ms, config.min_compaction_lag_ms):
             return
         yield extent
+
+
+def has_lagged(newest_ms: int, now_ms: int, lag_ms: int) -> bool:
+    """Is the newest record of a segment old enough for a pass that reads it (KIP-58)?"""
+    return lag_ms <= 0 or newest_ms <= now_ms - lag_ms
 
 
 def dirty_after_cut(first_dirty: Offset, end: Offset) -> Offset:

@@ -44,6 +44,8 @@ class LogState:
         """The first offset that no compaction pass has read."""
         self.rewrites = 0
         """How often a compacted copy has replaced segments."""
+        self.rewritten_age_ms = -1
+        """How old the newest record was that the last pass has read; -1: there was no pass."""
         self.offline: StorageError | None = None
         """The error since which the log must not be changed any more."""
         self.cuts: list[Offset] = [loaded.start_offset] if loaded.was_emptied else []

@@ -84,6 +84,7 @@ def inherit(current: PartitionLog, log: PartitionLog) -> None:
     transactions whose verification is pending, and an epoch that begins at the log's end.
     """
     log.identity, log.cuts, log.rewrites = current.identity, current.cuts, current.rewrites
+    log.rewritten_age_ms = current.rewritten_age_ms
     log.producers = current.producers
     if log.epochs.entries != current.epochs.entries:
         loading.write_epochs(log.disk, log.directory, current.epochs)

@@ -38,6 +38,8 @@ def replace(log: LogState, old: Sequence[Segment], copy: Segment) -> None:
     assert log.segments[first : first + len(old)] == list(old), (
         "the replaced segments must be consecutive"
     )
+    newest_ms = max(segment.largest.timestamp_ms for segment in old)
+    begun_ms = copy.written_ms
     with log.changing():
         copy.finish()
         copy.fsync()
@@ -49,6 +51,7 @@ def replace(log: LogState, old: Sequence[Segment], copy: Segment) -> None:
         renewed.load(end)
         log.segments[first : first + len(old)] = [renewed]
         log.rewrites += 1
+        log.rewritten_age_ms = max(0, begun_ms - newest_ms)
 
 
 def drop_copy(log: LogState, copy: Segment) -> None:

@@ -167,6 +167,23 @@ def goes_on(config: LogConfig) -> bool:
 
 
 @mutant(
+    "compaction-before-lag",
+    of="broker_impl.log.compaction:has_lagged",
+    source="KIP-58",
+    kind="mutation",
+    symptom="invariant:compaction-as-configured",
+    schedule="Segments of a topic with min.compaction.lag.ms are closed soon after they are "
+    "written.",
+)
+def has_lagged(newest_ms: int, now_ms: int, lag_ms: int) -> bool:
+    """Records are compacted at once, also those that min.compaction.lag.ms is to keep for a time.
+
+    A consumer that has not yet read them, but is within the lag, does not get all of them.
+    """
+    return True
+
+
+@mutant(
     "cleaner-drops-last-seq",
     of="broker_impl.log.compaction:is_last_of_producer",
     source="H07, KAFKA-5490, KAFKA-8335",

@@ -56,8 +56,12 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The offsets at which the log was truncated since the start, oldest first."""
     rewrites: int
     """How many times the log was compacted since the start; headers read earlier may be gone."""
+    rewritten_age_ms: int
+    """How old the newest record was that the last compaction has read; -1: there was none."""
     is_compacted: bool
     """Whether the topic's ``cleanup.policy`` includes compaction."""
+    compaction_lag_ms: int
+    """The topic's ``min.compaction.lag.ms``."""
     producers: tuple[ProducerSnapshot, ...] | None
     """None if they were not requested."""
 
@@ -203,7 +207,9 @@ class _Reading:
                 epochs=log.epochs.entries,
                 cuts=tuple(log.cuts),
                 rewrites=log.rewrites,
+                rewritten_age_ms=log.rewritten_age_ms,
                 is_compacted=log.config.is_compacted,
+                compaction_lag_ms=log.config.min_compaction_lag_ms,
                 producers=_producers(log) if producers else None,
             ),
             state=None if partition is None else partition.snapshot(),

@@ -261,6 +261,7 @@ class Compactions:
 
     Without ``compact``, all remaining records must stay, whether or not they are the last of their
     key. A broker stops a pass of the cleaner as soon as it has heard of the change (KAFKA-12840).
+    With ``min.compaction.lag.ms``, a pass reads no record that is newer (KIP-58).
     """
 
     def step(self, step: Step) -> Iterator[Violation]:
@@ -271,13 +272,23 @@ class Compactions:
                 continue
             for key, now in broker.compactions.items():
                 was = before.compactions.get(key, Compaction())
-                if now.passes > was.passes and not (now.is_wanted or was.is_wanted):
+                why = None if now.passes <= was.passes else _not_wanted(was, now)
+                if why is not None:
                     yield step.violation(
                         "compaction-as-configured",
-                        f"broker {number} replaced segments of a log whose topic is not compacted",
+                        f"broker {number} replaced segments of a log {why}",
                         key=key,
                         brokers=(number,),
                     )
+
+
+def _not_wanted(was: Compaction, now: Compaction) -> str | None:
+    if not (now.is_wanted or was.is_wanted):
+        return "whose topic is not compacted"
+    lag_ms = min(was.lag_ms, now.lag_ms)
+    if now.age_ms < lag_ms:
+        return f"with a record that is {now.age_ms} ms old, before {lag_ms} ms have passed"
+    return None
 
 
 class _Replay:

@@ -333,11 +333,11 @@ INVARIANTS = (
     ),
     Invariant(
         id="compaction-as-configured",
-        rules="KAFKA-12840",
-        summary="Segments were replaced in a log whose topic is not compacted.",
+        rules="KIP-58, KAFKA-12840",
+        summary="Segments were replaced in a log whose topic is not compacted, or too early.",
         holds=(
             "segments are replaced only where the `cleanup.policy` that the broker knows asks for "
-            "it"
+            "it, and once their records are older than `min.compaction.lag.ms`"
         ),
     ),
     Invariant(

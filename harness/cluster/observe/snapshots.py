@@ -194,7 +194,12 @@ class _Life:
                 told=self._epochs_reported_by(shot),
                 replicas={str(replica.tp): self._replica(replica) for replica in shot.replicas},
                 compactions={
-                    str(each.tp): Compaction(each.log.rewrites, each.log.is_compacted)
+                    str(each.tp): Compaction(
+                        each.log.rewrites,
+                        each.log.is_compacted,
+                        each.log.compaction_lag_ms,
+                        each.log.rewritten_age_ms,
+                    )
                     for each in shot.replicas
                     if each.log.rewrites or each.log.is_compacted
                 },

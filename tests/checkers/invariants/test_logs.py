@@ -259,12 +259,16 @@ def test_a_replica_that_is_made_anew_knows_nobody() -> None:
         (None, Compaction(1, False), 1, ["compaction-as-configured"]),
         (Compaction(2, False), Compaction(1, False), 1, []),  # another log of the same name
         (None, Compaction(1, False), 2, []),  # no snapshot shows when
+        (Compaction(1, True, 50), Compaction(2, True, 50, 50), 1, []),
+        (Compaction(1, True, 50), Compaction(2, True, 50, 49), 1, ["compaction-as-configured"]),
+        (Compaction(1, True, 0), Compaction(2, True, 50, 49), 1, []),  # it has just been changed
+        (Compaction(1, True, 50), Compaction(1, True, 50, 49), 1, []),
     ],
 )
 def test_what_is_not_compacted_is_not_rewritten(
     before: Compaction | None, now: Compaction, life: int, names: list[str]
 ) -> None:
-    """Segments are not replaced if ``compact`` is off in both snapshots."""
+    """Segments are not replaced if ``compact`` is off, or the lag too long, in both snapshots."""
     first = broker(None, compactions={KEY: before} if before else {})
     then = broker(None, life=life, compactions={KEY: now})
     assert violated(cluster(state(), {2: first}), cluster(state(), {2: then})) == names
