@@ -6,7 +6,8 @@ request arrives (what is refused later, depends on later events, and is not comp
 - ``member-refused``: a heartbeat, commit or sync is refused exactly if its member is not one of the
   group, was replaced by another one with its instance id (KIP-345; only the error for that keeps it
   from joining again), or names another generation than the current one (KAFKA-2596); a heartbeat
-  during a rebalance is answered with it, and nothing is committed while a rebalance completes.
+  during a rebalance is answered with it, and nothing is committed while a rebalance completes. A
+  commit in a transaction is refused if what it names is wrong (KIP-447); it may name nothing.
 - ``joined-as-member``: what an accepted JoinGroup states of its generation is so. Each member of
   the former generation that the answer lists has joined again since.
 - ``assigned-as-given``: a member receives the assignment that its leader has sent for it.
@@ -83,6 +84,24 @@ def on_commit(group: Group, said: Said) -> int | None:
     if said == Said("", said.generation) and said.generation < 0:
         return UNKNOWN_MEMBER
     return _of_member(group, said) or (REBALANCE if group.state == COMPLETING else NONE)
+
+
+def on_transactional_commit(before: Group | None, now: Group | None, said: Said) -> int | None:
+    """Return the right answer to a commit in a transaction; None if it is not known (KIP-447).
+
+    ``before`` and ``now``: when the request arrived and when it was answered. In between, the
+    transaction's coordinator is asked, so the answer is known only if both are the same. A producer
+    may name no member, and as in Kafka 2.8, an instance id that no member has does not matter.
+    """
+    if before is None or before != now or before.state == DEAD:
+        return None
+    holder = None if said.instance is None else before.holder(said.instance)
+    if holder not in (None, said.member):
+        return FENCED_INSTANCE
+    if said.member and said.member not in before.members:
+        return UNKNOWN_MEMBER
+    is_current = said.generation < 0 or said.generation == before.generation
+    return NONE if is_current else ILLEGAL_GENERATION
 
 
 def on_sync(group: Group, said: Said) -> int | None:

@@ -194,12 +194,13 @@ INVARIANTS = (
     ),
     Invariant(
         id="member-refused",
-        rules="G1, KAFKA-2596, KIP-345",
+        rules="G1, KAFKA-2596, KIP-345, KIP-447",
         summary="A coordinator accepted a request that it must refuse, or refused a right one.",
         holds=(
             "a heartbeat, a commit or a sync is refused exactly if its member is unknown or was "
             "replaced, or its generation is not the current one; a heartbeat during a rebalance "
-            "announces it, and no member commits while a rebalance completes"
+            "announces it, and no member commits while a rebalance completes; a commit in a "
+            "transaction may also name no member"
         ),
     ),
     Invariant(
@@ -233,7 +234,8 @@ INVARIANTS = (
         holds=(
             "a transaction is changed by the current producer id and epoch alone, and what was "
             "committed is not aborted afterwards, nor the other way around; a producer that was "
-            "replaced gets no epoch"
+            "replaced gets no epoch, and a group accepts no offsets of an older epoch than that of "
+            "the producer's open transaction"
         ),
     ),
     Invariant(

@@ -3,6 +3,8 @@
 - ``accepted-outside-transaction``: a leader accepts the first records of a transaction in a
   partition, and a group coordinator the first offsets, only while the transaction is open and has
   that partition (KIP-890). Otherwise no marker ends what was appended: readers wait for ever.
+- ``producer-refused``: a group coordinator accepts no offsets of an older producer epoch than that
+  of the producer's open transaction in the group's partition (KIP-98).
 - ``stable-offset-settled``: a request for stable offsets is not answered with an offset while an
   open transaction has committed another one for the same partition (KIP-447).
 """
@@ -67,6 +69,20 @@ def _is_open(at: Coordinated, accepted: Accepted) -> bool:
         return False
     return known.state in PREPARED or (
         known.state == ONGOING and accepted.partition in known.partitions
+    )
+
+
+def replaced(logged: int | None, producer: int, epoch: int) -> str | None:
+    """Return why a producer's offsets must not have been accepted in this epoch, or ``None``.
+
+    logged: the epoch of the producer's open transaction in the group's partition, when the request
+    arrived; None: the producer has none open there.
+    """
+    if logged is None or epoch >= logged:
+        return None
+    return (
+        f"offsets of producer {producer} with epoch {epoch} were accepted, but its open transaction"
+        f" has epoch {logged}"
     )
 
 

@@ -17,6 +17,7 @@ from broker_impl.wire.messages.init_producer_id_request import InitProducerIdReq
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
 from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
 from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
+from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import coordinated
 from checkers.invariants.coordinated import Said, Transaction
@@ -81,6 +82,9 @@ class CoordinatorWitness:
             case OffsetCommitRequest():
                 right = self._of(request, coordinated.on_commit)
                 return lambda answer: self._committed(request, right, answer)
+            case TxnOffsetCommitRequest():
+                group = self._group(request.group_id)
+                return lambda answer: self._committed_in_transaction(request, group, answer)
             case SyncGroupRequest():
                 return self._sync(request)
             case JoinGroupRequest():
@@ -125,7 +129,19 @@ class CoordinatorWitness:
         name = type(request).__name__.removesuffix("Request")
         self._found("member-refused", f"group {request.group_id}", why, f"{name}: ")
 
-    def _committed(self, request: OffsetCommitRequest, right: int | None, answer: Any) -> None:
+    def _committed_in_transaction(
+        self, request: TxnOffsetCommitRequest, before: coordinated.Group | None, answer: Any
+    ) -> None:
+        said = Said(request.member_id, request.generation_id, request.group_instance_id)
+        now = self._group(request.group_id)
+        self._committed(request, coordinated.on_transactional_commit(before, now, said), answer)
+
+    def _committed(
+        self,
+        request: OffsetCommitRequest | TxnOffsetCommitRequest,
+        right: int | None,
+        answer: Any,
+    ) -> None:
         codes = [row.error_code for topic in answer.topics for row in topic.partitions]
         if codes:
             self._member(request, right, codes[0])

@@ -142,9 +142,14 @@ class TransactionWitness:
         return _Begun(producer, partition.log.end_offset)
 
     def _is_open(self, tp: TopicPartition, producer_id: int) -> bool:
-        partition = self._broker.replicas.partitions[tp]
-        entry = partition.log.producers.entries.get(producer_id)
-        return entry is not None and entry.transaction_start is not None
+        return self._open_epoch(tp, producer_id) is not None
+
+    def _open_epoch(self, tp: TopicPartition, producer_id: int) -> int | None:
+        """Return the epoch of the producer's open transaction in the log here; None: none is."""
+        partition = self._broker.replicas.partitions.get(tp)
+        entry = None if partition is None else partition.log.producers.entries.get(producer_id)
+        is_open = entry is not None and entry.transaction_start is not None
+        return entry.epoch if entry is not None and is_open else None
 
     def _produce(self, request: ProduceRequest, name: str) -> OnAnswer | None:
         begun = {
@@ -173,6 +178,8 @@ class TransactionWitness:
         home = self._broker.groups.partition_of(request.group_id)
         begun = self._begun(home, producer)
         before = None if begun is None else self._transactions.coordinated(name)
+        leader_epoch = self._broker.replicas.leader_epoch(home)
+        open_epoch = self._open_epoch(home, producer.id)
         offsets = {
             str(TopicPartition(topic.name, row.partition_index)): row.committed_offset
             for topic in request.topics
@@ -190,6 +197,9 @@ class TransactionWitness:
                 return
             known = self._transactions.offsets.setdefault((request.group_id, producer), {})
             known.update((partition, offsets[partition]) for partition in accepted)
+            if self._broker.replicas.leader_epoch(home) == leader_epoch:
+                why = transactional.replaced(open_epoch, *producer)
+                self._refused(f"group {request.group_id}", why)
             if before is not None:
                 after = self._transactions.coordinated(name)
                 self._accepted(name, before, after, Accepted(*producer, str(home)))
@@ -202,6 +212,10 @@ class TransactionWitness:
         why = transactional.outside(before, after, accepted)
         if why is not None:
             self._found("accepted-outside-transaction", f"{name}: {why}")
+
+    def _refused(self, about: str, why: str | None) -> None:
+        if why is not None:
+            self._found("producer-refused", f"{about}: {why}")
 
     def _fetched(self, request: OffsetFetchRequest, answer: Any) -> None:
         rows = [(request.group_id, answer.topics)]

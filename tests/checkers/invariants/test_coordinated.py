@@ -45,6 +45,39 @@ def test_members_are_refused_as_the_group_says(
     assert coordinated.on_commit(group, said) == on_commit
 
 
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        (Said("a", 3), NONE),
+        (Said("a", -1), NONE),
+        (Said("", -1), NONE),
+        (Said("", 2), ILLEGAL_GENERATION),
+        (Said("a", 2), ILLEGAL_GENERATION),
+        (Said("c", 3), UNKNOWN_MEMBER),
+        (Said("c", -1), UNKNOWN_MEMBER),
+        (Said("b", 3, "static"), NONE),
+        (Said("c", 3, "static"), FENCED_INSTANCE),
+        (Said("", -1, "static"), FENCED_INSTANCE),
+        (Said("a", 3, "other"), NONE),
+    ],
+)
+def test_commits_in_transactions_may_name_a_member(said: Said, right: int) -> None:
+    """What they name must be right (KIP-447), whatever state the group is in."""
+    for state in (STABLE, PREPARING, COMPLETING):
+        group = Group(state, 3, MEMBERS)
+        assert coordinated.on_transactional_commit(group, group, said) == right
+
+
+def test_a_group_that_changes_during_a_commit_is_not_judged() -> None:
+    """The commit was accepted before the change, or after it."""
+    group, said = Group(STABLE, 3, MEMBERS), Said("c", 3)
+    for other in (None, group._replace(generation=4), group._replace(members={"c": None})):
+        assert coordinated.on_transactional_commit(group, other, said) is None
+        assert coordinated.on_transactional_commit(other, group, said) is None
+    dead = group._replace(state="Dead")
+    assert coordinated.on_transactional_commit(dead, dead, said) is None
+
+
 def test_errors_of_the_coordinator_say_nothing() -> None:
     """A member is misjudged if it is accepted or refused wrongly, whatever the coordinator does."""
     not_coordinator = 16

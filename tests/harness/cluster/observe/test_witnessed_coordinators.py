@@ -21,6 +21,7 @@ from broker_impl.wire.messages.sync_group_request import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from broker_impl.wire.types import TopicPartition
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 
@@ -83,6 +84,34 @@ def test_heartbeats_of_an_old_generation_are_refused() -> None:
     assert coordinator.ask(right, error_code=25) == ["member-refused"]
     other = HeartbeatRequest(group_id="unknown", member_id="a", generation_id=2)
     assert coordinator.ask(other) == [], "another broker may have the group"
+
+
+def test_offsets_of_an_old_generation_are_refused_in_transactions() -> None:
+    """A group that changes between request and answer is not judged, and no name is needed."""
+    coordinator = Coordinator()
+    accepted = [SimpleNamespace(partitions=[SimpleNamespace(error_code=0)])]
+    refused = [SimpleNamespace(partitions=[SimpleNamespace(error_code=22)])]
+
+    def commit(generation: int, topics: Any = accepted, member: str = "a") -> list[str]:
+        request = TxnOffsetCommitRequest(
+            group_id="g", producer_id=7, member_id=member, generation_id=generation
+        )
+        return coordinator.ask(request, topics=topics)
+
+    assert commit(2) == ["member-refused"]
+    assert commit(2, refused) == []
+    assert commit(3) == []
+    assert commit(3, refused) == ["member-refused"]
+    assert commit(3, member="c") == ["member-refused"]
+    assert commit(-1, member="") == []
+    on_answer = coordinator.witness(
+        TxnOffsetCommitRequest(group_id="g", producer_id=7, member_id="a", generation_id=3)
+    )
+    coordinator.group.generation = 4
+    coordinator.found.clear()
+    assert on_answer is not None
+    on_answer(SimpleNamespace(topics=accepted))
+    assert coordinator.found == []
 
 
 def joined(generation: int, *members: str) -> dict[str, Any]:

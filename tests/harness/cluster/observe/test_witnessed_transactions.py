@@ -70,9 +70,9 @@ class Broker:
             producer_id=7, producer_epoch=2, timeout_ms=1, state=state, partitions=partitions
         )
 
-    def begins(self, *, ends: bool = False) -> None:
+    def begins(self, *, epoch: int = 2, ends: bool = False) -> None:
         """Change the producer's entry in the log."""
-        self.entries[7] = ProducerEntry(epoch=2, transaction_start=None if ends else 10)
+        self.entries[7] = ProducerEntry(epoch=epoch, transaction_start=None if ends else 10)
 
     def produce(self, base_offset: int = 10, code: int = 0) -> list[str]:
         """Answer a batch of producer 7; return the violations."""
@@ -186,6 +186,30 @@ def test_a_partition_may_be_added_meanwhile() -> None:
     broker.becomes(COMMITTED)
     on_answer = broker.witness(_offset_commit())
     broker.witness(AddOffsetsToTxnRequest(transactional_id="t", group_id="g"))
+    row = SimpleNamespace(partition_index=0, error_code=0)
+    assert broker.answered(on_answer, topics=_topics(partitions=[row])) == []
+
+
+def test_offsets_of_a_replaced_producer_are_refused() -> None:
+    """The commit names epoch 2, while a transaction of the producer is open in the log."""
+    broker = Broker()
+    broker.becomes(ONGOING, OFFSETS)
+    broker.begins()
+    assert broker.commit() == []
+    broker.begins(epoch=3)
+    assert broker.commit(code=47) == []
+    assert broker.commit() == ["producer-refused"]
+    broker.begins(epoch=3, ends=True)
+    assert broker.commit() == []
+
+
+def test_a_leader_of_another_epoch_may_have_another_log() -> None:
+    """The open transaction of the successor may have been truncated meanwhile."""
+    broker = Broker()
+    broker.becomes(ONGOING, OFFSETS)
+    broker.begins(epoch=3)
+    on_answer = broker.witness(_offset_commit())
+    broker.newest = 6
     row = SimpleNamespace(partition_index=0, error_code=0)
     assert broker.answered(on_answer, topics=_topics(partitions=[row])) == []
 
