@@ -65,6 +65,12 @@ class Groups:
             story_told = ", ".join(self._said)
         return story_told
 
+    async def enter(self, said: list[str], instance: str | None = None) -> Joined | None:
+        """Join and sync, and add the answers to ``said``; None if a request was refused."""
+        self._said = said
+        joined = await self._join(instance=instance)
+        return None if joined.code or await self._sync(joined, instance) else joined
+
     async def _send(self, request: Any) -> Any:
         node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
         return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
@@ -121,7 +127,8 @@ class Groups:
         ((_, ((_, code),)),) = answer.topics
         return self._note("commit", code)
 
-    async def _leave(self, *members: str) -> None:
+    async def leave(self, *members: str) -> None:
+        """Let members leave the group one after the other."""
         for member in members:
             answer = await self._send(LeaveGroupRequest(self._group, member))
             self._note("leave", answer.error_code)
@@ -131,7 +138,7 @@ class Groups:
         deletes = self._rng.random() < 0.5
         if deletes:
             await self._delete()
-        await self._leave(*members)
+        await self.leave(*members)
         if deletes:
             await self._delete()
 

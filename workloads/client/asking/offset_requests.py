@@ -1,4 +1,7 @@
-"""OffsetFetch that asks for stable offsets (v7, KIP-447), which aiokafka lacks."""
+"""Requests of KIP-447, which aiokafka lacks.
+
+OffsetFetch v7 asks for stable offsets. TxnOffsetCommit v3 names the member that commits.
+"""
 
 from typing import Any
 
@@ -14,6 +17,7 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from workloads.client.asking.group_requests import Membership
 from workloads.client.asking.requests import Place
 
 _TAGS = ("tags", TaggedFields)
@@ -77,3 +81,71 @@ class OffsetsRequest(Request[_Offsets]):  # type: ignore[misc]
 
     def build(self, request_struct_class: type[_Offsets]) -> _Offsets:
         return request_struct_class(self._group, self._topics, self._stable, {})
+
+
+class _TxnCommitResponse(Response):  # type: ignore[misc]
+    API_KEY = 28
+    API_VERSION = 3
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "errors",
+            CompactArray(
+                ("topic", CompactString("utf-8")),
+                ("partitions", CompactArray(("partition", Int32), ("error_code", Int16), _TAGS)),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
+class _TxnCommit(RequestStruct):  # type: ignore[misc]
+    FLEXIBLE_VERSION = True
+    API_KEY = 28
+    API_VERSION = 3
+    RESPONSE_TYPE = _TxnCommitResponse
+    SCHEMA = Schema(
+        ("transactional_id", CompactString("utf-8")),
+        ("group", CompactString("utf-8")),
+        ("producer_id", Int64),
+        ("producer_epoch", Int16),
+        ("generation_id", Int32),
+        ("member_id", CompactString("utf-8")),
+        ("group_instance_id", CompactString("utf-8")),
+        (
+            "topics",
+            CompactArray(
+                ("topic", CompactString("utf-8")),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("offset", Int64),
+                        ("leader_epoch", Int32),
+                        ("metadata", CompactString("utf-8")),
+                        _TAGS,
+                    ),
+                ),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
+class TxnCommitRequest(Request[_TxnCommit]):  # type: ignore[misc]
+    """Commits one offset in a transaction, for a member of the group."""
+
+    API_KEY = 28
+
+    def __init__(
+        self, name: str, who: tuple[int, int], member: Membership, place: Place, offset: int
+    ) -> None:
+        """``name``: the transactional id; ``who``: its producer id and epoch."""
+        self._producer = (name, member.group, *who)
+        self._member = (member.generation, member.member, member.instance)
+        self._topics: list[Any] = [(place.topic, [(place.partition, offset, -1, "", {})], {})]
+
+    def build(self, request_struct_class: type[_TxnCommit]) -> _TxnCommit:
+        return request_struct_class(*self._producer, *self._member, self._topics, {})

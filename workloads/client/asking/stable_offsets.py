@@ -3,7 +3,8 @@
 One process has a group and a producer of its own. It commits offsets in a transaction, some of them
 without one in between, asks for the committed offset before and after the transaction ends, with
 and without ``require_stable``, commits again when the transaction has ended or its producer was
-replaced, and asks for the deletion of the group while offsets wait for their transaction.
+replaced, and asks for the deletion of the group while offsets wait for their transaction. It also
+commits as a member of the group, and under the names of members that the group does not have.
 """
 
 import asyncio
@@ -16,7 +17,9 @@ from aiokafka.protocol.admin import DeleteGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.transaction import AddOffsetsToTxnRequest, TxnOffsetCommitRequest
 
-from workloads.client.asking.offset_requests import OffsetsRequest
+from workloads.client.asking.group_requests import Membership
+from workloads.client.asking.groups import Groups
+from workloads.client.asking.offset_requests import OffsetsRequest, TxnCommitRequest
 from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, Producer
 from workloads.client.asking.requests import Place
 
@@ -36,10 +39,19 @@ class StableOffsets(Producer):
         """``name``: that of the group, and the transactional id."""
         super().__init__(client, rng, name)
         self._group = name
+        self._members = Groups(client, rng, name)
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a story that is drawn at random; ``place`` is the partition whose offset counts."""
-        stories = (self._while_open, self._while_open, self._late, self._replaced, self._deleted)
+        stories = (
+            self._while_open,
+            self._while_open,
+            self._late,
+            self._replaced,
+            self._replaced_meanwhile,
+            self._deleted,
+            self._as_member,
+        )
         story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
         await story(place)
@@ -67,6 +79,13 @@ class StableOffsets(Producer):
         answer = await self._to_group(request)
         ((_, ((_, code),)),) = answer.errors
         return self._note(f"offset {offset}", code)
+
+    async def _commit_as(self, member: Membership, who: Who, place: Place) -> int:
+        offset = self._rng.randint(0, OFFSET_MAX)
+        answer = await self._to_group(TxnCommitRequest(self._name, who, member, place, offset))
+        ((_, ((_, code, _),), _),) = answer.errors
+        said = f"{member.member or 'nobody'} in {member.generation}"
+        return self._note(f"offset {offset} as {said}", code)
 
     async def _commit_alone(self, place: Place) -> int:
         """Commit without a transaction, as a tool that resets offsets does."""
@@ -117,6 +136,50 @@ class StableOffsets(Producer):
             return
         await self._commit(who, place)
         await self._settled(place)
+
+    async def _replaced_meanwhile(self, place: Place) -> None:
+        """Commit as the producer that was replaced, while its successor has a transaction open."""
+        former = await self._begin(place)
+        who = None if former is None else await self._begin(place)
+        if former is None or who is None:
+            return
+        await self._commit(former, place)
+        if not await self._end(who, commit=self._rng.random() < 0.7):
+            await self._settled(place)
+
+    async def _as_member(self, place: Place) -> None:
+        """Commit as a member of the group, and under names that are not those of a member."""
+        instance = f"{self._group}-static" if self._rng.random() < 0.5 else None
+        former = await self._members.enter(self._said, instance)
+        member = former
+        if former is not None and instance is not None:
+            member = await self._members.enter(self._said, instance)
+        if former is None or member is None:
+            return
+        who = await self._init()
+        if who is not None and not await self._add_offsets(who):
+            right = Membership(self._group, member.generation, member.member, instance)
+            for sender in self._senders(right, former.member):
+                await self._commit_as(sender, who, place)
+            if not await self._end(who, commit=self._rng.random() < 0.7):
+                await self._settled(place)
+        await self._members.leave(member.member)
+
+    def _senders(self, right: Membership, former: str) -> list[Membership]:
+        """Return a member and others that it could be taken for, in the order of their commits.
+
+        former: the member that had the instance id before; the same one in a group without it.
+        """
+        senders = [
+            right,
+            right._replace(generation=right.generation - 1),
+            right._replace(member=f"{right.member}-unknown", instance=None),
+        ]
+        if former != right.member:
+            senders += [right._replace(member=former), right._replace(member=former, instance=None)]
+        if self._rng.random() < 0.5:
+            senders.append(Membership(self._group, -1, "", None))
+        return self._rng.sample(senders, len(senders))
 
     async def _deleted(self, place: Place) -> None:
         who = await self._begin(place)
