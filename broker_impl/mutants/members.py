@@ -143,3 +143,23 @@ def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:
     receives nothing, and no member reads these partitions.
     """
     return state is GroupStatus.STABLE and not same_protocol
+
+
+@mutant(
+    "txn-offsets-of-any-member",
+    of="broker_impl.coordinator.groups.rules:transaction_error",
+    source="KIP-447",
+    kind="mutation",
+    symptom="invariant:member-refused",
+    schedule="A producer commits offsets in a transaction for a member that was replaced or "
+    "removed.",
+)
+def transaction_error(
+    is_member: bool, instance_holder: str | None, member_id: str, said: int, current: int
+) -> ErrorCode:
+    """Offsets are committed in a transaction whatever member and generation the request names.
+
+    A member that does not know yet that it was removed commits for partitions that belong to other
+    members now, which have already begun to read them.
+    """
+    return ErrorCode.NONE

@@ -3,7 +3,9 @@
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
+from broker_impl.log.producers import ProducerEntry
 from broker_impl.mutants import mutant
+from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import Epoch, TopicPartition
 
 
@@ -117,3 +119,20 @@ def bumped(metadata: Metadata, expected: Epoch) -> tuple[Epoch, Epoch] | None:
     So a producer that was replaced goes on, and fences the one that has replaced it.
     """
     return metadata.producer_epoch + 1, NO_EPOCH if expected == NO_EPOCH else expected
+
+
+@mutant(
+    "txn-offsets-of-older-epoch",
+    of="broker_impl.log.producers:check_epoch",
+    source="T4, KIP-98",
+    kind="mutation",
+    symptom="invariant:producer-refused",
+    schedule="A producer was replaced and commits offsets while its successor has a transaction "
+    "open.",
+)
+def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
+    """Offsets of a producer that was replaced are stored in the transaction of its successor.
+
+    The transaction is open in the group's partition, so no coordinator is asked about it. The
+    offsets count if it commits, although the records that belong to them were aborted.
+    """
