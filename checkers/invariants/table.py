@@ -271,6 +271,20 @@ INVARIANTS = (
         suspended_under="unclean elections",
     ),
     Invariant(
+        id="deleted-offset-returned",
+        rules="KIP-229, KAFKA-2000",
+        summary="A committed offset was returned after its group or its topic was deleted.",
+        holds=(
+            "an offset that was committed before its group or its topic was deleted, and not again "
+            "since, is not returned by a coordinator whose log has the deletion"
+        ),
+        suspended_under=(
+            "commits in transactions or without an acknowledgement; topics whose deletion the "
+            "coordinator did not hear of, or could not commit within a quarter of "
+            "`offsets.commit.timeout.ms`"
+        ),
+    ),
+    Invariant(
         id="leaked",
         rules="KIP-11",
         summary="A broker returned records to a client that had no right to read them.",

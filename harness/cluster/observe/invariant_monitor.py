@@ -13,6 +13,7 @@ from broker_impl.node.snapshot import Peek
 from broker_impl.replica.replicas import Replicas
 from checkers.expectations import Contract
 from checkers.invariants.answers import Answers
+from checkers.invariants.deleted_offsets import CommittedOffsets
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
@@ -20,6 +21,7 @@ from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 from harness.cluster.observe.witnessed_logs import LogWitness
+from harness.cluster.observe.witnessed_offsets import OffsetWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
 from model.plan import Plan
@@ -73,6 +75,7 @@ class Watcher:
         self.answers = Answers()
         self._producers = Producers()
         self._transactions = OpenTransactions()
+        self._offsets = CommittedOffsets()
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
@@ -126,7 +129,8 @@ class Watcher:
         transactions = TransactionWitness(
             number, broker, self._transactions, keeps=self._keeps, **to
         )
-        others: list[See] = [logs, coordinators, transactions]
+        offsets = OffsetWitness(number, broker, self._offsets, **to)
+        others: list[See] = [logs, coordinators, transactions, offsets]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:

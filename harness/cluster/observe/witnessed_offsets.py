@@ -1,0 +1,259 @@
+"""Passes the committed offsets of simulated coordinators to `checkers.invariants.deleted_offsets`.
+
+The deletion of a group is complete once it is acknowledged. Offsets of a deleted topic are deleted
+without an acknowledgement: when the controller's UpdateMetadata reports the deletion, each
+coordinator writes their tombstones. The witness waits until all that the coordinator's log had then
+is committed, without a change of leadership or ISR that could have made the write fail, and in less
+time than a write may take.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from broker_impl.api.cluster_view import BEING_DELETED
+from broker_impl.coordinator.groups.group import Group
+from broker_impl.node.broker import Broker
+from broker_impl.replica.events import Role
+from broker_impl.replica.partition import Partition
+from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
+from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
+from broker_impl.wire.messages.offset_fetch_request import OffsetFetchRequest
+from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
+from broker_impl.wire.types import TopicPartition
+from checkers.invariants import deleted_offsets
+from checkers.invariants.deleted_offsets import (
+    CommittedOffsets,
+    Deletion,
+    Key,
+    LastRecord,
+    Standing,
+)
+from model.violation import Violation
+
+PROMPT: Final = 0.25
+"""The part of ``offsets.commit.timeout.ms`` in which tombstones must be committed to be judged; a
+broker's clock may be too fast."""
+OnAnswer = Callable[[Any], None]
+
+
+class _Leading(NamedTuple):
+    """A leadership of a coordinator's log, with all on which the outcome of an append depends."""
+
+    partition: Partition
+    epoch: int
+    zk_version: int
+    isr: frozenset[int]
+    maximal_isr: frozenset[int]
+
+
+@dataclass
+class _Tombstones:
+    """Tombstones that a coordinator must have appended, and that may not be committed yet."""
+
+    home: TopicPartition
+    leading: _Leading
+    end: int
+    """The end of the coordinator's log after them."""
+    until_ns: int
+    standing: Standing = field(default_factory=dict)
+
+
+class OffsetWitness:
+    """Sees commits, deletions and requests for offsets to one life of a broker.
+
+    Args:
+        number: the broker's id.
+        broker: the broker.
+        offsets: what all brokers have accepted.
+        now_ns: returns the history's time.
+        report: is called with each violation.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        broker: Broker,
+        offsets: CommittedOffsets,
+        *,
+        now_ns: Callable[[], int],
+        report: Callable[[Violation], None],
+    ) -> None:
+        self._number = number
+        self._broker = broker
+        self._offsets = offsets
+        self._now_ns = now_ns
+        self._report = report
+        self._awaited: list[_Tombstones] = []
+
+    def __call__(self, request: Any) -> OnAnswer | None:
+        """See a request; return the function that sees its answer, if it is checked."""
+        if self._awaited:
+            self._look()
+        match request:
+            case OffsetCommitRequest():
+                return self._commit(request)
+            case TxnOffsetCommitRequest():
+                self._sent(request)
+            case DeleteGroupsRequest():
+                standing = self._offsets.of_groups(request.groups_names)
+                return lambda answer: self._groups_deleted(standing, answer)
+            case UpdateMetadataRequest():
+                return self._updated(request)
+            case OffsetFetchRequest():
+                asked_ns = self._now_ns()
+                return lambda answer: self._fetched(request, asked_ns, answer)
+            case _:
+                pass
+        return None
+
+    # Commits.
+
+    def _sent(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> dict[Key, int]:
+        offsets = {
+            (request.group_id, name): row.committed_offset for name, row in _rows(request.topics)
+        }
+        for key, offset in offsets.items():
+            self._offsets.sent(key, offset)
+        return offsets
+
+    def _commit(self, request: OffsetCommitRequest) -> OnAnswer:
+        sent = self._sent(request)
+
+        def on_answer(answer: Any) -> None:
+            for name, row in _rows(answer.topics):
+                key = request.group_id, name
+                if not row.error_code and key in sent:
+                    self._offsets.accepted(key, sent.pop(key))
+
+        return on_answer
+
+    # Deletions.
+
+    def _groups_deleted(self, standing: Standing, answer: Any) -> None:
+        for row in answer.results:
+            leading = self._leading(self._home(row.group_id))
+            if row.error_code or leading is None:
+                continue
+            last = _last_before(leading.partition, leading.partition.high_watermark)
+            if last is not None:
+                of_group = {key: each for key, each in standing.items() if key[0] == row.group_id}
+                self._offsets.delete(of_group, Deletion("group", self._now_ns(), last))
+
+    def _updated(self, request: UpdateMetadataRequest) -> OnAnswer | None:
+        gone = {
+            str(TopicPartition(topic.topic_name, state.partition_index))
+            for topic in request.topic_states
+            for state in topic.partition_states
+            if state.leader == BEING_DELETED
+        }
+        if not gone:
+            return None
+        before = self._coordinated(self._offsets.of_partitions(gone))
+
+        def on_answer(answer: Any) -> None:
+            if not answer.error_code:
+                self._topics_deleted(before)
+
+        return on_answer
+
+    def _coordinated(self, standing: Standing) -> dict[Key, tuple[_Leading, Mapping[int, int]]]:
+        """Return the offsets of groups that this broker coordinates, with its leadership."""
+        found = {}
+        for (group, partition), offsets in standing.items():
+            leading = self._leading(self._home(group))
+            if leading is not None and isinstance(self._broker.groups.find(group), Group):
+                found[group, partition] = leading, offsets
+        return found
+
+    def _topics_deleted(self, before: dict[Key, tuple[_Leading, Mapping[int, int]]]) -> None:
+        """Wait for the tombstones of these offsets, if this broker still coordinates the groups."""
+        timeout_ns = self._broker.config.offsets_commit_timeout_ms * 1_000_000
+        until_ns = self._now_ns() + int(timeout_ns * PROMPT)
+        for key, (leading, offsets) in before.items():
+            home, partition = self._home(key[0]), leading.partition
+            if self._leading(home) == leading and len(leading.isr) >= partition.isr_min:
+                end = partition.log.end_offset
+                self._awaited.append(_Tombstones(home, leading, end, until_ns, {key: offsets}))
+
+    def _look(self) -> None:
+        """Look which tombstones are committed since."""
+        now_ns = self._now_ns()
+        awaited, self._awaited = self._awaited, []
+        for each in awaited:
+            partition = each.leading.partition
+            if now_ns > each.until_ns or self._leading(each.home) != each.leading:
+                continue
+            if partition.high_watermark < each.end:
+                self._awaited.append(each)
+            elif (last := _last_before(partition, each.end)) is not None:
+                self._offsets.delete(each.standing, Deletion("topic", now_ns, last))
+
+    # Requests for offsets.
+
+    def _fetched(self, request: OffsetFetchRequest, asked_ns: int, answer: Any) -> None:
+        groups = [(request.group_id, answer.topics)]
+        if request.groups:
+            groups = [(group.group_id, group.topics) for group in answer.groups]
+        for group, topics in groups:
+            for name, row in _rows(topics):
+                if not row.error_code and row.committed_offset >= 0:
+                    self._returned(group, name, row.committed_offset, asked_ns)
+
+    def _returned(self, group: str, name: str, offset: int, asked_ns: int) -> None:
+        deletion = self._offsets.deletion((group, name), offset)
+        leading = self._leading(self._home(group))
+        if deletion is None or leading is None:
+            return
+        epoch = _epoch_at(leading.partition, deletion.last.offset)
+        why = deleted_offsets.returned(deletion, offset, asked_ns, epoch)
+        if why is not None:
+            self._report(
+                Violation(
+                    invariant="deleted-offset-returned",
+                    time_ns=self._now_ns(),
+                    brokers=(self._number,),
+                    epochs=(leading.epoch,),
+                    why=f"broker {self._number}, group {group}, {name}: {why}",
+                )
+            )
+
+    def _home(self, group: str) -> TopicPartition:
+        return self._broker.groups.partition_of(group)
+
+    def _leading(self, home: TopicPartition) -> _Leading | None:
+        """Return the leadership of this broker of a partition, if it leads it."""
+        partition = self._broker.replicas.partitions.get(home)
+        if partition is None or partition.role is not Role.LEADER:
+            return None
+        if partition.log.offline is not None:
+            return None
+        return _Leading(
+            partition,
+            partition.leader_epoch,
+            partition.zk_version,
+            partition.isr,
+            partition.maximal_isr,
+        )
+
+
+def _rows(topics: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a request or an answer about offsets, each with its partition."""
+    for topic in topics or ():
+        for row in topic.partitions:
+            yield str(TopicPartition(topic.name, row.partition_index)), row
+
+
+def _last_before(partition: Partition, end: int) -> LastRecord | None:
+    """Return the record at the offset before ``end``; None if the log does not know its epoch."""
+    epoch = _epoch_at(partition, end - 1)
+    return None if epoch is None else LastRecord(end - 1, epoch)
+
+
+def _epoch_at(partition: Partition, offset: int) -> int | None:
+    """Return the leader epoch of the record at an offset; None if the log does not have it."""
+    if offset >= partition.log.end_offset:
+        return None
+    starts = [entry for entry in partition.log.epochs.entries if entry.start <= offset]
+    return starts[-1].epoch if starts else None
