@@ -51,6 +51,7 @@ QUESTIONS: Mapping[str, int] = {
     "epoch-end": 4,
     "read": 10,
     "group": 2,
+    "deleted-group": 2,
     "offsets": 2,
     "transaction": 3,
     "topic": 3,

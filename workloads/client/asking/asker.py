@@ -19,6 +19,7 @@ from workloads.client import aio_offsets
 from workloads.client.aio_closing import stop_client
 from workloads.client.aio_connection import connection_arguments
 from workloads.client.aio_errors import its_assertions, name_of
+from workloads.client.asking.deleted_groups import DeletedGroups
 from workloads.client.asking.groups import Groups
 from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.offsets import Positions
@@ -30,7 +31,7 @@ from workloads.client.common import Settings, completed, split
 
 ANSWER_S = 2.0
 """How long to wait for the answer to a question."""
-STORIES = frozenset({"group", "offsets", "transaction", "topic"})
+STORIES = frozenset({"group", "deleted-group", "offsets", "transaction", "topic"})
 STORY_S = 8.0
 """The same for a question that consists of several requests."""
 
@@ -69,6 +70,7 @@ class Asker:
             "epoch-end": positions.epoch_end,
             "read": positions.read,
             "group": Groups(self._client, rng, name).ask,
+            "deleted-group": DeletedGroups(self._client, rng, f"{name}-deleted").ask,
             "offsets": StableOffsets(self._client, rng, f"{name}-offsets").ask,
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,

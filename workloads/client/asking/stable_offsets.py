@@ -10,16 +10,15 @@ commits as a member of the group, and under the names of members that the group 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.protocol.admin import DeleteGroupsRequest
-from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.transaction import AddOffsetsToTxnRequest, TxnOffsetCommitRequest
 
+from workloads.client.asking.group_offsets import GroupOffsets
 from workloads.client.asking.group_requests import Membership
 from workloads.client.asking.groups import Groups
-from workloads.client.asking.offset_requests import OffsetsRequest, TxnCommitRequest
+from workloads.client.asking.offset_requests import TxnCommitRequest
 from workloads.client.asking.producer import ATTEMPTS, BACKOFF_S, Producer
 from workloads.client.asking.requests import Place
 
@@ -40,6 +39,7 @@ class StableOffsets(Producer):
         super().__init__(client, rng, name)
         self._group = name
         self._members = Groups(client, rng, name)
+        self._offsets = GroupOffsets(client)
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a story that is drawn at random; ``place`` is the partition whose offset counts."""
@@ -57,10 +57,6 @@ class StableOffsets(Producer):
         await story(place)
         return ", ".join(self._said)
 
-    async def _to_group(self, request: Any) -> Any:
-        node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
-        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
-
     async def _begin(self, place: Place) -> Who | None:
         """Begin a transaction with an offset of the group; None if a request was refused."""
         who = await self._init()
@@ -76,13 +72,14 @@ class StableOffsets(Producer):
         offset = self._rng.randint(0, OFFSET_MAX)
         topics = [(place.topic, [(place.partition, offset, "")])]
         request = TxnOffsetCommitRequest(self._name, self._group, *who, topics)
-        answer = await self._to_group(request)
+        answer = await self._offsets.send(self._group, request)
         ((_, ((_, code),)),) = answer.errors
         return self._note(f"offset {offset}", code)
 
     async def _commit_as(self, member: Membership, who: Who, place: Place) -> int:
         offset = self._rng.randint(0, OFFSET_MAX)
-        answer = await self._to_group(TxnCommitRequest(self._name, who, member, place, offset))
+        request = TxnCommitRequest(self._name, who, member, place, offset)
+        answer = await self._offsets.send(self._group, request)
         ((_, ((_, code, _),), _),) = answer.errors
         said = f"{member.member or 'nobody'} in {member.generation}"
         return self._note(f"offset {offset} as {said}", code)
@@ -90,16 +87,11 @@ class StableOffsets(Producer):
     async def _commit_alone(self, place: Place) -> int:
         """Commit without a transaction, as a tool that resets offsets does."""
         offset = self._rng.randint(0, OFFSET_MAX)
-        topics = [(place.topic, [(place.partition, offset, "")])]
-        answer = await self._to_group(OffsetCommitRequest(self._group, -1, "", -1, topics))
-        ((_, ((_, code),)),) = answer.topics
+        code = await self._offsets.commit(self._group, place, offset)
         return self._note(f"alone {offset}", code)
 
     async def _read(self, place: Place, *, stable: bool = True) -> int:
-        answer = await self._to_group(OffsetsRequest(self._group, place, stable=stable))
-        if answer.error_code:
-            return self._note("read", answer.error_code)
-        ((_, ((_, offset, *_, code, _),), _),) = answer.topics
+        offset, code = await self._offsets.fetch(self._group, place, stable=stable)
         return self._note(f"read {offset}" if stable else f"read unstable {offset}", code)
 
     async def _settled(self, place: Place) -> None:
@@ -192,5 +184,4 @@ class StableOffsets(Producer):
             await self._delete()
 
     async def _delete(self) -> int:
-        answer = await self._to_group(DeleteGroupsRequest([self._group]))
-        return self._note("delete", answer.results[0][1])
+        return self._note("delete", await self._offsets.delete(self._group))

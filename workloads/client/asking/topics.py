@@ -1,4 +1,9 @@
-"""Topics that only the asking process uses: it creates, extends and deletes them during the run."""
+"""Topics that only the asking process uses: it creates, extends and deletes them during the run.
+
+About half of the deleted topics are created again under the same name. A group without members has
+committed an offset for the former topic, and the process asks for it in the next rounds: a consumer
+of the new topic that continued there would skip records (KAFKA-2000).
+"""
 
 import random
 from collections.abc import Mapping
@@ -12,11 +17,16 @@ from aiokafka.protocol.admin import CreatePartitionsRequest
 from aiokafka.protocol.produce import ProduceRequest
 
 from workloads.client import aio_admin
+from workloads.client.asking.group_offsets import GroupOffsets
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import batch
 
 SECONDS: Final = 2000
 PARTITIONS_MAX: Final = 4
+AGAIN_P: Final = 0.5
+"""How often a deleted topic is created again under the same name."""
+READ_P: Final = 0.3
+"""How often the offset for the former topic is requested, once the new one exists."""
 
 
 class Topics:
@@ -39,6 +49,10 @@ class Topics:
         self._partitions = 0
         """Of the topic that exists now; 0: none."""
         self._lasting: str | None = None
+        self._offsets = GroupOffsets(client)
+        self._reader = ""
+        """The group that committed an offset for the former topic of the same name; empty: none."""
+        self._commits = 0
 
     async def lasting(self, partitions: int) -> str:
         """Return a topic that is never deleted; create it first."""
@@ -57,17 +71,44 @@ class Topics:
         if not self._partitions:
             kind, error = await aio_admin.create(self._common, self._new(name, 1))
             self._partitions = int(kind == "ok")
-            self._count += kind == "fail"
-            return f"create {name}: {error or 'NoError'}"
+            if kind == "fail":
+                self._next_name()
+            said = f"create {name}: {error or 'NoError'}"
+            return f"{said}, {await self._read(name)}" if kind == "ok" and self._reader else said
+        if self._reader and self._rng.random() < READ_P:
+            return await self._read(name)
         how = self._rng.random()
         if how < 0.5:
             return await self._write(Place(name, self._rng.randrange(self._partitions)))
         if how < 0.75 and self._partitions < PARTITIONS_MAX:
             return await self._extend(name)
-        self._partitions = 0
+        return await self._delete(name)
+
+    def _next_name(self) -> None:
         self._count += 1
-        _, error = await aio_admin.delete_topic(self._common, name)
-        return f"delete {name}: {error or 'NoError'}"
+        self._reader = ""
+
+    async def _delete(self, name: str) -> str:
+        """Delete the topic; sometimes commit an offset for it before, and use its name again."""
+        group, again = f"{name}-reader", self._rng.random() < AGAIN_P
+        self._partitions = 0
+        self._next_name()
+        said = f"{await self._commit(group, name)}, " if again else ""
+        kind, error = await aio_admin.delete_topic(self._common, name)
+        if again and kind == "ok":
+            self._count -= 1
+            self._reader = group
+        return f"{said}delete {name}: {error or 'NoError'}"
+
+    async def _commit(self, group: str, topic: str) -> str:
+        self._commits += 1
+        code = await self._offsets.commit(group, Place(topic, 0), self._commits)
+        return f"commit {group} {self._commits}: {for_code(code).__name__}"
+
+    async def _read(self, topic: str) -> str:
+        """Ask for the offset that was committed for the former topic of this name."""
+        offset, code = await self._offsets.fetch(self._reader, Place(topic, 0))
+        return f"read {self._reader} {offset}: {for_code(code).__name__}"
 
     async def _write(self, place: Place) -> str:
         await self._client._wait_on_metadata(place.topic)
