@@ -1,12 +1,13 @@
 """Bugs in committed offsets: what a coordinator stores, which commit counts, what it answers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 
 from broker_impl.api import services
 from broker_impl.coordinator import records
+from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.offsets import Placed
 from broker_impl.coordinator.records import TOPIC, Committed
 from broker_impl.errors import ErrorCode
@@ -150,6 +151,42 @@ def takes_back(at: Offset, placed: Placed | None) -> bool:
     Deleted offsets are back until compaction removes both the commit and its tombstone.
     """
     return False
+
+
+@mutant(
+    "offsets-outlive-group",
+    of="broker_impl.coordinator.groups.removal:group_tombstones",
+    source="KIP-229",
+    kind="mutation",
+    symptom="invariant:deleted-offset-returned",
+    schedule="A group with committed offsets is deleted, and its coordinator dies.",
+)
+def group_tombstones(group: GroupState) -> list[tuple[bytes, bytes | None]]:
+    """The deletion of a group is written for the group itself, but not for its offsets.
+
+    The next coordinator reads the commits and finds no tombstone. A new group with the same name
+    starts where the deleted one ended.
+    """
+    return [(records.encode_group_key(group.name), None)]
+
+
+@mutant(
+    "offsets-outlive-topic",
+    of="broker_impl.coordinator.groups.removal:of_deleted_topics",
+    source="KAFKA-2000",
+    kind="historic",
+    symptom="invariant:deleted-offset-returned",
+    schedule="Offsets of a topic are committed, and the topic is deleted.",
+)
+def of_deleted_topics(
+    group: GroupState, gone: Container[TopicPartition]
+) -> tuple[TopicPartition, ...]:
+    """The committed offsets of a topic are kept when it is deleted.
+
+    If a topic is created under the same name, its consumers start at offsets of the former one and
+    skip the records before them.
+    """
+    return ()
 
 
 @mutant(

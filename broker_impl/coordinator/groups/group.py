@@ -69,7 +69,7 @@ class Group(GroupState):
             case Expire():
                 removal.expire(self, effects)
             case TopicsGone(partitions):
-                removal.forget(self, tuple(tp for tp in self.offsets if tp in partitions), effects)
+                removal.forget(self, removal.of_deleted_topics(self, partitions), effects)
             case Unload():
                 liveness.on_unload(self, effects)
             case _:

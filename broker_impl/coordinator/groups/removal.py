@@ -1,6 +1,6 @@
 """Removal of committed offsets and of whole groups, by request or because they expired."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from broker_impl.coordinator import records
 from broker_impl.coordinator.groups import rules, storing, subscription
@@ -111,5 +111,20 @@ def _remove_group(group: GroupState, effects: list[Effect], asked: Delete | None
             effects.append(Answered(asked.ticket, rules.commit_error(written.error)))
 
     group.die()
+    storing.write(group, group_tombstones(group), done, effects)
+
+
+def group_tombstones(group: GroupState) -> list[tuple[bytes, bytes | None]]:
+    """The records that delete a group: its committed offsets, and the group itself (KIP-229)."""
     rows = storing.tombstones(group, group.offsets)
-    storing.write(group, [*rows, (records.encode_group_key(group.name), None)], done, effects)
+    return [*rows, (records.encode_group_key(group.name), None)]
+
+
+def of_deleted_topics(
+    group: GroupState, gone: Container[TopicPartition]
+) -> tuple[TopicPartition, ...]:
+    """The partitions whose committed offsets are removed because they were deleted (KAFKA-2000).
+
+    A later topic of the same name has other records at these offsets.
+    """
+    return tuple(tp for tp in group.offsets if tp in gone)
