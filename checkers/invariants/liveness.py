@@ -90,7 +90,7 @@ class Liveness:
                     f"broker {number} has the high watermark {held.high_watermark}, but that of "
                     f"the leader was {wanted} before"
                 )
-        end = None if key in step.deleted else self._committed_end(key)
+        end = None if step.is_deleted(key) else self._committed_end(key)
         if end is not None and replica.high_watermark < end:
             return (
                 f"only offsets below {replica.high_watermark} can be read, but {end} are committed"

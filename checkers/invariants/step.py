@@ -50,7 +50,11 @@ class Step:
     """Partitions of which anything is new, in the order in which it was found."""
     before: ClusterState | None
     deleted: AbstractSet[str]
-    """Partitions whose topics were ever deleted."""
+    """Topics that were ever deleted."""
+
+    def is_deleted(self, key: str) -> bool:
+        """Return whether the topic of a partition was ever deleted."""
+        return _topic(key) in self.deleted
 
     def replicas(self, key: str) -> Iterator[tuple[int, ReplicaState]]:
         """Yield the replicas of a partition on the brokers that run, except those on failed
@@ -122,7 +126,8 @@ class Stepper:
 
     def step(self, now: ClusterState) -> Step:
         """Return the next step. A topic that was ever deleted is left out from then on: brokers
-        that were away may still hold an earlier topic of its name."""
+        that were away may still hold an earlier topic of its name. All of its partitions are: one
+        that was added shortly before the deletion may be in no snapshot of ZooKeeper."""
         before = self._before
         touched: dict[str, None] = {}
         self._see_partitions(now, touched)
@@ -144,11 +149,13 @@ class Stepper:
         for key, state in now.zookeeper.partitions.items():
             if state is known.get(key):
                 continue
+            touched[key] = None
             if self._births.setdefault(key, state.birth) != state.birth or state.leader == -2:
-                self._deleted.add(key)
-            if key not in self._deleted:
-                touched[key] = None
-        self._deleted.update(key for key in known if key not in now.zookeeper.partitions)
+                self._deleted.add(_topic(key))
+        gone = (key for key in known if key not in now.zookeeper.partitions)
+        self._deleted.update(_topic(key) for key in gone)
+        for key in [key for key in touched if _topic(key) in self._deleted]:
+            del touched[key]
 
     def _see_broker(
         self, number: int, broker: BrokerState, was: BrokerState | None, changed: list[Changed]
@@ -156,5 +163,11 @@ class Stepper:
         known = was.replicas if was is not None and was.life == broker.life else {}
         for key, replica in broker.replicas.items():
             last = known.get(key)
-            if replica is not last and replica.role != "offline" and key not in self._deleted:
+            if replica is last or replica.role == "offline":
+                continue
+            if _topic(key) not in self._deleted:
                 changed.append(Changed(number, broker.life, key, replica, last))
+
+
+def _topic(key: str) -> str:
+    return key.rpartition("-")[0]

@@ -32,7 +32,7 @@ class Views:
                 continue
             for key, epoch in broker.told.items():
                 known = before.get(key, epoch)
-                if epoch < known and key not in step.deleted:
+                if epoch < known and not step.is_deleted(key):
                     yield step.violation(
                         "metadata-epoch-monotone",
                         f"broker {number} returned the leader of epoch {known} to clients, and "

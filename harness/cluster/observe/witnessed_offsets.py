@@ -8,7 +8,6 @@ time than a write may take.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from broker_impl.api.cluster_view import BEING_DELETED
@@ -48,8 +47,7 @@ class _Leading(NamedTuple):
     maximal_isr: frozenset[int]
 
 
-@dataclass
-class _Tombstones:
+class _Tombstones(NamedTuple):
     """Tombstones that a coordinator must have appended, and that may not be committed yet."""
 
     home: TopicPartition
@@ -57,7 +55,9 @@ class _Tombstones:
     end: int
     """The end of the coordinator's log after them."""
     until_ns: int
-    standing: Standing = field(default_factory=dict)
+    """The time after which their write may have failed."""
+    standing: Standing
+    """The offsets that they delete."""
 
 
 class OffsetWitness:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from checkers.invariants import leaders as leaders_
-from model.snapshot import ReplicaState
+from model.snapshot import BrokerState, ReplicaState, ZooKeeperState
 from tests.checkers.invariants.streams import (
     KEY,
     broker,
@@ -26,6 +26,19 @@ def test_an_epoch_has_one_leader() -> None:
     assert violated(first, nobody, again)[1:] == []
     other = cluster(state(2, 1, (2, 3)), {2: leader(OLD)})
     assert violated(first, other) == ["one-leader-per-epoch"]
+
+
+@pytest.mark.parametrize(("birth", "names"), [(1, ["one-leader-per-epoch"]), (2, [])])
+def test_a_partition_that_was_added_before_its_topic_was_deleted(
+    birth: int, names: list[str]
+) -> None:
+    """No snapshot of ZooKeeper shows the partition before its topic is created again."""
+    added = BrokerState(life=1, replicas={"t-1": leader(OLD)})
+    first = cluster(state(), {1: added})
+    both = {KEY: state(birth=birth), "t-1": state(2, birth=birth)}
+    again = ZooKeeperState(partitions=both, controller_epoch=1)
+    later = BrokerState(life=1, replicas={"t-1": leader(OLD)})
+    assert violated(first, cluster(again, {1: BrokerState(life=2, replicas={}), 2: later})) == names
 
 
 @pytest.mark.parametrize(
