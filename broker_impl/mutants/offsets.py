@@ -7,6 +7,7 @@ import msgspec
 
 from broker_impl.api import services
 from broker_impl.coordinator import records
+from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.offsets import Placed
 from broker_impl.coordinator.records import TOPIC, Committed
@@ -295,3 +296,37 @@ def verification_error(answer: ErrorCode) -> ErrorCode:
     that ask for stable offsets do not begin to read.
     """
     return ErrorCode.NONE
+
+
+@mutant(
+    "one-partition-of-all",
+    of="broker_impl.api.group_offsets:_all_topics",
+    source="KIP-709",
+    kind="mutation",
+    symptom="invariant:fetched-as-committed",
+    schedule="A client asks for the offsets of all partitions of a group.",
+)
+def _all_topics(group: Group | None) -> list[tuple[str, list[int]]]:
+    """Of each topic, only one partition is in the answer that should have all.
+
+    A tool that copies or resets the offsets of a group leaves out the others.
+    """
+    known = {} if group is None else {tp.topic: [tp.partition] for tp in group.offsets}
+    return list(known.items())
+
+
+@mutant(
+    "commit-epoch-dropped",
+    of="broker_impl.coordinator.records:encode_offset",
+    source="KIP-320",
+    kind="mutation",
+    symptom="invariant:fetched-as-committed",
+    schedule="A consumer commits an offset with its leader epoch, and the coordinator dies.",
+)
+def encode_offset_alone(committed: Committed) -> bytes:
+    """The leader epoch of a commit is kept in memory but not written.
+
+    A consumer that continues from the offset does not notice that the log was truncated below it
+    meanwhile, and misses the records that were written in their place.
+    """
+    return _encode_offset(msgspec.structs.replace(committed, leader_epoch=-1))

@@ -269,6 +269,15 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="fetched-as-committed",
+        rules="KIP-211, KIP-320, KIP-709",
+        summary="A coordinator returned an offset that was never committed so, or left one out.",
+        holds=(
+            "an offset that is returned was once committed for its group and partition, with the "
+            "same leader epoch and metadata; none is missing where all are asked for"
+        ),
+    ),
+    Invariant(
         id="leaked",
         rules="KIP-11",
         summary="A broker returned records to a client that had no right to read them.",

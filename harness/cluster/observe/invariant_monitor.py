@@ -14,12 +14,14 @@ from broker_impl.replica.replicas import Replicas
 from checkers.expectations import Contract
 from checkers.invariants.answers import Answers
 from checkers.invariants.deleted_offsets import CommittedOffsets
+from checkers.invariants.fetched_offsets import Commits
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
+from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
@@ -76,6 +78,7 @@ class Watcher:
         self._producers = Producers()
         self._transactions = OpenTransactions()
         self._offsets = CommittedOffsets()
+        self._commits = Commits()
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
@@ -130,7 +133,8 @@ class Watcher:
             number, broker, self._transactions, keeps=self._keeps, **to
         )
         offsets = OffsetWitness(number, broker, self._offsets, **to)
-        others: list[See] = [logs, coordinators, transactions, offsets]
+        fetches = FetchWitness(number, broker, self._commits, **to)
+        others: list[See] = [logs, coordinators, transactions, offsets, fetches]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.admin import DeleteGroupsRequest
-from aiokafka.protocol.commit import OffsetCommitRequest
 
-from workloads.client.asking.offset_requests import OffsetsRequest
+from workloads.client.asking.group_requests import CommitRequest, Membership
+from workloads.client.asking.offset_requests import AllOffsetsRequest, OffsetsRequest
 from workloads.client.asking.requests import Place
 
 
@@ -23,8 +23,8 @@ class GroupOffsets:
 
     async def commit(self, group: str, place: Place, offset: int) -> int:
         """Commit as a tool that resets offsets does; return the error code."""
-        topics = [(place.topic, [(place.partition, offset, "")])]
-        answer = await self.send(group, OffsetCommitRequest(group, -1, "", -1, topics))
+        request = CommitRequest(Membership(group, -1, "", None), place, offset)
+        answer = await self.send(group, request)
         ((_, ((_, code),)),) = answer.topics
         return int(code)
 
@@ -35,6 +35,15 @@ class GroupOffsets:
             return -1, answer.error_code
         ((_, ((_, offset, *_, code, _),), _),) = answer.topics
         return offset, code
+
+    async def fetch_all(self, group: str, *others: str, stable: bool = True) -> int:
+        """Ask for the offsets of all partitions of a group, and of other ones in the same request.
+
+        Returns the error code of the first one.
+        """
+        request = AllOffsetsRequest((group, *others), stable=stable)
+        answer = await self.send(group, request)
+        return int(answer.groups[0][2])
 
     async def delete(self, group: str) -> int:
         """Delete a group; return the error code."""

@@ -65,6 +65,11 @@ class _CommitResponse(Response):  # type: ignore[misc]
     )
 
 
+def epoch_of(offset: int) -> int:
+    """Return the leader epoch to commit with an offset."""
+    return offset % 7
+
+
 class _Commit(RequestStruct):  # type: ignore[misc]
     API_KEY = 8
     API_VERSION = 7
@@ -96,7 +101,8 @@ class CommitRequest(Request[_Commit]):  # type: ignore[misc]
 
     def __init__(self, membership: Membership, place: Place, offset: int) -> None:
         self._membership = membership
-        self._topics: list[Any] = [(place.topic, [(place.partition, offset, -1, "")])]
+        row = (place.partition, offset, epoch_of(offset), f"at {offset}")
+        self._topics: list[Any] = [(place.topic, [row])]
 
     def build(self, request_struct_class: type[_Commit]) -> _Commit:
         return request_struct_class(*self._membership, self._topics)

@@ -4,7 +4,8 @@ One process has a group and a producer of its own. It commits offsets in a trans
 without one in between, asks for the committed offset before and after the transaction ends, with
 and without ``require_stable``, commits again when the transaction has ended or its producer was
 replaced, and asks for the deletion of the group while offsets wait for their transaction. It also
-commits as a member of the group, and under the names of members that the group does not have.
+commits as a member of the group, and under the names of members that the group does not have, and
+asks for the offsets of all partitions.
 """
 
 import asyncio
@@ -51,6 +52,7 @@ class StableOffsets(Producer):
             self._replaced_meanwhile,
             self._deleted,
             self._as_member,
+            self._of_several,
         )
         story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
@@ -69,6 +71,9 @@ class StableOffsets(Producer):
         return self._note("add", answer.error_code)
 
     async def _commit(self, who: Who, place: Place) -> int:
+        """Commit in a transaction, as a client that knows leader epochs or as an older one."""
+        if self._rng.random() < 0.5:
+            return await self._commit_as(Membership(self._group, -1, "", None), who, place)
         offset = self._rng.randint(0, OFFSET_MAX)
         topics = [(place.topic, [(place.partition, offset, "")])]
         request = TxnOffsetCommitRequest(self._name, self._group, *who, topics)
@@ -172,6 +177,13 @@ class StableOffsets(Producer):
         if self._rng.random() < 0.5:
             senders.append(Membership(self._group, -1, "", None))
         return self._rng.sample(senders, len(senders))
+
+    async def _of_several(self, place: Place) -> None:
+        """Ask for all offsets of this group and of one that has none, in one request (KIP-709)."""
+        twin = f"{self._group}-twin"
+        for stable in self._rng.sample((True, False), 2):
+            self._note("read all", await self._offsets.fetch_all(self._group, twin, stable=stable))
+            await self._commit_alone(place)
 
     async def _deleted(self, place: Place) -> None:
         who = await self._begin(place)

@@ -29,11 +29,11 @@ class Client:
 
     async def send(self, node: int, request: Any, group: Any = None) -> Any:
         fields = vars(request)
-        name = fields.get("_group") or fields.get("_consumer_group")
+        name = fields.get("_group", "")
         match type(request).__name__:
-            case "OffsetCommitRequest":
-                [(topic, [(partition, offset, _)])] = fields["_topics"]
-                self.committed[name] = offset
+            case "CommitRequest":
+                [(topic, [(partition, offset, *_)])] = fields["_topics"]
+                self.committed[fields["_membership"].group] = offset
                 return SimpleNamespace(topics=[(topic, [(partition, 0)])])
             case "OffsetsRequest":
                 row: tuple[Any, ...] = (0, self.committed.get(name, -1), -1, "", 0, {})
