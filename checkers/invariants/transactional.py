@@ -65,8 +65,12 @@ def outside(before: Coordinated, after: Coordinated, accepted: Accepted) -> str 
 
 def _is_open(at: Coordinated, accepted: Accepted) -> bool:
     known = at.transaction
-    if known is None or (known.producer, known.epoch) != (accepted.producer, accepted.epoch):
+    if known is None or known.producer != accepted.producer or known.epoch < accepted.epoch:
         return False
+    if known.epoch > accepted.epoch:
+        # A coordinator that was replaced and does not know it may still answer that the transaction
+        # is open. The marker of the new one ends what was appended, as long as it is to come.
+        return known.state in PREPARED and accepted.partition in known.partitions
     return known.state in PREPARED or (
         known.state == ONGOING and accepted.partition in known.partitions
     )

@@ -17,7 +17,15 @@ CLOSED = known()
 
 
 @pytest.mark.parametrize(
-    "closed", [CLOSED, known("EMPTY"), known("ONGOING", 3, "x-0"), known("ONGOING", 2, "x-1")]
+    "closed",
+    [
+        CLOSED,
+        known("EMPTY"),
+        known("ONGOING", 3, "x-0"),
+        known("ONGOING", 2, "x-1"),
+        known("PREPARE_ABORT", 3, "x-1"),
+        known("PREPARE_ABORT", 1, "x-0"),
+    ],
 )
 def test_nothing_begins_outside_of_an_open_transaction(closed: Coordinated) -> None:
     """It has ended, belongs to a later epoch, or lacks the partition."""
@@ -27,10 +35,19 @@ def test_nothing_begins_outside_of_an_open_transaction(closed: Coordinated) -> N
 
 
 @pytest.mark.parametrize(
-    "open_", [known("ONGOING", 2, "x-0"), known("PREPARE_COMMIT"), known("PREPARE_ABORT")]
+    "open_",
+    [
+        known("ONGOING", 2, "x-0"),
+        known("PREPARE_COMMIT"),
+        known("PREPARE_ABORT"),
+        known("PREPARE_ABORT", 3, "x-0"),
+    ],
 )
 def test_an_open_transaction_may_begin(open_: Coordinated) -> None:
-    """It was open when the request arrived, or when it was answered."""
+    """It was open when the request arrived, or when it was answered.
+
+    A marker that is to come ends what begins after the coordinator has fenced the producer.
+    """
     assert outside(open_, CLOSED, BATCH) is None
     assert outside(CLOSED, open_, BATCH) is None
 
