@@ -181,9 +181,12 @@ class StableOffsets(Producer):
     async def _of_several(self, place: Place) -> None:
         """Ask for all offsets of this group and of one that has none, in one request (KIP-709)."""
         twin = f"{self._group}-twin"
-        for stable in self._rng.sample((True, False), 2):
-            self._note("read all", await self._offsets.fetch_all(self._group, twin, stable=stable))
-            await self._commit_alone(place)
+        known = self._client.cluster.partitions_for_topic(place.topic) or {place.partition}
+        stable, other = self._rng.sample((True, False), 2)
+        self._note("read all", await self._offsets.fetch_all(self._group, twin, stable=stable))
+        for partition in self._rng.sample(sorted(known), min(2, len(known))):
+            await self._commit_alone(Place(place.topic, partition))
+        self._note("read all", await self._offsets.fetch_all(self._group, twin, stable=other))
 
     async def _deleted(self, place: Place) -> None:
         who = await self._begin(place)
