@@ -145,6 +145,32 @@ def test_members_receive_what_their_leader_sends() -> None:
     assert coordinator.ask(follower, assignment=b"a") == ["assigned-as-given"]
 
 
+def test_a_static_member_that_came_again_receives_what_its_former_id_was_assigned() -> None:
+    """An earlier group of the same name does not count: its numbers of generations come again."""
+    coordinator = Coordinator()
+
+    def begin(former: str) -> None:
+        rows = [SimpleNamespace(member_id=former, group_instance_id="i")]
+        join = JoinGroupRequest(group_id="g", member_id="a")
+        coordinator.ask(join, generation_id=3, member_id="a", members=rows)
+        leader = SyncGroupRequest(
+            group_id="g",
+            generation_id=3,
+            member_id="a",
+            assignments=[SyncGroupRequestAssignment(former, former.encode())],
+        )
+        coordinator.ask(leader, assignment=b"")
+
+    again = SyncGroupRequest(group_id="g", generation_id=3, member_id="b", group_instance_id="i")
+    coordinator.group.members["b"].instance_id = "i"
+    begin("first")
+    assert coordinator.ask(again, assignment=b"first") == []
+    assert coordinator.ask(again, assignment=b"") == ["assigned-as-given"]
+    begin("second")
+    assert coordinator.ask(again, assignment=b"second") == []
+    assert coordinator.ask(again, assignment=b"first") == ["assigned-as-given"]
+
+
 def test_a_group_with_members_is_not_deleted() -> None:
     """An error for the group is right."""
     coordinator = Coordinator()
