@@ -1,10 +1,10 @@
 """DescribeConfigs (API 32), v0-v4: every setting with its default, source and documentation.
 
-Kafka settings on which this broker does not act are described if they were given. The settings of
-a resource of type BROKER_LOGGER are the levels of this broker's loggers (KIP-412).
+Kafka settings on which this broker does not act are described with Kafka's defaults. The settings
+of a resource of type BROKER_LOGGER are the levels of this broker's loggers (KIP-412).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from broker_impl.api import loggers
 from broker_impl.api.registry import RequestContext, api
@@ -18,6 +18,7 @@ from broker_impl.config import (
     is_known,
 )
 from broker_impl.errors import ApiError, ErrorCode
+from broker_impl.kafka_defaults import DEFAULTS
 from broker_impl.kafka_settings import CHANGEABLE, LISTENER_PREFIX, Inactive, Kind, inactive
 from broker_impl.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -35,6 +36,8 @@ _WITHOUT_DEFAULT = frozenset(
     {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
 )
 """Settings for which Kafka uses a setting with a coarser unit, and shows no default."""
+Layers = tuple[tuple[Mapping[str, str | None], Source], ...]
+"""Values of settings by name, and where they come from; the first one that has a setting counts."""
 _SOURCE_OF_LEVELS = 6
 """DYNAMIC_BROKER_LOGGER_CONFIG: the source of a logger's level."""
 
@@ -110,8 +113,7 @@ async def _resource(
 def _broker_rows(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
     return [
         *(_row(name, row, config.sourced(row)) for name, row in SETTINGS.items()),
-        *_inactive_rows(config.static or config),
-        *_changed_rows(config),
+        *_inactive_rows(config),
         *_unknown_rows(config),
         *_listener_rows(config),
     ]
@@ -188,34 +190,18 @@ def _listener_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResu
 
 
 def _inactive_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
-    """The Kafka settings that this broker was given and does not act on, with their given text."""
-    for name, text in sorted(config.inactive.items()):
-        if name in CHANGEABLE:
-            continue
+    """The Kafka settings on which this broker does not act: as given, else Kafka's defaults."""
+    start = config.static or config
+    changed = ((config.dynamic, Source.BROKER), (config.dynamic_default, Source.ALL_BROKERS))
+    fixed: Layers = ((start.inactive, Source.FILE), (DEFAULTS, Source.DEFAULT))
+    for name in sorted({*DEFAULTS, *start.inactive}):
         setting = inactive(name)
         assert setting is not None, (
             "`inactive` holds only settings that this broker does not act on"
         )
-        is_secret = setting.kind is Kind.PASSWORD
-        value = None if is_secret else text
-        yield _inactive_row(name, setting, [(value, Source.FILE)], is_secret=is_secret)
-
-
-def _changed_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
-    """The settings without effect that can be changed at run time, if they have a value."""
-    start = config.static or config
-    for name, setting in sorted(CHANGEABLE.items()):
-        values = [
-            (given[name], source)
-            for given, source in (
-                (config.dynamic, Source.BROKER),
-                (config.dynamic_default, Source.ALL_BROKERS),
-                (start.inactive, Source.FILE),
-            )
-            if name in given
-        ]
-        if values:
-            yield _inactive_row(name, setting, values, read_only=False)
+        layers = (*changed, *fixed) if name in CHANGEABLE else fixed
+        values = [(given[name], source) for given, source in layers if name in given]
+        yield _inactive_row(name, setting, values)
 
 
 def _unknown_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResult]:
@@ -238,21 +224,21 @@ def _unknown_rows(config: BrokerConfig) -> Iterator[DescribeConfigsResourceResul
 
 
 def _inactive_row(
-    name: str,
-    setting: Inactive,
-    values: Sequence[tuple[str | None, Source]],
-    *,
-    is_secret: bool = False,
-    read_only: bool = True,
+    name: str, setting: Inactive, values: Sequence[tuple[str | None, Source]]
 ) -> DescribeConfigsResourceResult:
-    value, source = values[0]
+    is_secret = setting.kind is Kind.PASSWORD
+    shown = [(None if is_secret else value, source) for value, source in values]
     return DescribeConfigsResourceResult(
         name=name,
-        value=value,
-        read_only=read_only,
-        config_source=source,
+        value=shown[0][0],
+        read_only=name not in CHANGEABLE,
+        config_source=shown[0][1],
         is_sensitive=is_secret,
-        synonyms=[DescribeConfigsSynonym(name, shown, where) for shown, where in values],
+        synonyms=[
+            DescribeConfigsSynonym(name, text, source)
+            for (text, source), (value, _) in zip(shown, values, strict=True)
+            if value is not None
+        ],
         config_type=setting.kind,
         documentation="Accepted without effect: this broker does not act on it.",
     )

@@ -145,11 +145,11 @@ async def test_what_is_refused(
     assert await told(three, 1, TOPIC, "t", "retention.ms") == ("604800000", 5)
 
 
-async def test_settings_without_effect_are_described_as_they_were_given(cluster: Any) -> None:
+async def test_settings_without_effect_are_described_as_in_kafka(cluster: Any) -> None:
     """Settings that the broker accepts but does not act on are described as given in the file.
 
-    They are hidden where Kafka has a password. The broker does not describe those that were not
-    given, and refuses to change those that Kafka reads at its start.
+    They are hidden where Kafka has a password. Those that were not given have Kafka's default, and
+    the broker refuses to change those that Kafka reads at its start.
     """
     cluster.inactive = {
         "num.io.threads": "8",
@@ -163,7 +163,12 @@ async def test_settings_without_effect_are_described_as_they_were_given(cluster:
     request.include_synonyms = True
     answer = await cluster.ask(1, request, 4)
     rows = {row.name: row for row in answer.results[0].configs}
-    assert "num.network.threads" not in rows
+    network, protocol = rows["num.network.threads"], rows["inter.broker.protocol.version"]
+    assert (network.value, network.config_source, network.read_only) == ("3", 5, False)
+    assert (protocol.value, protocol.config_source, protocol.read_only) == ("2.8-IV1", 5, True)
+    none = rows["zookeeper.clientCnxnSocket"]
+    assert (none.value, none.config_source, none.synonyms) == (None, 5, [])
+    assert "process.roles" not in rows, "Kafka does not describe internal settings"
     assert "x" not in rows
     threads, password = rows["num.io.threads"], rows["ssl.key.password"]
     assert (threads.value, threads.config_source, threads.config_type) == ("8", 4, 3)
@@ -193,6 +198,7 @@ async def test_settings_without_effect_change_as_in_kafka(cluster: Any) -> None:
         ("9", 2),
         ("7", 3),
         ("8", 4),
+        ("8", 5),
     ]
     assert (rows[rates].value, rows[rates].config_source, rows[rates].read_only) == (
         "1000",
