@@ -270,7 +270,7 @@ async def _provoke_orders(
         led = {each.key: each.leader for each in await cluster.partitions()}
         shifted = await admin.shift(cluster, wishes)
         if shifted.led:
-            return {key: leader for key in shifted.led if (leader := led[key]) is not None}
+            return {key: leader for key in shifted.led if (leader := led.get(key)) is not None}
     if how:
         others = [node for node in cluster.brokers if node not in link]
         for node in rng.sample(others, len(others)):

@@ -1,9 +1,10 @@
 """Faults on single messages, on a cluster in memory."""
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given
@@ -114,6 +115,25 @@ async def test_or_other_leaders_have_to_be_told_of(
     elections = [line for line in cluster.log if line.startswith("reassign")]
     assert [line[19:27] for line in elections[-2:]] == ["broker-1", "broker-2"]
     assert cluster.placed["x-0"].leader == "broker-2"
+
+
+async def test_a_topic_may_be_created_again_meanwhile(
+    cluster: FakeCluster, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition may be missing when the leaders before the election are read."""
+    cluster.place("x-0", 1, 2, 3)
+    cluster.traffic = {("broker-1", "broker-3")}
+    looks = itertools.count()
+    placed = cluster.partitions
+
+    async def partitions() -> Any:
+        return () if next(looks) == 1 else await placed()
+
+    monkeypatch.setattr(cluster, "partitions", partitions)
+    options = {"api": "LeaderAndIsr", "from": "controller", "stir": "leaders"}
+    applied = await apply(messages, cluster, "hold-request", ["broker-3"], options, rng)
+    assert applied.effect.proved
+    assert (cluster.placed["x-0"].leader, next(looks) > 2) == ("broker-2", True)
 
 
 async def test_where_nobody_else_can_lead_a_session_ends(
