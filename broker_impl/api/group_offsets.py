@@ -313,7 +313,7 @@ def verification_error(answer: ErrorCode) -> ErrorCode:
 
 
 def known_error(error: ErrorCode, version: int) -> ErrorCode:
-    """The error in a TxnOffsetCommit response: clients before 2.0 fail while a group is loaded."""
+    """The error in a TxnOffsetCommit response; clients before 2.0 do not know one of them."""
     if version < 2 and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return error

@@ -162,8 +162,8 @@ class LogSettings:
     producer_id_expiration_ms: int = key(
         "producer.id.expiration.ms",
         604_800_000,
-        "The state of an idle producer expires after this. (Kafka 2.8: transactional.id."
-        "expiration.ms.)",
+        "The state of an idle producer expires after this. Kafka 2.8 uses "
+        "transactional.id.expiration.ms for it.",
         low=1,
     )
     producer_id_expiration_check_interval_ms: int = key(

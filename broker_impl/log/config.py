@@ -56,7 +56,7 @@ class LogConfig:
     """A log that holds older new records than this is compacted, however small their share is."""
     delete_delay_ms: int = 60_000
     """The time between the renaming of a deleted file and its removal (`file.delete.delay.ms`)."""
-    producer_expiration_ms: int = 86_400_000
+    producer_expiration_ms: int = 7 * 86_400_000
     """The state of an idempotent producer is removed after this time without a batch."""
     verify_transactions: bool = True
     """Must a batch that begins a transaction have been verified with the coordinator? (KIP-890)"""

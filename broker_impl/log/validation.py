@@ -110,7 +110,10 @@ def lacks_max_timestamp(header: BatchHeader) -> bool:
 
 def max_timestamp(records: Buffer) -> int:
     """The largest time of a batch's records; ApiError CORRUPT_MESSAGE: they cannot be decoded."""
-    return max(record.timestamp_ms for record in _decoded(records))
+    largest_ms = max(record.timestamp_ms for record in _decoded(records))
+    if largest_ms > _INT64_MAX:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a record has the time {largest_ms}")
+    return largest_ms
 
 
 def _decoded(records: Buffer) -> list[Record]:

@@ -176,7 +176,7 @@ def goes_on(config: LogConfig) -> bool:
     "written.",
 )
 def has_lagged(newest_ms: int, now_ms: int, lag_ms: int) -> bool:
-    """Records are compacted at once, also those that min.compaction.lag.ms is to keep for a time.
+    """Records are compacted at once, also those that min.compaction.lag.ms keeps for a time.
 
     A consumer that has not yet read them, but is within the lag, does not get all of them.
     """

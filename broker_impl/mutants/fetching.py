@@ -76,7 +76,7 @@ def as_checked(request: FetchRequest) -> FetchRequest:
     source="KIP-227",
     kind="mutation",
     symptom="stuck",
-    schedule="Producers stop to write to a partition.",
+    schedule="Producers stop writing to a partition.",
 )
 def is_shown(before: Sent, result: FetchResult) -> bool:
     """An incremental response leaves out a partition of which only the high watermark has changed.

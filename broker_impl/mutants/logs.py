@@ -232,7 +232,7 @@ def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:
     schedule="A producer writes to a topic with message.timestamp.type=LogAppendTime.",
 )
 def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> BatchHeader:
-    """A batch keeps its producer's times in a log that is to have those of the leader.
+    """A batch keeps its producer's times in a log whose times are those of the leader.
 
     Retention and offsets by time then depend on the clocks of the producers.
     """

@@ -195,9 +195,9 @@ class Broker:
         return await self._read(lambda: config_changes.read(self._session.zk, entity))
 
     async def alter_settings(self, entity: str, alter: config_changes.Alter) -> None:
-        zk, now_ms = self._session.zk, self._wall_ms()
-        change = partial(config_changes.alter, zk, entity, alter, now_ms)
-        await zk_answers.write(zk, change, self._config.request_timeout_ms / 1000)
+        change = partial(config_changes.alter, entity=entity, change=alter, now_ms=self._wall_ms())
+        timeout_s = self._config.request_timeout_ms / 1000
+        await zk_answers.write(lambda: self._session.zk, change, timeout_s)
         await self._read(partial(self._reader.changed, entity))
 
     async def _read(self, ask: Callable[[], Coroutine[None, None, T]]) -> T:
@@ -412,7 +412,7 @@ class Broker:
     async def _read_cluster(self) -> None:
         zk = self._session.zk
         self._cluster_id = await registration.cluster_id(zk, self._rng)
-        self._config = await registration.as_created(zk, self._config)
+        self._config = await registration.with_internal_topic_sizes(zk, self._config)
 
     async def _register(self) -> None:
         endpoints = registration.advertised(self._config, self._listening, self._host_name)

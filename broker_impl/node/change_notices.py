@@ -51,7 +51,9 @@ async def announce(zk: ZooKeeper, write: Create | SetData | Delete, notice: Crea
     try:
         await zk.multi([write, notice])
     except MultiFailed as error:
-        if isinstance(error.error, BadVersion | NodeExists | NoNode) and error.index == 0:
+        is_gone = isinstance(error.error, NoNode) and not isinstance(write, Create)
+        is_changed = is_gone or isinstance(error.error, BadVersion | NodeExists)
+        if is_changed and error.index == 0:
             return False
         raise
     return True

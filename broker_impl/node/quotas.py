@@ -53,9 +53,9 @@ class QuotasRuntime:
 
     async def alter(self, entity: Entity, change: config_changes.Alter) -> None:
         """Write the settings that ``change`` returns, and apply the entity's quotas here."""
-        zk = self._zk()
-        write = partial(quota_store.alter, zk, entity, change, self._wall_ms())
-        await zk_answers.write(zk, write, self._timeout_s)
+        now_ms = self._wall_ms()
+        write = partial(quota_store.alter, entity=entity, change=change, now_ms=now_ms)
+        await zk_answers.write(self._zk, write, self._timeout_s)
         await zk_answers.read(partial(self.changed, entity.path), self._timeout_s)
 
 

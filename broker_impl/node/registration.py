@@ -36,11 +36,11 @@ _PARTITIONS_OF: Final = {
 """The settings of how many partitions the internal topics have, if they are created."""
 
 
-async def as_created(zk: ZooKeeper, config: BrokerConfig) -> BrokerConfig:
+async def with_internal_topic_sizes(zk: ZooKeeper, config: BrokerConfig) -> BrokerConfig:
     """Return the settings with the numbers of partitions that the internal topics have.
 
     A group or a transactional id belongs to a partition by that number, so a setting that was
-    changed since the topic was created would lead to another coordinator, which knows nothing.
+    changed since the topic was created would lead to a coordinator that has not loaded the group.
     """
     found = {}
     for topic, setting in _PARTITIONS_OF.items():

@@ -123,11 +123,13 @@ class Security:
 
     async def alter_user(self, user: str, change: config_changes.Alter) -> None:
         """Change a user's settings, which apply on this broker at once; ApiError if it fails."""
-        zk, entity = self._zk(), scram_users.entity(user)
-        parent = partial(zk.ensure_path, zk_paths.config(USERS))
-        await zk_answers.write(zk, parent, self._timeout_s)
-        write = partial(config_changes.alter, zk, entity, change, self._wall_ms())
-        await zk_answers.write(zk, write, self._timeout_s)
+        entity, now_ms = scram_users.entity(user), self._wall_ms()
+
+        async def write(zk: ZooKeeper) -> None:
+            await zk.ensure_path(zk_paths.config(USERS))
+            await config_changes.alter(zk, entity, change, now_ms)
+
+        await zk_answers.write(self._zk, write, self._timeout_s)
         await zk_answers.read(partial(self._read_user, user), self._timeout_s)
 
     async def add_acls(self, bindings: Iterable[Binding]) -> None:
@@ -153,8 +155,8 @@ class Security:
 
     async def _alter(self, resource: Resource, change: acl_store.Change) -> None:
         assert self.authorizer is not None, "there are ACLs"
-        zk, now_ms = self._zk(), self._wall_ms()
+        now_ms = self._wall_ms()
+        write = partial(acl_store.alter, resource=resource, change=change, now_ms=now_ms)
         async with self._acls_lock:
-            write = partial(acl_store.alter, zk, resource, change, now_ms)
-            after = await zk_answers.write(zk, write, self._timeout_s)
+            after = await zk_answers.write(self._zk, write, self._timeout_s)
             self.authorizer.acls.replace(resource, after)

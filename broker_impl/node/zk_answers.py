@@ -38,14 +38,30 @@ async def read(ask: Callable[[], Coroutine[None, None, T]], timeout_s: float) ->
                 await asyncio.sleep(_RETRY_S)
 
 
-async def write(zk: ZooKeeper, ask: Callable[[], Coroutine[None, None, T]], timeout_s: float) -> T:
+async def write(
+    zk: Callable[[], ZooKeeper],
+    ask: Callable[[ZooKeeper], Coroutine[None, None, T]],
+    timeout_s: float,
+) -> T:
     """Write once there is a connection, and return the result; raises what :func:`read` raises.
 
-    After REQUEST_TIMED_OUT it is unknown whether the write was applied.
+    ``zk`` returns the client of the current session. After REQUEST_TIMED_OUT it is unknown whether
+    the write was applied.
     """
     async with _in_time("write to", timeout_s):
-        await zk.connected()
-        return await ask()
+        return await ask(await _connected(zk))
+
+
+async def _connected(zk: Callable[[], ZooKeeper]) -> ZooKeeper:
+    """Wait for a connection, in the next session if the current one expires."""
+    while True:
+        current = zk()
+        try:
+            await current.connected()
+        except SessionExpired:
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return current
 
 
 @asynccontextmanager

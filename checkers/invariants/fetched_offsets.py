@@ -23,7 +23,7 @@ class Commit(NamedTuple):
 
 
 class Commits:
-    """All that was ever committed in a run, whatever has become of it."""
+    """All that was ever committed in a run, also what was refused or lost."""
 
     def __init__(self) -> None:
         self._sent: dict[Key, set[Commit]] = {}

@@ -27,7 +27,7 @@ class Liveness:
         self._committed_end = committed_end
         self._judged: int | None = None
         self._early: tuple[int, Mapping[str, int]] = (-1, {})
-        """The calm that lasts, and the leaders' high watermarks in its first snapshot."""
+        """When the current calm began, and the leaders' high watermarks in its first snapshot."""
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""

@@ -270,7 +270,7 @@ INVARIANTS = (
     ),
     Invariant(
         id="fetched-as-committed",
-        rules="KIP-211, KIP-320, KIP-709",
+        rules="KIP-320, KIP-709",
         summary="A coordinator returned an offset that was never committed so, or left one out.",
         holds=(
             "an offset that is returned was once committed for its group and partition, with the "

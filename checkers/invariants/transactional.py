@@ -69,7 +69,7 @@ def _is_open(at: Coordinated, accepted: Accepted) -> bool:
         return False
     if known.epoch > accepted.epoch:
         # A coordinator that was replaced and does not know it may still answer that the transaction
-        # is open. The marker of the new one ends what was appended, as long as it is to come.
+        # is open. The marker of the new one ends what was appended, if it is not yet written.
         return known.state in PREPARED and accepted.partition in known.partitions
     return known.state in PREPARED or (
         known.state == ONGOING and accepted.partition in known.partitions

@@ -116,7 +116,8 @@ class Groups:
             # A heartbeat only says that the member is alive; sessions begin after loading.
             return [Answered(event.ticket, ErrorCode.NONE)]
         if isinstance(event, Sync) and error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # The rebalance is lost. Java's consumer fails at the error that says why.
+            # The rebalance is lost. Java's consumer takes COORDINATOR_LOAD_IN_PROGRESS as fatal
+            # here; after REBALANCE_IN_PROGRESS it joins again.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error is not ErrorCode.NONE:
             return [Answered(event.ticket, event.refused(error))]

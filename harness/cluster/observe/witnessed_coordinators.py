@@ -182,7 +182,9 @@ class CoordinatorWitness:
         listed = {row.member_id: row.group_instance_id for row in answer.members}
         counts = {member: self._joins[name, member] for member in listed}
         instances = {instance: member for member, instance in listed.items() if instance}
-        self._listed[name, answer.generation_id] = instances  # a new group has low numbers again
+        # A new group of this name has low numbers of generations again.
+        self._listed[name, answer.generation_id] = instances
+        self._given.pop((name, answer.generation_id), None)
         former = self._former.get(name)
         if former is not None and former[0] == answer.generation_id - 1:
             why = coordinated.not_rejoined(former[1], self._counts(name, former[1]), listed)

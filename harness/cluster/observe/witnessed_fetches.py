@@ -46,7 +46,7 @@ class FetchWitness:
         """See a request; return the function that sees its answer, if it is checked."""
         match request:
             case OffsetCommitRequest() | TxnOffsetCommitRequest():
-                for name, row in _rows(request.topics):
+                for name, row in rows(request.topics):
                     self._commits.sent(
                         (request.group_id, name), _commit(row, row.committed_metadata)
                     )
@@ -61,16 +61,17 @@ class FetchWitness:
             if not answer.error_code:
                 self._of_group(request.group_id, request.topics is None, answer.topics)
             return
-        for asked, found in zip(request.groups, answer.groups, strict=True):
+        everything = {asked.group_id for asked in request.groups if asked.topics is None}
+        for found in answer.groups:
             if not found.error_code:
-                self._of_group(asked.group_id, asked.topics is None, found.topics)
+                self._of_group(found.group_id, found.group_id in everything, found.topics)
 
     def _of_group(self, group: str, is_all: bool, topics: Any) -> None:
         returned = set()
-        for name, row in _rows(topics):
+        for name, row in rows(topics):
+            returned.add(name)
             if row.error_code or row.committed_offset < 0:
                 continue
-            returned.add(name)
             why = self._commits.other((group, name), _commit(row, row.metadata))
             self._found(group, name, why)
         if is_all:
@@ -78,11 +79,11 @@ class FetchWitness:
             self._found(group, "all partitions", fetched_offsets.lacking(stored, returned))
 
     def _stored(self, group: str) -> set[str]:
-        """Return the partitions whose offsets the coordinator has, and may return to everyone."""
+        """Return the partitions whose offsets the coordinator has; with ACLs some may be hidden."""
         found = self._broker.groups.find(group)
-        if not isinstance(found, Group):
+        if not isinstance(found, Group) or self._broker.security.authorizer is not None:
             return set()
-        return {str(tp) for tp in found.offsets if not found.offsets.is_unstable(tp)}
+        return {str(tp) for tp in found.offsets}
 
     def _found(self, group: str, about: str, why: str | None) -> None:
         if why is not None:
@@ -100,7 +101,7 @@ def _commit(row: Any, metadata: str | None) -> Commit:
     return Commit(row.committed_offset, row.committed_leader_epoch, metadata or "")
 
 
-def _rows(topics: Any) -> Iterator[tuple[str, Any]]:
+def rows(topics: Any) -> Iterator[tuple[str, Any]]:
     """Yield the rows of a request or an answer about offsets, each with its partition."""
     for topic in topics or ():
         for row in topic.partitions:

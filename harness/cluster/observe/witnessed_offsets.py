@@ -7,7 +7,7 @@ is committed, without a change of leadership or ISR that could have made the wri
 time than a write may take.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from broker_impl.api.cluster_view import BEING_DELETED
@@ -29,6 +29,7 @@ from checkers.invariants.deleted_offsets import (
     LastRecord,
     Standing,
 )
+from harness.cluster.observe.witnessed_fetches import rows
 from model.violation import Violation
 
 PROMPT: Final = 0.25
@@ -112,7 +113,7 @@ class OffsetWitness:
 
     def _sent(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> dict[Key, int]:
         offsets = {
-            (request.group_id, name): row.committed_offset for name, row in _rows(request.topics)
+            (request.group_id, name): row.committed_offset for name, row in rows(request.topics)
         }
         for key, offset in offsets.items():
             self._offsets.sent(key, offset)
@@ -122,7 +123,7 @@ class OffsetWitness:
         sent = self._sent(request)
 
         def on_answer(answer: Any) -> None:
-            for name, row in _rows(answer.topics):
+            for name, row in rows(answer.topics):
                 key = request.group_id, name
                 if not row.error_code and key in sent:
                     self._offsets.accepted(key, sent.pop(key))
@@ -197,14 +198,16 @@ class OffsetWitness:
         if request.groups:
             groups = [(group.group_id, group.topics) for group in answer.groups]
         for group, topics in groups:
-            for name, row in _rows(topics):
+            for name, row in rows(topics):
                 if not row.error_code and row.committed_offset >= 0:
                     self._returned(group, name, row.committed_offset, asked_ns)
 
     def _returned(self, group: str, name: str, offset: int, asked_ns: int) -> None:
         deletion = self._offsets.deletion((group, name), offset)
+        if deletion is None:
+            return
         leading = self._leading(self._home(group))
-        if deletion is None or leading is None:
+        if leading is None:
             return
         epoch = _epoch_at(leading.partition, deletion.last.offset)
         why = deleted_offsets.returned(deletion, offset, asked_ns, epoch)
@@ -236,13 +239,6 @@ class OffsetWitness:
             partition.isr,
             partition.maximal_isr,
         )
-
-
-def _rows(topics: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of a request or an answer about offsets, each with its partition."""
-    for topic in topics or ():
-        for row in topic.partitions:
-            yield str(TopicPartition(topic.name, row.partition_index)), row
 
 
 def _last_before(partition: Partition, end: int) -> LastRecord | None:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from broker_impl.coordinator import partitioner, transaction_records
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode, WireError
 from broker_impl.node.broker import Broker
@@ -60,7 +59,7 @@ class OpenTransactions:
         """Return what is known of a transactional id now."""
         newest, epoch, transaction = -1, -1, None
         for broker in self.brokers.values():
-            home = _home(broker, name)
+            home = broker.transactions.partition_of(name)
             known = broker.replicas.leader_epoch(home)
             newest = max(newest, known)
             found = broker.transactions.describe(name)
@@ -68,11 +67,6 @@ class OpenTransactions:
             if known > epoch and (is_coordinator or isinstance(found, Metadata)):
                 epoch, transaction = known, _transaction(found)
         return Coordinated(newest, epoch, transaction, self.begun[name])
-
-
-def _home(broker: Broker, name: str) -> TopicPartition:
-    count = broker.config.transaction_state_log_num_partitions
-    return TopicPartition(transaction_records.TOPIC, partitioner.partition_of(name, count))
 
 
 def _transaction(found: Metadata | ErrorCode) -> Transaction | None:

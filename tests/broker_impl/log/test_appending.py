@@ -1,3 +1,5 @@
+import struct
+
 import pytest
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError
@@ -228,6 +230,18 @@ def test_a_largest_time_that_is_missing_is_filled_in(codec: int) -> None:
         log.append_as_leader(
             bytes(again) + damaged[batch.HEADER_BYTES :], leader_epoch=0, now_ms=100
         )
+    assert raised.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_largest_time_that_no_batch_can_have_is_refused() -> None:
+    """The times of records are differences to that of the batch, and can be too large."""
+    last = 2**63 - 1
+    sent = bytearray(batch.encode_batch([Record(None, b"a", 5), Record(None, b"b", 6)]))
+    sent[27:43] = struct.pack(">qq", last, -1)
+    head, rest = sent[: batch.HEADER_BYTES], bytes(sent[batch.HEADER_BYTES :])
+    batch.set_max_timestamp(head, rest, -1)
+    with pytest.raises(ApiError) as raised:
+        opened(new_disk()).append_as_leader(bytes(head) + rest, leader_epoch=0, now_ms=100)
     assert raised.value.code is ErrorCode.CORRUPT_MESSAGE
 
 

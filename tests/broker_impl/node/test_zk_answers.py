@@ -20,7 +20,7 @@ class Answers:
     async def connected(self) -> None:
         await self()
 
-    async def __call__(self) -> str:
+    async def __call__(self, zk: Any = None) -> str:
         result = self.left.pop(0)
         if isinstance(result, Exception):
             raise result
@@ -52,17 +52,33 @@ async def test_a_write_is_not_repeated() -> None:
     zk: Any = Answers("connected")
     writes = Answers(ConnectionLoss("lost"), "written")
     with pytest.raises(ApiError) as raised:
-        await zk_answers.write(zk, writes, 5)
+        await zk_answers.write(lambda: zk, writes, 5)
     assert raised.value.code == ErrorCode.REQUEST_TIMED_OUT
     assert writes.left == ["written"]
 
 
-async def test_a_write_needs_a_session() -> None:
-    """A write is not sent in a session that has expired."""
-    zk: Any = Answers(SessionExpired("expired"))
+async def test_a_write_waits_for_the_next_session() -> None:
+    """A write is not sent in a session that has expired, but in the one that follows."""
+    expired: Any = Answers(SessionExpired("expired"))
+    sessions: list[Any] = [expired, Answers("connected")]
+    seen: list[Any] = []
+
+    async def write(zk: Any) -> str:
+        seen.append(zk)
+        return "written"
+
+    assert await zk_answers.write(lambda: sessions.pop(0), write, 5) == "written"
+    assert seen != [expired]
+    assert len(seen) == 1
+
+
+async def test_a_write_without_a_session_is_not_sent() -> None:
+    """If no session follows in time, the client gets REQUEST_TIMED_OUT."""
+    zk: Any = Answers(*[SessionExpired("expired")] * 1000)
     writes = Answers("written")
-    with pytest.raises(ApiError):
-        await zk_answers.write(zk, writes, 5)
+    with pytest.raises(ApiError) as raised:
+        await zk_answers.write(lambda: zk, writes, 0.02)
+    assert raised.value.code == ErrorCode.REQUEST_TIMED_OUT
     assert writes.left == ["written"]
 
 

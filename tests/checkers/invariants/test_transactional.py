@@ -46,7 +46,7 @@ def test_nothing_begins_outside_of_an_open_transaction(closed: Coordinated) -> N
 def test_an_open_transaction_may_begin(open_: Coordinated) -> None:
     """It was open when the request arrived, or when it was answered.
 
-    A marker that is to come ends what begins after the coordinator has fenced the producer.
+    A marker that is not yet written ends what begins after the coordinator has fenced the producer.
     """
     assert outside(open_, CLOSED, BATCH) is None
     assert outside(CLOSED, open_, BATCH) is None

@@ -32,7 +32,10 @@ class Coordinator:
         self.group: Any = Group("g", GroupConfig(), lambda: 1, 0)
         self.group.offsets.place(0, {TopicPartition("x", 0): Committed(7, 3, "m", 0)})
         self.found: list[str] = []
-        broker: Any = SimpleNamespace(groups=SimpleNamespace(find=lambda name: self.group))
+        self.security: Any = SimpleNamespace(authorizer=None)
+        broker: Any = SimpleNamespace(
+            groups=SimpleNamespace(find=lambda name: self.group), security=self.security
+        )
         self.witness = FetchWitness(
             1,
             broker,
@@ -83,6 +86,8 @@ def test_all_partitions_are_returned_if_all_are_asked_for() -> None:
     assert coordinator.answer(everything, ("g", topics(7))) == []
     assert coordinator.answer(everything, ("g", [])) == ["fetched-as-committed"]
     assert coordinator.answer(OffsetFetchRequest("g", topics=[]), ("g", [])) == []
+    coordinator.security.authorizer = object()
+    assert coordinator.answer(everything, ("g", [])) == [], "the client may not see the topic"
     coordinator.group = None
     assert coordinator.answer(everything, ("g", [])) == []
 
@@ -93,5 +98,6 @@ def test_each_group_of_a_request_has_its_own_offsets() -> None:
     asked = [OffsetFetchRequestGroup("g", None), OffsetFetchRequestGroup("h", X0_OF_GROUP)]
     request = OffsetFetchRequest(groups=asked)
     assert coordinator.answer(request, ("g", topics(7)), ("h", [])) == []
+    assert coordinator.answer(request, ("h", []), ("g", topics(7))) == [], "in any order"
     wrong = coordinator.answer(request, ("g", topics(7)), ("h", topics(7)))
     assert wrong == ["fetched-as-committed"]

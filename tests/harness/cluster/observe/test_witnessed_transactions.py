@@ -29,6 +29,7 @@ from harness.cluster.observe.witnessed_transactions import OpenTransactions, Tra
 
 DATA = TopicPartition("x", 0)
 OFFSETS = TopicPartition("__consumer_offsets", 3)
+HOME = TopicPartition("__transaction_state", 2)
 ONGOING, COMMITTED = TransactionState.ONGOING, TransactionState.COMPLETE_COMMIT
 
 
@@ -47,12 +48,13 @@ class Broker:
         )
         led = SimpleNamespace(role=Role.LEADER, log=log)
         broker: Any = SimpleNamespace(
-            config=SimpleNamespace(transaction_state_log_num_partitions=4),
             replicas=SimpleNamespace(
                 partitions={DATA: led, OFFSETS: led}, leader_epoch=lambda tp: self.newest
             ),
             groups=SimpleNamespace(partition_of=lambda name: OFFSETS),
-            transactions=SimpleNamespace(describe=lambda name: self.known),
+            transactions=SimpleNamespace(
+                describe=lambda name: self.known, partition_of=lambda name: HOME
+            ),
         )
         self.transactions = OpenTransactions()
         self.witness = TransactionWitness(
