@@ -89,7 +89,7 @@ QUICK = Path(__file__).resolve().parents[4] / "examples" / "suites" / "quick.tom
         (["gate", str(QUICK), "--results", "/dev/null"], "--results /dev/null"),
         (
             ["mutants", "show", "x"],
-            "mutants show: there is no x; faultline mutants list lists all 1",
+            "mutants show: there is no x; faultline mutants list lists all 2",
         ),
     ],
 )
