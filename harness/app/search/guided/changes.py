@@ -124,8 +124,8 @@ def overlap(one: ScheduledFault, other: ScheduledFault) -> bool:
 
 
 def until_s(fault: ScheduledFault) -> float:
-    """Return the second by which a fault is healed."""
-    return fault.at_s + fault.duration_s + (TAKES_S if may_join(fault) else ALONE_TAKES_S)
+    """Return the second by which a fault is healed, in milliseconds as the seconds of plans."""
+    return round(fault.at_s + fault.duration_s + (TAKES_S if may_join(fault) else ALONE_TAKES_S), 3)
 
 
 def _package(fault: ScheduledFault) -> Package:

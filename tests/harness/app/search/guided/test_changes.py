@@ -14,8 +14,9 @@ from model.plan import Plan, ScheduledFault
 
 
 def _fault(fault: str, at_s: float, targets: Any = "broker-1", **more: Any) -> ScheduledFault:
+    number, duration_s = more.pop("id", 1), more.pop("duration_s", 2.0)
     return ScheduledFault(
-        id=more.pop("id", 1), at_s=at_s, duration_s=2.0, fault=fault, targets=targets, options=more
+        id=number, at_s=at_s, duration_s=duration_s, fault=fault, targets=targets, options=more
     )
 
 
@@ -43,6 +44,15 @@ def test_a_strike_waits_for_faults_that_exclude_it() -> None:
         ("pause", 10.0),
         ("kill", 25.0),
     ]
+
+
+def test_a_strike_as_soon_as_an_earlier_fault_permits_it() -> None:
+    """It may begin in the millisecond in which the earlier one is over (5.0 + 1.437 + 8.0 s)."""
+    both = _fault("kill", 5.0, ["broker-1", "broker-2"], duration_s=1.437)
+    struck = changes.strike(_plan(both), _fault("restart", 3.0), 6.0).schedule or ()
+    assert [each.at_s for each in struck] == [5.0, 14.437]
+    assert changes.excludes(*struck)
+    assert not changes.overlap(*struck)
 
 
 def test_a_strike_too_late_for_the_run_changes_nothing() -> None:
