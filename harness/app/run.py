@@ -101,6 +101,7 @@ def run(
     document = msgspec.json.format(msgspec.json.encode(plan_resolution.masked(plan)), indent=2)
     files.replace(folder / "plan.json", document + b"\n")
     screen.say(f"{folder}")
+    cluster: Cluster | None = None
     try:
         with contextlib.ExitStack() as stack:
             if inline:
@@ -125,12 +126,11 @@ def run(
         if watch_.is_unconfirmed(watching, judged.verdict):
             screen.say("the judgement of the whole history does not confirm what ended the run")
         report.render(folder)
-        if judged.verdict.valid is True and isinstance(cluster, HasData):
-            cluster.drop_data()
+        settle_data(cluster, keep=judged.verdict.valid is not True)
     except (KeyboardInterrupt, asyncio.CancelledError) as error:
-        raise Interrupted(_left(folder, error), folder) from error
+        raise Interrupted(_left(folder, cluster, error), folder) from error
     except Exception as error:
-        raise Failed(_left(folder, error), folder) from error
+        raise Failed(_left(folder, cluster, error), folder) from error
     return Done(judged, folder)
 
 
@@ -272,10 +272,17 @@ def _signals_restored() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _left(folder: Path, error: BaseException) -> str:
+def settle_data(cluster: Cluster | None, *, keep: bool) -> None:
+    """Keep the nodes' data in the run's folder, or remove them, if the target has such data."""
+    if isinstance(cluster, HasData):
+        cluster.settle_data(keep=keep)
+
+
+def _left(folder: Path, cluster: Cluster | None, error: BaseException) -> str:
     """Write ``crash.txt`` and a report; return how the run failed, and how to judge its history."""
     with contextlib.suppress(OSError):  # the disk may be full
         (folder / "crash.txt").write_text("".join(traceback.format_exception(error)))
+        settle_data(cluster, keep=True)
     with contextlib.suppress(Exception):  # from the files that exist; must not hide the first error
         report.render(folder)
     if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):

@@ -154,9 +154,9 @@ class BaseCluster(ObservedCluster):
             return False
         return True
 
-    def drop_data(self) -> None:
-        """Remove the nodes' data but keep their logs, for runs that need no second look."""
-        for name in self.nodes:
+    def settle_data(self, *, keep: bool) -> None:
+        """Keep the nodes' data, or remove them from runs that need no second look."""
+        for name in () if keep else self.nodes:
             shutil.rmtree(self._folder_of(name) / "data", ignore_errors=True)
 
     # --- CanKill, CanRestart, CanPause

@@ -90,6 +90,9 @@ class HasTrace(Protocol):
 
 @runtime_checkable
 class HasData(Protocol):
-    def drop_data(self) -> None:
-        """Remove the nodes' data but keep their logs; to be called after :meth:`Cluster.stop`."""
+    def settle_data(self, *, keep: bool) -> None:
+        """Leave the nodes' data in the run's folder, or remove them; their logs stay.
+
+        To be called after :meth:`Cluster.stop`. Data that are not kept need never be written.
+        """
         ...

@@ -15,12 +15,12 @@ from checkers import findings as findings_
 from harness.app import files, plan_resolution, report
 from harness.app.check import examine, reasons
 from harness.app.progress import Screen
-from harness.app.run import Meanwhile, drive
+from harness.app.run import Meanwhile, drive, settle_data
 from harness.app.search import draw
 from harness.app.search.outcome import RunResult, Status
 from harness.engine.recorder import Observer
 from model import violation
-from model.capabilities.cluster import HasData, HasTrace
+from model.capabilities.cluster import Cluster, HasTrace
 from model.finding import Finding
 from model.plan import Plan
 
@@ -42,13 +42,16 @@ def of_plan(plan: Plan, folder: Path, observe: Observer | None = None) -> RunRes
     document = msgspec.json.format(msgspec.json.encode(plan_resolution.masked(plan)), indent=2)
     (folder / "plan.json").write_bytes(document + b"\n")
     drawn = draw.described(plan)
+    cluster: Cluster | None = None
     try:
         cluster = drive(plan, folder, Screen(io.StringIO()), meanwhile=Meanwhile(observe=observe))
         verdict, findings = examine(folder, inline=True)
+        settle_data(cluster, keep=verdict.valid is not True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this run's
         text = "".join(traceback.format_exception(error))
         with contextlib.suppress(OSError):  # the disk may be full
             (folder / "crash.txt").write_text(text)
+            settle_data(cluster, keep=True)
         return RunResult(
             seed=plan.seed,
             status="failed",
@@ -58,8 +61,6 @@ def of_plan(plan: Plan, folder: Path, observe: Observer | None = None) -> RunRes
             simulated_seconds=_until_s(folder / "history.jsonl"),
             cpu_seconds=round(time.process_time() - began_s, 3),
         )
-    if verdict.valid is True and isinstance(cluster, HasData):
-        cluster.drop_data()
     return RunResult(
         seed=plan.seed,
         status=_STATUS[verdict.valid],

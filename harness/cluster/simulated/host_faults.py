@@ -18,7 +18,7 @@ from harness.cluster.expected_exits import ExpectedExits
 from harness.cluster.guarded_cluster import GuardedCluster
 from harness.cluster.links import HARNESS
 from harness.cluster.simulated import node_settings
-from harness.cluster.simulated.simulated_node import SimulatedNode
+from harness.cluster.simulated.simulated_node import SimulatedNode, save_data
 from harness.simulation.disk import Place, SimDisk
 from harness.simulation.host import Host
 from harness.simulation.process import ProcessKilled
@@ -50,6 +50,16 @@ class HostFaultsCluster(GuardedCluster, abc.ABC):
     """The hosts of all nodes, of the harness and of the clients."""
     _machines: dict[NodeId, SimulatedNode]
     _expected_exits: ExpectedExits
+
+    # --- HasData
+
+    def settle_data(self, *, keep: bool) -> None:
+        """Write what the nodes' disks hold to the run's folder, if that is wanted.
+
+        Most runs of a search need no second look, and have thousands of small files.
+        """
+        if keep:
+            save_data(self._folder, self._machines)
 
     # --- HasTrace
 

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.node_settings import PORTS
-from harness.cluster.simulated.simulated_node import Program, SimulatedNode
+from harness.cluster.simulated.simulated_node import Program, SimulatedNode, save_data
 from harness.cluster.system import MakeView
 from harness.simulation.disk import SimDisk
 from harness.simulation.host import Host
@@ -80,6 +80,8 @@ class SimulationContext:
     """The breakpoints of the nodes."""
     watcher: Watcher
     """Takes snapshots between events until the cluster is stopped."""
+    machines: dict[NodeId, SimulatedNode] = field(default_factory=dict)
+    """The machines of the nodes; their disks hold the nodes' data."""
 
 
 @contextlib.contextmanager
@@ -117,7 +119,12 @@ def staged(
                 )
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
                 clients.clock.jump(float(options["clients_clock_s"]))
-                yield SimulationContext(world, logs, clients, harness, breakpoints, watcher)
+                stage = SimulationContext(world, logs, clients, harness, breakpoints, watcher)
+                try:
+                    yield stage
+                except BaseException:
+                    save_data(folder, stage.machines)
+                    raise
         finally:
             mutants.removed()
             failpoints.hold_by(None)
@@ -143,7 +150,7 @@ class Simulated(HostFaultsCluster):
         aiokafka_pauses.use_pauses()
         self._stage = stage
         self._expected_exits = ExpectedExits(lambda: stage.world.now)
-        self._machines: dict[NodeId, SimulatedNode] = {}
+        self._machines = stage.machines
         self._hosts: dict[NodeId, Host] = {CLIENTS: stage.clients, HARNESS: stage.harness}
         self._link_faults = LinkFaultInjector(stage.world.network, (*self.nodes, CLIENTS, HARNESS))
         self._messages = Messages(stage.world.network)
@@ -399,8 +406,6 @@ class Simulated(HostFaultsCluster):
             await asyncio.sleep(SETTLE_EVERY_S)
         self._stage.watcher.end()
         await asyncio.gather(*(node.kill() for node in self._nodes.values()))
-        for name, node in self._machines.items():
-            node.save_files(self._folder_of(name) / "data")
         uninvited.end(self._uninvited)
 
     # --- measurements

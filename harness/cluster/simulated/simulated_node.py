@@ -24,6 +24,7 @@ from harness.simulation.disk import SimDisk
 from harness.simulation.disk_access import DiskAccess
 from harness.simulation.host import Host
 from harness.simulation.process import Process
+from model.roles import NodeId
 
 KILLED = -9
 Stop = Callable[[], None]
@@ -191,13 +192,6 @@ class SimulatedNode:
     async def last_line(self) -> str:
         return self._logs.last_line(self.host.name)
 
-    def save_files(self, folder: Path) -> None:
-        """Copy the files of the simulated disk to a real folder, which is created."""
-        for path in self.disk.paths():
-            copy = folder / path
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(self.disk.peek(path))
-
     def _running(self) -> Process | None:
         process = self._process
         return process if process is not None and not process.is_done else None
@@ -238,3 +232,12 @@ class SimulatedNode:
             lambda: int(clock.wall() * 1000),
             on_stop,
         )
+
+
+def save_data(folder: Path, machines: Mapping[NodeId, SimulatedNode]) -> None:
+    """Copy the files of the simulated disks to ``nodes/NAME/data`` of a run's folder."""
+    for name, machine in machines.items():
+        for path in machine.disk.paths():
+            copy = folder / "nodes" / name / "data" / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(machine.disk.peek(path))

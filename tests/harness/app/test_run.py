@@ -55,9 +55,9 @@ class MemoryCluster:
     async def recover(self, timeout_s: float) -> bool:
         return True
 
-    def drop_data(self) -> None:
+    def settle_data(self, *, keep: bool) -> None:
         assert self.stopped
-        self.dropped = True
+        self.dropped = not keep
 
 
 async def _apply(cluster: Any, fault: str, targets: Any, options: Any, rng: Any) -> Applied:

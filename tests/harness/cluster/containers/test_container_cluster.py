@@ -318,7 +318,7 @@ async def test_crash_is_evidence_and_stop_leaves_nothing(
     assert (nodes / A / "log.txt").read_text().count("session: CONNECTED") >= 2, "both lives of it"
     [segment] = (nodes / A / "data" / KEY).glob("*.log")
     assert segment.stat().st_size > 0, "the record was kept over the kill"
-    cluster.drop_data()
+    cluster.settle_data(keep=False)
     assert sorted(path.name for path in (nodes / A).iterdir()) == ["log.txt", "server.properties"]
 
 

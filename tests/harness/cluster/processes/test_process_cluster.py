@@ -346,7 +346,7 @@ async def test_roles_are_those_of_zookeeper(cluster: Processes, fake_view: FakeV
 async def test_data_can_be_dropped_and_logs_stay(cluster: Processes, tmp_path: Path) -> None:
     """After a green run the data of the nodes is removed and their logs stay."""
     await cluster.stop()
-    cluster.drop_data()
+    cluster.settle_data(keep=False)
     nodes = tmp_path / "run" / "nodes"
     assert sorted(path.name for path in nodes.iterdir()) == [
         *(A, B, "pids.json", "toxiproxy", ZOOKEEPER)

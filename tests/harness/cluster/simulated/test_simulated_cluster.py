@@ -39,7 +39,7 @@ def test_it_offers_all_but_limits() -> None:
 
 
 def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
-    """After start a replicated topic is writable; logs have virtual time; data can be dropped."""
+    """After start a replicated topic is writable; logs have virtual time; data are kept at will."""
 
     async def work(cluster: Simulated) -> Simulated:
         assert await cluster.controller() in cluster.brokers
@@ -51,13 +51,25 @@ def test_it_starts_ready_and_leaves_logs_and_data(lab: Lab) -> None:
         return cluster
 
     cluster: Simulated = lab(work)
-    for node in (*cluster.brokers, ZOOKEEPER):
-        assert any((lab.folder / "nodes" / node / "data").rglob("*"))
     assert lab.log_of(ONE).startswith("2023-11-14 22:13:2")
     assert "broker 1 started" in lab.log_of(ONE)
     assert "broker 1 started" not in lab.log_of(TWO)
-    cluster.drop_data()
+    cluster.settle_data(keep=False)
     assert not (lab.folder / "nodes" / ONE / "data").exists()
+    cluster.settle_data(keep=True)
+    for node in (*cluster.brokers, ZOOKEEPER):
+        assert any((lab.folder / "nodes" / node / "data").rglob("*"))
+
+
+def test_a_test_that_fails_leaves_the_data(lab: Lab) -> None:
+    """An error ends the test before anything has judged it; the nodes' data are kept."""
+
+    async def work(cluster: Simulated) -> None:
+        raise TimeoutError("as of a workload")
+
+    with pytest.raises(TimeoutError, match="as of a workload"):
+        lab(work)
+    assert any((lab.folder / "nodes" / ONE / "data").rglob("*"))
     assert lab.log_of(ONE)
 
 
@@ -202,7 +214,7 @@ def test_zookeeper_recovers_from_snapshots(lab: Lab, monkeypatch: pytest.MonkeyP
     """A killed ZooKeeper has its data again, though the beginning of its log was purged."""
     monkeypatch.setattr(ensembles, "SETTINGS", {**ensembles.SETTINGS, ensembles.SNAP_COUNT: 3})
 
-    async def work(cluster: Simulated) -> None:
+    async def work(cluster: Simulated) -> Simulated:
         for _ in range(3):
             await cluster.kill(ONE)
             await asyncio.sleep(4.0)
@@ -212,8 +224,9 @@ def test_zookeeper_recovers_from_snapshots(lab: Lab, monkeypatch: pytest.MonkeyP
         await cluster.start_node(ZOOKEEPER)
         assert await cluster.recover(20.0)
         assert sorted(await cluster.isr(KEY)) == [ONE, TWO, THREE]
+        return cluster
 
-    lab(work)
+    lab(work).settle_data(keep=True)
     names = [path.name for path in (lab.folder / "nodes" / ZOOKEEPER / "data").rglob("*.*")]
     assert sum(name.startswith("snapshot.") for name in names) == SNAPSHOTS_KEPT
     assert "log.1" not in names
@@ -384,10 +397,11 @@ def test_violations_are_in_the_folder(
 def test_brokers_have_several_data_directories(lab: Lab) -> None:
     """The option ``data_directories`` spreads the logs of each broker; a bit is flipped in any."""
 
-    async def work(cluster: Simulated) -> None:
+    async def work(cluster: Simulated) -> Simulated:
         assert await cluster.flip_bit(THREE, KEY) is not None
+        return cluster
 
-    lab(work, options={"data_directories": 2})
+    lab(work, options={"data_directories": 2}).settle_data(keep=True)
     data = lab.folder / "nodes" / THREE / "data"
     assert [path.name for path in sorted(data.iterdir())] == ["dir-1", "dir-2"]
     assert all((data / name / "meta.properties").exists() for name in ("dir-1", "dir-2"))
