@@ -1,10 +1,12 @@
 """Dynamic settings of topics and brokers, on three running brokers."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from broker_impl.errors import ErrorCode
+from broker_impl.node import config_changes, zk_paths
 from broker_impl.wire.messages.alter_configs_request import (
     AlterableConfig as ReplacedConfig,
 )
@@ -24,6 +26,7 @@ from broker_impl.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from broker_impl.wire.types import TopicPartition
+from broker_impl.zookeeper.client import ZooKeeper
 from tests.broker_impl.node.broker_calls import create, leader
 
 TP = TopicPartition("t", 0)
@@ -328,3 +331,44 @@ async def test_a_topic_that_allows_it_gets_an_unclean_leader(three: Any) -> None
     assert leader(three) == -1
     await alter(three, 1, TOPIC, "t", ("unclean.leader.election.enable", 0, "true"))
     await three.until(lambda: leader(three) == 2)
+
+
+class Overtaken:
+    """A client of ZooKeeper that another one overtakes, right before its first transaction."""
+
+    def __init__(self, zk: ZooKeeper, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self._zk = zk
+        self._meanwhile: Callable[[], Awaitable[None]] | None = meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._zk, name)
+
+    async def multi(self, operations: list[Any]) -> Any:
+        if (meanwhile := self._meanwhile) is not None:
+            self._meanwhile = None
+            await meanwhile()
+        return await self._zk.multi(operations)
+
+
+@pytest.mark.parametrize("before", [{}, {"segment.ms": "7"}])
+async def test_a_change_that_another_one_overtakes_keeps_both(
+    three: Any, before: dict[str, str]
+) -> None:
+    """The settings are read again, whether their znode has changed or has been created."""
+    zk = three.brokers[1].broker._session.zk
+    entity = "topics/overtaken"
+    if before:
+        await config_changes.alter(zk, entity, lambda _: before, 0)
+
+    def adding(name: str, value: str) -> config_changes.Alter:
+        return lambda settings: {**settings, name: value}
+
+    async def meanwhile() -> None:
+        await config_changes.alter(zk, entity, adding("retention.ms", "5"), 0)
+
+    late: Any = Overtaken(zk, meanwhile)
+    notices = len(await zk.children(zk_paths.CONFIG_CHANGES))
+    await config_changes.alter(late, entity, adding("min.insync.replicas", "2"), 0)
+    expected = before | {"retention.ms": "5", "min.insync.replicas": "2"}
+    assert await config_changes.read(zk, entity) == expected
+    assert len(await zk.children(zk_paths.CONFIG_CHANGES)) == notices + 2
