@@ -41,6 +41,11 @@ WITHIN_S = 12.0
 It covers the time until the session of a failed controller has expired and another controller is
 elected.
 """
+FURTHER_S = 4.0
+"""How long the further elections of one fault may take together, besides the gaps between them.
+
+All faults after them wait, so a slow cluster has fewer elections and not a late schedule.
+"""
 CHOICE_S = 2.0
 """How long ``elect-leaders`` insists on the target broker before it accepts another new leader."""
 HEAL_S = 3.0
@@ -226,12 +231,14 @@ async def _in_turn(
     cluster: Administered, nodes: Sequence[NodeId], options: ElectOptions, rng: random.Random
 ) -> list[list[str]]:
     """Run the elections and return the result of each: the first, and more while there is time."""
-    until_s = asyncio.get_running_loop().time() + WITHIN_S
+    now_s = asyncio.get_running_loop().time
+    gap_s, further = options.gap_s or 0.0, options.times - 1
+    until_s = now_s() + WITHIN_S
     elections = [await elected(cluster, nodes, options, rng)]
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout_at(until_s):
-            for _ in range(options.times - 1):
-                await asyncio.sleep(options.gap_s or 0.0)
+        async with asyncio.timeout_at(min(until_s, now_s() + further * gap_s + FURTHER_S)):
+            for _ in range(further):
+                await asyncio.sleep(gap_s)
                 elections.append(await elected(cluster, (), options, rng))
     return elections
 
