@@ -127,6 +127,17 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="refused-by-epoch",
+        rules="E5, KAFKA-1188, KAFKA-7395, KIP-98, KIP-320, KIP-380",
+        summary="A broker served a request of another epoch, or refused one of its own epoch.",
+        holds=(
+            "Fetch, ListOffsets and OffsetForLeaderEpoch, of clients and of followers, are refused "
+            "as fenced or unknown exactly if they name another leader epoch; orders in an earlier "
+            "controller or broker epoch are refused, and no others; a marker has at least the "
+            "producer epoch and the coordinator epoch that the log knows"
+        ),
+    ),
+    Invariant(
         id="listed-as-stored",
         rules="R7, KAFKA-5522, KIP-207, KIP-734",
         summary="ListOffsets returned another offset than the log has.",

@@ -21,6 +21,7 @@ from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
+from harness.cluster.observe.witnessed_epochs import EpochWitness
 from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
@@ -134,7 +135,8 @@ class Watcher:
         )
         offsets = OffsetWitness(number, broker, self._offsets, **to)
         fetches = FetchWitness(number, broker, self._commits, **to)
-        others: list[See] = [logs, coordinators, transactions, offsets, fetches]
+        epochs = EpochWitness(number, replicas, **to)
+        others: list[See] = [logs, coordinators, transactions, offsets, fetches, epochs]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:
