@@ -176,15 +176,17 @@ INVARIANTS = (
     ),
     Invariant(
         id="acknowledged-as-stored",
-        rules="P1, P2, KIP-98",
+        rules="P1, P2, KAFKA-2960, KIP-98",
         summary="A batch was acknowledged that the log does not have so, or not in sequence.",
         holds=(
             "an acknowledged batch of an idempotent producer is in the leader's log at the offset "
-            "in the answer; within an epoch its sequence follows that of the producer's batch "
-            "before it, and a later epoch begins with 0; it has the LogAppendTime that was answered"
+            "in the answer, with acks=all also if the leader was replaced meanwhile; within an "
+            "epoch its sequence follows that of the producer's batch before it, and a later epoch "
+            "begins with 0; it has the LogAppendTime that was answered"
         ),
         suspended_under=(
-            "compacted logs; the sequence: a `producer.id.expiration.ms` of less than a day"
+            "compacted logs; the sequence: a `producer.id.expiration.ms` of less than a day; "
+            "leaders that were replaced: unclean elections"
         ),
     ),
     Invariant(

@@ -128,7 +128,9 @@ class Watcher:
 
         life = self.snapshots.life_of(number)
         to: dict[str, Any] = {"now_ns": self._time_ns, "report": self._report}
-        logs = LogWitness(number, replicas, peek, racks, in_sequence=self._in_sequence, **to)
+        logs = LogWitness(
+            number, replicas, peek, racks, in_sequence=self._in_sequence, keeps=self._keeps, **to
+        )
         coordinators = CoordinatorWitness(number, broker, self._producers, **to)
         transactions = TransactionWitness(
             number, broker, self._transactions, keeps=self._keeps, **to

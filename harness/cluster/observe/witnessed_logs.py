@@ -35,6 +35,8 @@ from model.violation import Violation
 LOOKED_BACK: Final = 200
 """In how many batches before an acknowledged one the producer's batch before it is searched."""
 _OUT_OF_RANGE: Final = 1
+_ALL: Final = -1
+"""``acks=all``."""
 OnAnswer = Callable[[Any], None]
 Report = Callable[[Violation], None]
 
@@ -66,6 +68,7 @@ class LogWitness:
         peek: reads its files.
         racks: the rack of each broker, as the plan has it.
         in_sequence: whether brokers remember each producer for the whole run.
+        keeps: whether what was committed stays committed: no leader is elected uncleanly.
         now_ns: returns the history's time.
         report: is called with each violation.
     """
@@ -78,9 +81,11 @@ class LogWitness:
         racks: Mapping[int, str],
         *,
         in_sequence: bool,
+        keeps: bool,
         now_ns: Callable[[], int],
         report: Report,
     ) -> None:
+        self._keeps = keeps
         self._in_sequence = in_sequence
         self._broker = broker
         self._replicas = replicas
@@ -117,26 +122,33 @@ class LogWitness:
                 return lambda answer: self._ended(request, answer)
             case ProduceRequest() if request.acks:
                 sent = {
-                    TopicPartition(topic.name, row.index): found[0]
+                    tp: (partition, found[0])
                     for topic in request.topic_data
                     for row in topic.partition_data
                     if (found := list(_headers(row.records)))
+                    and (partition := self._partition(tp := TopicPartition(topic.name, row.index)))
                 }
-                return lambda answer: self._produced(sent, answer)
+                keeps = self._keeps and request.acks == _ALL
+                return lambda answer: self._produced(sent, keeps, answer)
             case _:
                 return None
 
     def _produced(
-        self, sent: Mapping[TopicPartition, BatchHeader], answer: ProduceResponse
+        self,
+        sent: Mapping[TopicPartition, tuple[Partition, BatchHeader]],
+        keeps: bool,
+        answer: ProduceResponse,
     ) -> None:
         for topic in answer.responses:
             for row in topic.partition_responses:
                 tp = TopicPartition(topic.name, row.index)
-                partition, header = self._partition(tp), sent.get(tp)
+                partition, header = sent.get(tp, (None, None))
                 if row.error_code or row.base_offset < 0 or partition is None or header is None:
                     continue
-                if header.producer_id >= 0 and partition.role is Role.LEADER:
-                    self._stored_batch(tp, partition, header, row)
+                if header.producer_id < 0 or self._partition(tp) is not partition:
+                    continue
+                if keeps or partition.role is Role.LEADER:
+                    self._stored_batch(tp, partition, header, row, keeps)
 
     def _stored_batch(
         self,
@@ -144,11 +156,17 @@ class LogWitness:
         partition: Partition,
         sent: BatchHeader,
         answer: PartitionProduceResponse,
+        keeps: bool,
     ) -> None:
+        """Compare an acknowledged batch with the log.
+
+        keeps: a broker that was replaced as the leader has it, too, because it was committed. If
+        not, the leadership may have ended and begun again, and the batch may have been truncated.
+        """
         offset = answer.base_offset
         state = self._with_log(tp, partition)
-        if not state.is_whole or not state.start <= offset < state.end:
-            return  # its leadership may have ended and begun again
+        if not state.is_whole or offset < state.start or (offset >= state.end and not keeps):
+            return
         headers = self._headers[tp].read(self._peek)
         at = bisect_left(headers, offset, key=lambda each: each.base_offset)
         found = headers[at] if at < len(headers) and headers[at].base_offset == offset else None

@@ -70,6 +70,7 @@ class Broker:
             lambda _, path, at, size: self.data[at : at + size],
             {1: "a", 2: "b", 3: "b"},
             in_sequence=True,
+            keeps=True,
             now_ns=lambda: 0,
             report=lambda violation: self.found.append(violation.invariant),
         )
@@ -116,11 +117,11 @@ class Broker:
         topic = SimpleNamespace(topic="t", partitions=[row])
         return self._told(request, SimpleNamespace(responses=[topic]))
 
-    def produce(self, batch: bytes, offset: int, stamped_ms: int = -1) -> list[str]:
+    def produce(self, batch: bytes, offset: int, stamped_ms: int = -1, acks: int = -1) -> list[str]:
         """Acknowledge a batch, with a LogAppendTime if there is one; return the violations."""
         asked = PartitionProduceData(index=0, records=memoryview(batch))
         topic = TopicProduceData(name="t", partition_data=[asked])
-        request = ProduceRequest(acks=-1, topic_data=[topic])
+        request = ProduceRequest(acks=acks, topic_data=[topic])
         row = SimpleNamespace(
             index=0, error_code=0, base_offset=offset, log_append_time_ms=stamped_ms
         )
@@ -137,6 +138,19 @@ def test_offsets_by_time_are_those_of_records() -> None:
     assert broker.list_offset(-3, 3, 300) == ["listed-as-stored"], "not the first of that time"
     broker.partition.role = Role.FOLLOWER
     assert broker.list_offset(150, 1, 200) == ["answered-as-leader"]
+
+
+def test_a_batch_that_is_acknowledged_after_the_leadership() -> None:
+    """With acks=all it was committed: a leader that was replaced meanwhile has it, too."""
+    broker = Broker()
+    broker.partition.role = Role.FOLLOWER
+    assert broker.produce(BATCHES[1], 2) == []
+    lost = encode_batch([Record()], base_offset=4, producer_id=7, producer_epoch=0, base_sequence=2)
+    assert broker.produce(lost, 4) == ["acknowledged-as-stored"], "it was truncated"
+    assert broker.produce(lost, 2) == ["acknowledged-as-stored"], "the next leader had another one"
+    assert broker.produce(lost, 4, acks=1) == broker.produce(lost, 2, acks=1) == []
+    broker.partition.role = Role.LEADER
+    assert broker.produce(lost, 4, acks=1) == []
 
 
 def test_compacted_logs_are_not_compared() -> None:
