@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
+from broker_impl.api.fetch_sessions.rules import Sent, sent
 from broker_impl.errors import ErrorCode
 from broker_impl.log.indexes import TimestampAt
 from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
+from broker_impl.replica.results import FetchResult
 from broker_impl.replica.selection import Candidate
 from broker_impl.wire.batch import Record
 from broker_impl.wire.types import BrokerId, Offset
@@ -288,3 +290,25 @@ def is_readable(offset: Offset, start: Offset, limit: Offset) -> bool:
     A consumer that begins there is out of range and begins elsewhere, at the end by default.
     """
     return offset < limit
+
+
+@mutant(
+    "preferred-left-out",
+    of="broker_impl.api.fetch_sessions.rules:is_shown",
+    source="KIP-227, KIP-392",
+    kind="mutation",
+    symptom="invariant:read-as-stored",
+    schedule="A consumer with a fetch session names its rack, and another replica is in that rack.",
+)
+def is_shown(before: Sent, result: FetchResult) -> bool:
+    """An incremental response leaves out a partition that is to be read from another replica.
+
+    It has no records, no error, and nothing else that has changed. The leader of the partition
+    serves the consumer no records, and never tells it where they are.
+    """
+    return (
+        bool(result.records)
+        or result.error is not ErrorCode.NONE
+        or result.diverging is not None
+        or sent(result) != before
+    )

@@ -13,7 +13,7 @@ in the log, at the moment of the answer:
 - ``epoch-end-as-stored``: a leader epoch ends where the first later epoch begins (KIP-279).
 - ``read-as-stored``: a fetch returns the batches of the log one after the other, the one that
   contains its offset first; an offset within the log is not out of range, and no follower states
-  a high watermark above its own.
+  a high watermark above its own; a response of a fetch session shows a partition with records.
 - ``preferred-in-sync``: a leader prefers a replica in the reader's rack that is in sync (KIP-392).
 """
 
@@ -296,6 +296,22 @@ def stamped(answered_ms: int, *, is_stamped: bool, stored_ms: int) -> str | None
         return None
     type_ = "LogAppendTime" if is_stamped else "CreateTime"
     return f"it answered LogAppendTime {answered_ms}, and its log has {type_} {stored_ms}"
+
+
+def left_out(was: Replica, end: int, offset: int, epoch: int) -> str | None:
+    """Return why an incremental fetch response must not be without this partition, or ``None``.
+
+    Args:
+        was: the replica when the request arrived, which named no other partition.
+        end: where its records ended for this reader.
+        offset: where the read was to begin.
+        epoch: the leader epoch in the request; -1 if none.
+    """
+    if epoch not in (NONE, was.epoch):
+        return "the response is without a partition whose leader epoch the request does not know"
+    if not was.is_leader or not was.start <= offset < end:
+        return None
+    return f"the response leaves out the records from offset {offset} on, which end at {end}"
 
 
 def preferred(

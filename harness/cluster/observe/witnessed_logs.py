@@ -99,7 +99,7 @@ class LogWitness:
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
         match request:
-            case FetchRequest() if request.replica_id == CONSUMER and request.session_id == 0:
+            case FetchRequest() if request.replica_id == CONSUMER:
                 asked = {
                     TopicPartition(topic.topic, row.partition): (
                         row.fetch_offset,
@@ -259,16 +259,24 @@ class LogWitness:
         before: Mapping[TopicPartition, tuple[Partition, stored.Replica]],
         answer: FetchResponse,
     ) -> None:
-        for topic in answer.responses:
-            for data in topic.partitions:
-                tp = TopicPartition(topic.topic, data.partition_index)
-                partition, was = before.get(tp, (None, None))
-                if partition is None or was is None or partition is not self._partition(tp):
-                    continue
-                now = self._state(partition)
-                if (now.is_leader, now.epoch) != (was.is_leader, was.epoch):
-                    continue  # it may have answered in either role
-                self._read(request, tp, asked[tp], was, data, partition)
+        shown = {
+            TopicPartition(topic.topic, data.partition_index): data
+            for topic in answer.responses
+            for data in topic.partitions
+        }
+        is_whole = not answer.error_code and not answer.throttle_time_ms and len(asked) == 1
+        for tp, (partition, was) in before.items():
+            if partition is not self._partition(tp):
+                continue
+            now = self._state(partition)
+            if (now.is_leader, now.epoch) != (was.is_leader, was.epoch):
+                continue  # it may have answered in either role
+            if tp in shown:
+                self._read(request, tp, asked[tp], was, shown[tp], partition)
+            elif is_whole:
+                end = was.stable if request.isolation_level else was.high
+                why = stored.left_out(was, end, *asked[tp])
+                self._found("read-as-stored", tp, why, now)
 
     def _read(
         self,

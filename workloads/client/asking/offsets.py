@@ -2,12 +2,14 @@
 
 It asks for the ends of a log and for offsets by time, as readers of either isolation level, of the
 leader and sometimes of another replica. It reads some records, from the leader or, in a rack, from
-the replica that the leader prefers (KIP-392). And it asks whether the log still has what it has
-read: where the leader epoch of the last record ends (KIP-320).
+the replica that the leader prefers (KIP-392); of that it sometimes asks in a fetch session, too
+(KIP-227). And it asks whether the log still has what it has read: where the leader epoch of the
+last record ends (KIP-320).
 """
 
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,8 +17,10 @@ from aiokafka.errors import NoError, for_code
 
 from workloads.client.asking import records
 from workloads.client.asking.requests import (
+    NEW_SESSION,
     UNKNOWN_EPOCH,
     EpochEndRequest,
+    FetchSession,
     ListOffsetsRequest,
     Place,
     ReadRequest,
@@ -35,6 +39,8 @@ AHEAD_P = 0.1
 AGAIN_P = 0.2
 """How often a read begins before the position, at one of the last ``AGAIN_MAX`` records."""
 AGAIN_MAX = 8
+IN_SESSION_P = 0.5
+"""How often a reader that is sent to another replica asks the same twice in a fetch session."""
 OUT_OF_RANGE = 1
 
 Send = Callable[[int, Any], Awaitable[Any]]
@@ -145,7 +151,8 @@ class Positions:
         rack = self._rack if rng.random() < 0.8 else ""
         shift = self._shift()
         offset = max(0, known.position + shift)
-        request = ReadRequest(
+        read = partial(
+            ReadRequest,
             place,
             offset,
             isolation=rng.randint(0, 1),
@@ -153,7 +160,7 @@ class Positions:
             bytes_max=rng.choice(BYTES),
             rack=rack,
         )
-        answer = await self._send(node, request)
+        answer = await self._send(node, read())
         (_, (row,)) = answer.topics[0]
         (_, code, high, _, _, _, preferred, data) = row
         asked = f"broker {node}, offset {offset}, rack {rack or '-'}"
@@ -163,7 +170,10 @@ class Positions:
             return f"{asked}: {for_code(code).__name__}"
         if preferred >= 0:
             known.preferred = preferred
-            return f"{asked}: read from {preferred}"
+            told = f"{asked}: read from {preferred}"
+            if rng.random() < IN_SESSION_P:
+                told = f"{told}, in a session {await self._in_session(node, read)}"
+            return told
         if node == chosen:
             known.preferred = chosen
         for batch in records.batches(bytes(data or b"")):
@@ -171,3 +181,14 @@ class Positions:
             known.read_epoch = max(known.read_epoch, batch.leader_epoch)
             known.times = [*known.times[-7:], batch.max_timestamp]
         return f"{asked}: position {known.position}, high watermark {high}"
+
+    async def _in_session(self, node: int, read: Callable[..., ReadRequest]) -> str:
+        """Ask the same twice in a fetch session; return what the incremental response shows."""
+        first = await self._send(node, read(session=NEW_SESSION))
+        if first.error_code or not first.session_id:
+            return "not at all"
+        again = await self._send(node, read(session=FetchSession(first.session_id, 1)))
+        if again.error_code or not again.topics:
+            return f"nothing ({for_code(again.error_code).__name__})"
+        (_, ((_, code, *_, preferred, _),)) = again.topics[0]
+        return for_code(code).__name__ if code else f"from {preferred}"

@@ -179,19 +179,46 @@ class EpochEndRequest(Request[_EpochEnd]):  # type: ignore[misc]
         return request_struct_class(CONSUMER, self._topics)
 
 
+class FetchSession(NamedTuple):
+    """The id of a fetch session, and the epoch of the next request in it (KIP-227)."""
+
+    id: int
+    epoch: int
+
+
+NO_SESSION, NEW_SESSION = FetchSession(0, -1), FetchSession(0, 0)
+
+
 class ReadRequest(Request[FetchRequest_v11]):  # type: ignore[misc]
-    """Fetches one partition without a session, as a consumer in a rack."""
+    """Fetches one partition as a consumer in a rack, without a session if none is named."""
 
     API_KEY = 1
 
     def __init__(
-        self, place: Place, offset: int, *, isolation: int, epoch: int, bytes_max: int, rack: str
+        self,
+        place: Place,
+        offset: int,
+        *,
+        isolation: int,
+        epoch: int,
+        bytes_max: int,
+        rack: str,
+        session: FetchSession = NO_SESSION,
     ) -> None:
         self._topics = [(place.topic, [(place.partition, epoch, offset, -1, bytes_max)])]
         self._isolation = isolation
         self._rack = rack
+        self._session = session
 
     def build(self, request_struct_class: type[FetchRequest_v11]) -> FetchRequest_v11:
         return request_struct_class(
-            CONSUMER, WAIT_MS, 1, 1 << 20, self._isolation, 0, -1, self._topics, [], self._rack
+            CONSUMER,
+            WAIT_MS,
+            1,
+            1 << 20,
+            self._isolation,
+            *self._session,
+            self._topics,
+            [],
+            self._rack,
         )

@@ -38,6 +38,12 @@ BATCHES = [
 ]
 
 
+def fetched(*topics: Any, error_code: int = 0, throttle_time_ms: int = 0) -> Any:
+    return SimpleNamespace(
+        responses=topics, error_code=error_code, throttle_time_ms=throttle_time_ms
+    )
+
+
 class Broker:
     """A broker that leads a partition with two batches, whose answers the test makes up."""
 
@@ -114,8 +120,19 @@ class Broker:
         row = SimpleNamespace(
             partition_index=0, log_start_offset=0, records=records, **{**fields, **more}
         )
-        topic = SimpleNamespace(topic="t", partitions=[row])
-        return self._told(request, SimpleNamespace(responses=[topic]))
+        return self._told(request, fetched(SimpleNamespace(topic="t", partitions=[row])))
+
+    def leave_out(
+        self, offset: int, epoch: int = -1, isolation: int = 0, *, named: int = 1, **more: Any
+    ) -> list[str]:
+        """Answer a request in a fetch session without its partitions; return the violations."""
+        asked = FetchPartition(partition=0, fetch_offset=offset, current_leader_epoch=epoch)
+        others = [FetchPartition(partition=1 + number) for number in range(named - 1)]
+        topics = [FetchTopic(topic="t", partitions=[asked, *others])]
+        request = FetchRequest(
+            replica_id=-1, session_id=12, session_epoch=1, isolation_level=isolation, topics=topics
+        )
+        return self._told(request, fetched(**more))
 
     def produce(self, batch: bytes, offset: int, stamped_ms: int = -1, acks: int = -1) -> list[str]:
         """Acknowledge a batch, with a LogAppendTime if there is one; return the violations."""
@@ -180,6 +197,19 @@ def test_fetches_return_the_log() -> None:
     broker.partition.role = Role.FOLLOWER
     assert broker.fetch(1, *BATCHES) == []
     assert broker.fetch(1, *BATCHES, rack="") == ["answered-as-leader"]
+
+
+def test_a_response_in_a_fetch_session_shows_a_partition_with_records() -> None:
+    """Only what the reader may not read yet, or what a quota holds back, is left out."""
+    broker = Broker()
+    broker.partition.high_watermark, broker.partition.last_stable_offset = 3, 2
+    assert broker.leave_out(3) == broker.leave_out(2, isolation=1) == []
+    assert broker.leave_out(2) == broker.leave_out(0, 2) == ["read-as-stored"]
+    assert broker.leave_out(3, 1) == ["read-as-stored"], "an epoch that is fenced is an error"
+    assert broker.leave_out(2, throttle_time_ms=5) == broker.leave_out(2, error_code=71) == []
+    assert broker.leave_out(2, named=2) == [], "the other partition may have filled the response"
+    broker.partition.role = Role.FOLLOWER
+    assert broker.leave_out(2) == []
 
 
 def test_preferred_replicas_are_near_and_in_sync() -> None:

@@ -21,6 +21,7 @@ Answer = int | Exception
 async def asked(monkeypatch: pytest.MonkeyPatch, near: list[Answer], reads: int) -> list[int]:
     """Return the broker that each of some reads was sent to."""
     monkeypatch.setattr(offsets, "ELSEWHERE_P", 0.0)
+    monkeypatch.setattr(offsets, "IN_SESSION_P", 0.0)
     asked_of: list[int] = []
 
     async def send(node: int, request: Any) -> Any:
@@ -90,3 +91,33 @@ async def test_only_a_read_at_the_position_shows_that_it_is_out_of_range() -> No
         assert 100 not in others
         shifted += len(others)
     assert shifted > 0
+
+
+@pytest.mark.parametrize(
+    ("session", "again", "said"),
+    [
+        (7, [("t", [(0, 0, 9, 9, 0, [], NEAR, b"")])], "in a session from 2"),
+        (7, [("t", [(0, NOT_LEADER, 9, 9, 0, [], -1, b"")])], "in a session NotLeaderFor"),
+        (7, [], "in a session nothing (NoError)"),
+        (0, [], "in a session not at all"),
+    ],
+)
+async def test_a_reader_asks_twice_in_a_fetch_session(
+    monkeypatch: pytest.MonkeyPatch, session: int, again: list[Any], said: str
+) -> None:
+    """The second request continues the session, and names the partition again (KIP-227)."""
+    monkeypatch.setattr(offsets, "IN_SESSION_P", 1.0)
+    monkeypatch.setattr(offsets, "ELSEWHERE_P", 0.0)
+    monkeypatch.setattr(offsets.Positions, "_shift", lambda self: 0)
+    row: tuple[Any, ...] = (0, 0, 9, 9, 0, [], NEAR, b"")
+    answers = [[("t", [row])], [("t", [row])], again]
+    sessions: list[tuple[int, int]] = []
+
+    async def send(node: int, request: Any) -> Any:
+        built = request.build(FetchRequest_v11)
+        sessions.append((built.session_id, built.session_epoch))
+        return SimpleNamespace(error_code=0, session_id=session, topics=answers.pop(0))
+
+    told = await Positions(send, random.Random(4), "near").read(PLACE, LEADER, BROKERS)
+    assert said in told
+    assert sessions == [(0, -1), (0, 0), (7, 1)][: 3 if session else 2]
