@@ -157,6 +157,9 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the state znode: how often it was changed."""
     birth: int
     """Distinguishes a topic from an earlier one with the same name."""
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    """The replicas that a reassignment adds and removes; none if none is in progress (KIP-455)."""
 
 
 class ZooKeeperState(msgspec.Struct, frozen=True, kw_only=True):

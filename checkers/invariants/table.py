@@ -388,6 +388,15 @@ INVARIANTS = (
         holds="an ISR is not empty, contains the leader, and contains only assigned replicas",
     ),
     Invariant(
+        id="moved-when-in-sync",
+        rules="C12, KIP-455",
+        summary="A reassignment gave replicas up before the others were in sync.",
+        holds=(
+            "when a reassignment completes, each replica that stays has been in the ISR since the "
+            "reassignment began"
+        ),
+    ),
+    Invariant(
         id="controller-epoch-monotone",
         rules="E2",
         summary="A controller epoch went back, or is not known to ZooKeeper.",

@@ -9,7 +9,7 @@ from checkers.invariants.liveness import Liveness
 from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
 from checkers.invariants.step import Fold, Rules, Stepper
 from checkers.invariants.views import Views
-from checkers.invariants.zookeeper import Controllers, States
+from checkers.invariants.zookeeper import Controllers, Moves, States
 from model.snapshot import ClusterState
 from model.violation import Violation
 
@@ -22,6 +22,7 @@ class Watch:
         self._stepper = Stepper()
         self._folds: list[Fold] = [
             States(),
+            Moves(),
             Controllers(),
             Views(),
             Offsets(),

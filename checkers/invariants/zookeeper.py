@@ -1,6 +1,7 @@
 """What must hold in ZooKeeper: partition states and controllers."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from checkers.invariants.step import Step
 from model.snapshot import NOBODY, PartitionState
@@ -90,6 +91,68 @@ def _change(
             key=key,
             brokers=leaders,
             epochs=epochs,
+        )
+
+
+class Moves:
+    """Checks that replicas are only given up once the others have been in sync (KIP-455).
+
+    The invariant is ``moved-when-in-sync``. When a reassignment completes, each replica that stays
+    must have been in the ISR since the reassignment began: it is not enough that it is alive. Only
+    what was seen counts, so a completion is not judged if the state may have changed more often
+    between two snapshots than a member needs to enter the ISR and to leave it again.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, PartitionState] = {}
+        self._in_sync: dict[str, set[int]] = {}
+        """The members of the ISR since the reassignment of a partition began."""
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Process the next snapshot."""
+        for key in step.touched:
+            now, before = step.partition(key), self._last.get(key)
+            if now is None or now is before:
+                continue
+            self._last[key] = now
+            if now.adding or now.removing:
+                if before is None or _move(before) != _move(now):
+                    self._in_sync[key] = set() if before is None else set(before.isr)
+                self._in_sync[key] |= set(now.isr)
+            elif before is not None and _has_moved(before, now):
+                seen = self._in_sync.pop(key, None) or set(before.isr)
+                yield from _completed(step, key, before, now, seen | set(now.isr))
+
+
+WRITES_UNSEEN: Final = 3
+"""The writes of a state by which a member enters the ISR and leaves it, and the move completes."""
+
+
+def _move(state: PartitionState) -> tuple[object, ...]:
+    return state.birth, state.adding, state.removing
+
+
+def _has_moved(before: PartitionState, now: PartitionState) -> bool:
+    """Whether a reassignment has completed, which may have begun since the snapshot before.
+
+    One that was cancelled leaves the replicas that the partition had at first.
+    """
+    origin = [replica for replica in before.replicas if replica not in before.adding]
+    return before.birth == now.birth and sorted(now.replicas) != sorted(origin)
+
+
+def _completed(
+    step: Step, key: str, before: PartitionState, now: PartitionState, seen: set[int]
+) -> Iterator[Violation]:
+    missing = [replica for replica in now.replicas if replica not in seen]
+    if missing and now.version - before.version < WRITES_UNSEEN:
+        yield step.violation(
+            "moved-when-in-sync",
+            f"the reassignment from {list(before.replicas)} to {list(now.replicas)} completed, "
+            f"and {missing} were never in the ISR meanwhile",
+            key=key,
+            brokers=tuple(missing),
+            epochs=(now.leader_epoch,),
         )
 
 

@@ -339,7 +339,7 @@ class _ZooKeeper:
                 continue  # it is being deleted: brokers delete it, each at its own time
             path = zk_paths.topic(topic)
             node = nodes[path]
-            replicas: dict[str, list[int]] | None = None
+            said: zk_paths.TopicZnode | None = None
             parent = nodes.get(zk_paths.partitions(topic))
             for name in () if parent is None else parent.children:
                 tp = TopicPartition(topic, int(name))
@@ -350,9 +350,8 @@ class _ZooKeeper:
                 key, made = str(tp), (node.mzxid, state.mzxid)
                 known = self._partitions.get(key)
                 if known is None or known[0] != made:
-                    if replicas is None:
+                    if said is None:
                         said = zk_paths.decode(path, node.data or b"", zk_paths.TopicZnode)
-                        replicas = said.partitions
                     znode = zk_paths.decode(place, state.data or b"", zk_paths.StateZnode)
                     known = (
                         made,
@@ -360,10 +359,12 @@ class _ZooKeeper:
                             leader=znode.leader,
                             leader_epoch=znode.leader_epoch,
                             isr=tuple(znode.isr),
-                            replicas=tuple(replicas[name]),
+                            replicas=tuple(said.partitions[name]),
                             controller_epoch=znode.controller_epoch,
                             version=state.version,
                             birth=node.czxid,
+                            adding=tuple(said.adding_replicas.get(name, ())),
+                            removing=tuple(said.removing_replicas.get(name, ())),
                         ),
                     )
                     self._partitions[key] = known

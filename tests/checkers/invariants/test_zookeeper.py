@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from model.snapshot import PartitionState, ZooKeeperState
 from tests.checkers.invariants.streams import KEY, broker, cluster, state, violated
@@ -43,6 +44,58 @@ def test_a_state_changes_by_conditional_writes(after: PartitionState, names: lis
     """A partition state changes by conditional writes (R14, E1); it was leader 1 in epoch 3,
     version 8."""
     assert states(state(1, 3, version=8), after) == names
+
+
+MOVE = state(1, 3, (1, 2), version=5, replicas=(1, 2, 3), adding=(3,), removing=(1,))
+MOVED = state(2, 4, (2, 3), version=7, replicas=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("stream", "names"),
+    [
+        ((MOVE, MOVED), []),
+        ((MOVE, replace(MOVED, isr=(2,))), ["moved-when-in-sync"]),
+        # It was in the ISR, and died before the assignment was written.
+        ((MOVE, replace(MOVE, isr=(1, 2, 3), version=6), replace(MOVED, isr=(2,))), []),
+        # It was in the ISR of an earlier reassignment.
+        (
+            (
+                replace(MOVE, isr=(1, 2, 3)),
+                replace(MOVE, isr=(1, 2), version=6, adding=(), replicas=(1, 2)),
+                replace(MOVE, version=6),
+                replace(MOVED, isr=(2,)),
+            ),
+            ["moved-when-in-sync"],
+        ),
+        # It began and completed between the snapshots.
+        ((replace(MOVE, adding=(), removing=(), replicas=(1, 2)), MOVED), []),
+        (
+            (
+                replace(MOVE, adding=(), removing=(), replicas=(1, 2)),
+                replace(MOVED, isr=(2,), version=6),
+            ),
+            ["moved-when-in-sync"],
+        ),
+        # It may have been in the ISR between the snapshots.
+        ((MOVE, replace(MOVED, isr=(2,), version=8)), []),
+        # The reassignment was cancelled, or another topic of this name was created.
+        ((MOVE, replace(MOVED, isr=(2,), replicas=(1, 2))), []),
+        ((MOVE, replace(MOVED, isr=(2,), birth=9)), []),
+        # Only a replica is removed, and one that stays is not in sync.
+        (
+            (
+                state(1, 3, (1, 2), version=5, removing=(2,)),
+                state(1, 4, (1,), version=6, replicas=(1, 3)),
+            ),
+            ["moved-when-in-sync"],
+        ),
+    ],
+)
+def test_replicas_are_given_up_once_the_others_are_in_sync(
+    stream: tuple[PartitionState, ...], names: list[str]
+) -> None:
+    """A replica that stays was in the ISR at some time of the reassignment (KIP-455)."""
+    assert states(*stream) == names
 
 
 def controllers(*stream: tuple[int, int]) -> list[str]:
