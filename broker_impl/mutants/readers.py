@@ -301,10 +301,10 @@ def is_readable(offset: Offset, start: Offset, limit: Offset) -> bool:
     schedule="A consumer with a fetch session names its rack, and another replica is in that rack.",
 )
 def is_shown(before: Sent, result: FetchResult) -> bool:
-    """An incremental response leaves out a partition that is to be read from another replica.
+    """An incremental response leaves out a partition for which it only has a preferred replica.
 
-    It has no records, no error, and nothing else that has changed. The leader of the partition
-    serves the consumer no records, and never tells it where they are.
+    The answer has no records, no error, and nothing else that has changed. The leader of the
+    partition returns no records to the consumer, and does not name the replica that has them.
     """
     return (
         bool(result.records)
