@@ -29,6 +29,10 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
     "broker_impl.coordinator.groups.rules:is_subscribed": {
         "subscribed is None: true": "all members have subscriptions that the coordinator knows",
     },
+    "broker_impl.coordinator.groups.rules:static_join_rebalances": {
+        "state is GroupStatus.COMPLETING: false": "a group that knows the static member which comes"
+        " again is stable or completes a rebalance; one that prepares a rebalance is not asked",
+    },
     "broker_impl.coordinator.records:encode_offset": {"has_expiry: true": _EXPIRY},
     "broker_impl.coordinator.transactions.rules:is_known_producer": {
         "producer_id == metadata.last_producer_id: true": _EXHAUSTED,
@@ -66,6 +70,8 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
     },
     "broker_impl.replica.topic_identity:is_of_deleted_topic": {
         "ordered == NO_UUID: true": "the controllers of searches name topics by their ids as well",
+        "known == NO_UUID: true": "the brokers of searches have written the id of its topic into"
+        " each log; only a log of an earlier release has none",
     },
 }
 """The reason, by rule (``module:function``) and branch (``condition: outcome``)."""
