@@ -57,6 +57,7 @@ QUESTIONS: Mapping[str, int] = {
     "topic": 3,
     WATERMARKS: 3,
     MOVE: 4,
+    "membership": 2,
 }
 """The questions, each with how often it is asked in relation to the others."""
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from broker_impl.coordinator.groups.events import Effect, Written
+from broker_impl.coordinator.groups.group_state import Done, GroupState
 from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
@@ -163,3 +165,20 @@ def transaction_error(
     members now, which have already begun to read them.
     """
     return ErrorCode.NONE
+
+
+@mutant(
+    "rejoin-not-stored",
+    of="broker_impl.coordinator.groups.static_members:store_members",
+    source="KAFKA-10284, KIP-345",
+    kind="historic",
+    symptom="invariant:members-as-stored",
+    schedule="A static member comes again, and then another broker becomes the coordinator.",
+)
+def store_members(group: GroupState, done: Done, effects: list[Effect]) -> None:
+    """The new id of a static member that comes again is not written to the log.
+
+    The next coordinator knows only the former id: it fences the member that has joined, and accepts
+    requests of the process that the member has replaced.
+    """
+    done(Written(number=0, error=ErrorCode.NONE, offset=-1), 0.0, effects)

@@ -220,6 +220,16 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="members-as-stored",
+        rules="G4, KIP-345, KAFKA-10284",
+        summary="A coordinator that has loaded a group has other members than were acknowledged.",
+        holds=(
+            "each coordinator whose log has what was acknowledged to the members of a generation "
+            "has these members while the generation lasts, and for each instance id the static "
+            "member that came last"
+        ),
+    ),
+    Invariant(
         id="group-deleted-unused",
         rules="KIP-229",
         summary="A group was deleted although it had members.",

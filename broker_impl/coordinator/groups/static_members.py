@@ -38,7 +38,7 @@ def rejoin(group: GroupState, join: Join, now: float, effects: list[Effect]) -> 
             answer = join.refused(rules.assignment_error(written.error))
         effects.append(Answered(join.ticket, answer))
 
-    _store_members(group, done, effects)
+    store_members(group, done, effects)
 
 
 def _restore(group: GroupState, member: Member, former: Join) -> None:
@@ -75,7 +75,7 @@ def _rejoined(group: GroupState, join: Join, former_leader: str) -> JoinAnswer:
     return msgspec.structs.replace(answer, leader=former_leader, members=())
 
 
-def _store_members(group: GroupState, done: Done, effects: list[Effect]) -> None:
+def store_members(group: GroupState, done: Done, effects: list[Effect]) -> None:
     """Write the group, so that a static member's new id survives this broker (KAFKA-10284)."""
     assignments = {each.id: each.assignment for each in group.members.values()}
     storing.write(group, [storing.group_record(group, assignments)], done, effects)

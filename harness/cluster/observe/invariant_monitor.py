@@ -16,6 +16,7 @@ from checkers.invariants.answers import Answers
 from checkers.invariants.deleted_offsets import CommittedOffsets
 from checkers.invariants.fetched_offsets import Commits
 from checkers.invariants.step import Rules
+from checkers.invariants.stored_members import StoredMembers
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
@@ -24,6 +25,7 @@ from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, P
 from harness.cluster.observe.witnessed_epochs import EpochWitness
 from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
+from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
@@ -80,6 +82,7 @@ class Watcher:
         self._transactions = OpenTransactions()
         self._offsets = CommittedOffsets()
         self._commits = Commits()
+        self._members = StoredMembers()
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
@@ -138,7 +141,11 @@ class Watcher:
         offsets = OffsetWitness(number, broker, self._offsets, **to)
         fetches = FetchWitness(number, broker, self._commits, **to)
         epochs = EpochWitness(number, replicas, **to)
-        others: list[See] = [logs, coordinators, transactions, offsets, fetches, epochs]
+        members = MemberWitness(number, broker, self._members, **to)
+        others: list[See] = [
+            *(logs, coordinators, transactions),
+            *(offsets, fetches, epochs, members),
+        ]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:

@@ -112,10 +112,7 @@ class CoordinatorWitness:
 
     def _group(self, name: str) -> coordinated.Group | None:
         found = self._broker.groups.find(name)
-        if not isinstance(found, Group):
-            return None
-        members = {member.id: member.instance_id for member in found.members.values()}
-        return coordinated.Group(found.state.value, found.generation, members)
+        return group_state(found) if isinstance(found, Group) else None
 
     def _of(
         self, request: Any, rule: Callable[[coordinated.Group, Said], int | None]
@@ -305,3 +302,9 @@ class CoordinatorWitness:
                     why=f"broker {self._number}, {about}: {prefix}{why}",
                 )
             )
+
+
+def group_state(group: Group) -> coordinated.Group:
+    """Return a group, as its coordinator has it."""
+    members = {member.id: member.instance_id for member in group.members.values()}
+    return coordinated.Group(group.state.value, group.generation, members)

@@ -137,7 +137,7 @@ class OffsetWitness:
             leading = self._leading(self._home(row.group_id))
             if row.error_code or leading is None:
                 continue
-            last = _last_before(leading.partition, leading.partition.high_watermark)
+            last = last_before(leading.partition, leading.partition.high_watermark)
             if last is not None:
                 of_group = {key: each for key, each in standing.items() if key[0] == row.group_id}
                 self._offsets.delete(of_group, Deletion("group", self._now_ns(), last))
@@ -188,7 +188,7 @@ class OffsetWitness:
                 continue
             if partition.high_watermark < each.end:
                 self._awaited.append(each)
-            elif (last := _last_before(partition, each.end)) is not None:
+            elif (last := last_before(partition, each.end)) is not None:
                 self._offsets.delete(each.standing, Deletion("topic", now_ns, last))
 
     # Requests for offsets.
@@ -209,7 +209,7 @@ class OffsetWitness:
         leading = self._leading(self._home(group))
         if leading is None:
             return
-        epoch = _epoch_at(leading.partition, deletion.last.offset)
+        epoch = epoch_at(leading.partition, deletion.last.offset)
         why = deleted_offsets.returned(deletion, offset, asked_ns, epoch)
         if why is not None:
             self._report(
@@ -241,13 +241,13 @@ class OffsetWitness:
         )
 
 
-def _last_before(partition: Partition, end: int) -> LastRecord | None:
+def last_before(partition: Partition, end: int) -> LastRecord | None:
     """Return the record at the offset before ``end``; None if the log does not know its epoch."""
-    epoch = _epoch_at(partition, end - 1)
+    epoch = epoch_at(partition, end - 1)
     return None if epoch is None else LastRecord(end - 1, epoch)
 
 
-def _epoch_at(partition: Partition, offset: int) -> int | None:
+def epoch_at(partition: Partition, offset: int) -> int | None:
     """Return the leader epoch of the record at an offset; None if the log does not have it."""
     if offset >= partition.log.end_offset:
         return None

@@ -22,6 +22,7 @@ from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.asking.deleted_groups import DeletedGroups
 from workloads.client.asking.groups import Groups
 from workloads.client.asking.log_directories import LogDirectories
+from workloads.client.asking.memberships import Memberships
 from workloads.client.asking.offsets import Positions
 from workloads.client.asking.requests import Place
 from workloads.client.asking.stable_offsets import StableOffsets
@@ -31,7 +32,7 @@ from workloads.client.common import Settings, completed, split
 
 ANSWER_S = 2.0
 """How long to wait for the answer to a question."""
-STORIES = frozenset({"group", "deleted-group", "offsets", "transaction", "topic"})
+STORIES = frozenset({"group", "deleted-group", "offsets", "transaction", "topic", "membership"})
 STORY_S = 8.0
 """The same for a question that consists of several requests."""
 
@@ -75,6 +76,7 @@ class Asker:
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
             "log-directory": LogDirectories(self._client, rng).ask,
+            "membership": Memberships(self._client, rng, f"{name}-member").ask,
         }
 
     async def open(self) -> None:

@@ -20,13 +20,21 @@ from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGro
 from workloads.client.asking.group_requests import CommitRequest, HeartbeatRequest, Membership
 from workloads.client.asking.requests import Place
 
-SESSION_MS: Final = 6000
-REBALANCE_MS: Final = 700
-"""The timeout of a rebalance: a member that does not join again in time is removed."""
 BEATS: Final = 4
 BEAT_EVERY_S: Final = 0.15
 _PROTOCOL: Final = "range"
 _MEMBER_ID_REQUIRED: Final = 79
+
+
+class Timeouts(NamedTuple):
+    """The timeouts of a member."""
+
+    session_ms: int
+    rebalance_ms: int
+    """How long a rebalance waits for it: a member that does not join again in time is removed."""
+
+
+TIMEOUTS: Final = Timeouts(6000, 700)
 
 
 class Joined(NamedTuple):
@@ -85,12 +93,16 @@ class Groups:
         return code
 
     async def _join(
-        self, member: str = "", instance: str | None = None, group: int = ConnectionGroup.DEFAULT
+        self,
+        member: str = "",
+        instance: str | None = None,
+        group: int = ConnectionGroup.DEFAULT,
+        timeouts: Timeouts = TIMEOUTS,
     ) -> Joined:
         request = JoinGroupRequest(
             self._group,
-            SESSION_MS,
-            REBALANCE_MS,
+            timeouts.session_ms,
+            timeouts.rebalance_ms,
             member,
             instance,
             "consumer",
@@ -105,7 +117,7 @@ class Groups:
             tuple(row[0] for row in answer.members),
         )
         if found.code == _MEMBER_ID_REQUIRED:
-            return await self._join(found.member, instance, group)
+            return await self._join(found.member, instance, group, timeouts)
         self._note(f"join {found.generation}", found.code)
         return found
 

@@ -1,0 +1,120 @@
+"""Passes the members of simulated groups to `checkers.invariants.stored_members`."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from broker_impl.coordinator.groups.group import Group
+from broker_impl.errors import ErrorCode
+from broker_impl.node.broker import Broker
+from broker_impl.replica.events import Role
+from broker_impl.replica.partition import Partition
+from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
+from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest
+from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
+from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
+from checkers.invariants.coordinated import STABLE
+from checkers.invariants.stored_members import StoredMembers
+from harness.cluster.observe.witnessed_coordinators import group_state
+from harness.cluster.observe.witnessed_offsets import epoch_at, last_before
+from model.violation import Violation
+
+OnAnswer = Callable[[Any], None]
+
+
+class MemberWitness:
+    """Sees the requests of members to one life of a broker, and their answers.
+
+    Args:
+        number: the broker's id.
+        broker: the broker.
+        stored: what all brokers have acknowledged to members.
+        now_ns: returns the history's time.
+        report: is called with each violation.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        broker: Broker,
+        stored: StoredMembers,
+        *,
+        now_ns: Callable[[], int],
+        report: Callable[[Violation], None],
+    ) -> None:
+        self._number = number
+        self._broker = broker
+        self._stored = stored
+        self._now_ns = now_ns
+        self._report = report
+
+    def __call__(self, request: Any) -> OnAnswer | None:
+        """See a request; return the function that sees its answer, if it is checked."""
+        match request:
+            case HeartbeatRequest() | OffsetCommitRequest() | LeaveGroupRequest():
+                self._arrived(request.group_id)
+                return None
+            case SyncGroupRequest():
+                self._arrived(request.group_id)
+                return lambda answer: self._acknowledged(request, answer, None)
+            case JoinGroupRequest():
+                group = self._arrived(request.group_id)
+                if group is None or not request.group_instance_id:
+                    return None
+                generation, instance = group.generation, request.group_instance_id
+                if not request.member_id:
+                    self._stored.joins(request.group_id, instance, generation)
+                return lambda answer: self._rejoined(request, generation, answer)
+            case _:
+                return None
+
+    def _arrived(self, name: str) -> Group | None:
+        """Judge a group at the arrival of a request; return it if this broker coordinates it."""
+        found, home = self._broker.groups.find(name), self._home(name)
+        if isinstance(found, ErrorCode) or home is None:
+            return None
+        group = None if found is None else group_state(found)
+        why = self._stored.judge(name, home.leader_epoch, group, partial(epoch_at, home))
+        if why is not None:
+            self._found("members-as-stored", name, why)
+        return found
+
+    def _rejoined(self, request: JoinGroupRequest, generation: int, answer: Any) -> None:
+        """A static member that joined has its new id from now on, if no rebalance was needed."""
+        group = self._broker.groups.find(request.group_id)
+        instance = request.group_instance_id or ""
+        if (
+            isinstance(group, Group)
+            and answer.generation_id == generation == group.generation
+            and group.static.get(instance) == answer.member_id
+        ):
+            self._acknowledged(request, answer, instance)
+
+    def _acknowledged(
+        self, request: SyncGroupRequest | JoinGroupRequest, answer: Any, instance: str | None
+    ) -> None:
+        name = request.group_id
+        group, home = self._broker.groups.find(name), self._home(name)
+        if answer.error_code or not isinstance(group, Group) or home is None:
+            return
+        last = last_before(home, home.high_watermark)
+        if group.state.value == STABLE and last is not None:
+            self._stored.acknowledged(name, home.leader_epoch, group_state(group), last, instance)
+
+    def _home(self, group: str) -> Partition | None:
+        """Return the partition of the group's records, if this broker leads it."""
+        partition = self._broker.replicas.partitions.get(self._broker.groups.partition_of(group))
+        if partition is None or partition.role is not Role.LEADER:
+            return None
+        return partition if partition.log.offline is None else None
+
+    def _found(self, invariant: str, name: str, why: str) -> None:
+        self._report(
+            Violation(
+                invariant=invariant,
+                time_ns=self._now_ns(),
+                brokers=(self._number,),
+                why=f"broker {self._number}, group {name}: {why}",
+            )
+        )

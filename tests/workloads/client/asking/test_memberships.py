@@ -1,0 +1,66 @@
+"""What static members ask that stay in their groups, with made up answers."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workloads.client.asking import memberships
+from workloads.client.asking.memberships import Memberships
+from workloads.client.asking.requests import Place
+
+PLACE = Place("t", 0)
+
+
+class Client:
+    """A client of a coordinator with one group, which has static members only."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.is_known = True
+
+    async def coordinator_lookup(self, kind: int, group: str) -> int:
+        return 1
+
+    async def send(self, node: int, request: Any, group: Any = None) -> Any:
+        match type(request).__name__:
+            case "JoinGroupRequest":
+                self.names.append(f"m{len(self.names)}")
+                return SimpleNamespace(
+                    error_code=0,
+                    generation_id=1,
+                    member_id=self.names[-1],
+                    leader_id="m0",
+                    members=[],
+                )
+            case "HeartbeatRequest":
+                named = vars(request)["_membership"].member
+                is_current = self.is_known and named == self.names[-1]
+                return SimpleNamespace(error_code=0 if is_current else 82)
+            case _:
+                return SimpleNamespace(error_code=0)
+
+
+async def test_a_static_member_comes_twice_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In later rounds it sends heartbeats, and joins again if they are refused."""
+    monkeypatch.setattr(memberships, "NEW_P", 0.0)
+    monkeypatch.setattr(memberships, "AGAIN_P", 0.0)
+    client: Any = Client()
+    asking = Memberships(client, random.Random(1), "g")
+    beats = "beat: UnknownError, beat: NoError"
+    joins = "join 1: NoError, sync: NoError"
+    assert await asking.ask(PLACE, 1, [1]) == f"new, {joins}, join 1: NoError, {beats}"
+    assert await asking.ask(PLACE, 1, [1]) == f"later, {beats}"
+    client.is_known = False
+    assert f"{joins}, beat" in await asking.ask(PLACE, 1, [1])
+
+
+async def test_only_the_last_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of any length asks about a limited number of groups."""
+    monkeypatch.setattr(memberships, "NEW_P", 1.0)
+    client: Any = Client()
+    asking = Memberships(client, random.Random(1), "g")
+    for _ in range(9):
+        await asking.ask(PLACE, 1, [1])
+    assert [each.group for each in asking._kept] == ["g-6", "g-7", "g-8", "g-9"]
