@@ -1,5 +1,6 @@
 """Bugs in what a group coordinator answers to members that act at the wrong time, or not at all."""
 
+import math
 from collections.abc import Mapping
 
 from broker_impl.coordinator.groups.events import Effect, Written
@@ -182,3 +183,37 @@ def store_members(group: GroupState, done: Done, effects: list[Effect]) -> None:
     requests of the process that the member has replaced.
     """
     done(Written(number=0, error=ErrorCode.NONE, offset=-1), 0.0, effects)
+
+
+@mutant(
+    "rebalance-waits-for-fastest",
+    of="broker_impl.coordinator.groups.rules:rebalance_deadline",
+    source="KIP-62",
+    kind="mutation",
+    symptom="invariant:removed-after-timeout",
+    schedule="Two members have different rebalance timeouts, and the one with the longer timeout "
+    "joins after the shorter one.",
+)
+def rebalance_deadline(now: float, timeouts_ms: list[int]) -> float:
+    """A rebalance waits for members only for the shortest timeout of any of them.
+
+    A member that needs longer to process its records is removed although it sends heartbeats. Its
+    partitions belong to another member, which reads these records again.
+    """
+    return now + min(timeouts_ms, default=0) / 1000
+
+
+@mutant(
+    "sync-awaited-for-ever",
+    of="broker_impl.coordinator.groups.rules:sync_deadline",
+    source="KAFKA-12890",
+    kind="historic",
+    symptom="invariant:rebalance-in-time",
+    schedule="A member joins and sends heartbeats, but no SyncGroup.",
+)
+def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
+    """A member that has joined and never sends SyncGroup is not removed.
+
+    If it is the leader of the group, no member gets partitions, for as long as it sends heartbeats.
+    """
+    return math.inf

@@ -230,6 +230,25 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="removed-after-timeout",
+        rules="KIP-62, KIP-345",
+        summary="A coordinator removed a member too early.",
+        holds=(
+            "a member that sends heartbeats and does not leave is removed only if it has not "
+            "joined for its own rebalance timeout since a rebalance began, or has not sent "
+            "SyncGroup for so long"
+        ),
+    ),
+    Invariant(
+        id="rebalance-in-time",
+        rules="KIP-62, KAFKA-12890",
+        summary="A coordinator waits for members after their timeouts.",
+        holds=(
+            "once the longest rebalance timeout of a group has passed, a rebalance that members "
+            "have joined has ended, and members that have not sent SyncGroup are removed"
+        ),
+    ),
+    Invariant(
         id="group-deleted-unused",
         rules="KIP-229",
         summary="A group was deleted although it had members.",

@@ -1,5 +1,9 @@
-"""Passes the members of simulated groups to `checkers.invariants.stored_members`."""
+"""Passes the members of simulated groups to `checkers.invariants`: how long they stay there.
 
+`stored_members` judges what a coordinator has loaded, and `rebalances` when it removes members.
+"""
+
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,13 +18,19 @@ from broker_impl.wire.messages.join_group_request import JoinGroupRequest
 from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest
 from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
 from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
-from checkers.invariants.coordinated import STABLE
+from checkers.invariants import coordinated
+from checkers.invariants.coordinated import NONE, REBALANCE, STABLE, Said
+from checkers.invariants.rebalances import Rebalances, Sight, Timed
 from checkers.invariants.stored_members import StoredMembers
 from harness.cluster.observe.witnessed_coordinators import group_state
 from harness.cluster.observe.witnessed_offsets import epoch_at, last_before
 from model.violation import Violation
 
 OnAnswer = Callable[[Any], None]
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class MemberWitness:
@@ -32,6 +42,7 @@ class MemberWitness:
         stored: what all brokers have acknowledged to members.
         now_ns: returns the history's time.
         report: is called with each violation.
+        clock: returns the time of the broker's event loop in seconds.
     """
 
     def __init__(
@@ -42,24 +53,28 @@ class MemberWitness:
         *,
         now_ns: Callable[[], int],
         report: Callable[[Violation], None],
+        clock: Callable[[], float] = _loop_time,
     ) -> None:
         self._number = number
         self._broker = broker
         self._stored = stored
         self._now_ns = now_ns
         self._report = report
+        self._clock = clock
+        self._rebalances: dict[str, tuple[Group, Rebalances]] = {}
+        """The rebalances of each group, since this broker has created or loaded it."""
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
         match request:
             case HeartbeatRequest() | OffsetCommitRequest() | LeaveGroupRequest():
-                self._arrived(request.group_id)
+                self._arrived(request)
                 return None
             case SyncGroupRequest():
-                self._arrived(request.group_id)
+                self._arrived(request)
                 return lambda answer: self._acknowledged(request, answer, None)
             case JoinGroupRequest():
-                group = self._arrived(request.group_id)
+                group = self._arrived(request)
                 if group is None or not request.group_instance_id:
                     return None
                 generation, instance = group.generation, request.group_instance_id
@@ -69,8 +84,9 @@ class MemberWitness:
             case _:
                 return None
 
-    def _arrived(self, name: str) -> Group | None:
+    def _arrived(self, request: Any) -> Group | None:
         """Judge a group at the arrival of a request; return it if this broker coordinates it."""
+        name = request.group_id
         found, home = self._broker.groups.find(name), self._home(name)
         if isinstance(found, ErrorCode) or home is None:
             return None
@@ -78,7 +94,42 @@ class MemberWitness:
         why = self._stored.judge(name, home.leader_epoch, group, partial(epoch_at, home))
         if why is not None:
             self._found("members-as-stored", name, why)
+        if found is None:
+            self._rebalances.pop(name, None)
+        else:
+            self._look(found, request)
         return found
+
+    def _look(self, group: Group, request: Any) -> None:
+        """Judge whether a group has kept to its timeouts, and note a request to it."""
+        known = self._rebalances.get(group.name)
+        if known is None or known[0] is not group:
+            delay_s = group.config.initial_rebalance_delay_ms / 1000
+            known = self._rebalances[group.name] = group, Rebalances(delay_s)
+        rebalances, at_s, state = known[1], self._clock(), group_state(group)
+        sight = Sight(at_s, state.state, state.generation, _timed(group))
+        for invariant, why in rebalances.look(sight):
+            self._found(invariant, group.name, why)
+        match request:
+            case HeartbeatRequest():
+                if coordinated.on_heartbeat(state, _said(request)) in (NONE, REBALANCE):
+                    rebalances.beats(request.member_id, at_s)
+            case SyncGroupRequest():
+                if coordinated.on_sync(state, _said(request)) is None and _has_protocol(
+                    group, request
+                ):
+                    rebalances.syncs(request.member_id)
+            case JoinGroupRequest():
+                # Before v1, the session timeout is the timeout of rebalances, too.
+                own_ms, session_ms = request.rebalance_timeout_ms, request.session_timeout_ms
+                rebalances.joins((session_ms if own_ms < 0 else own_ms) / 1000)
+            case LeaveGroupRequest():
+                rebalances.leaves(request.member_id)
+                for row in request.members:
+                    holder = group.static.get(row.group_instance_id or "", row.member_id)
+                    rebalances.leaves(row.member_id or holder)
+            case _:
+                pass
 
     def _rejoined(self, request: JoinGroupRequest, generation: int, answer: Any) -> None:
         """A static member that joined has its new id from now on, if no rebalance was needed."""
@@ -118,3 +169,25 @@ class MemberWitness:
                 why=f"broker {self._number}, group {name}: {why}",
             )
         )
+
+
+def _said(request: HeartbeatRequest | SyncGroupRequest) -> Said:
+    return Said(request.member_id, request.generation_id, request.group_instance_id)
+
+
+def _has_protocol(group: Group, request: SyncGroupRequest) -> bool:
+    """Whether the protocol that a member names, if it names one, is the group's."""
+    names = request.protocol_type in (None, group.protocol_type)
+    return names and request.protocol_name in (None, group.protocol)
+
+
+def _timed(group: Group) -> dict[str, Timed]:
+    return {
+        member.id: Timed(
+            member.instance_id,
+            member.session_timeout_ms / 1000,
+            member.rebalance_timeout_ms / 1000,
+            member.joining is not None,
+        )
+        for member in group.members.values()
+    }

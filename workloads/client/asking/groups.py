@@ -80,13 +80,15 @@ class Groups:
         return None if joined.code or await self._sync(joined, instance) else joined
 
     async def _send(self, request: Any) -> Any:
-        node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
-        return await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+        return await self._apart(request, ConnectionGroup.COORDINATION)
 
     async def _apart(self, request: Any, group: int) -> Any:
         """Send over another connection, because a JoinGroup blocks the requests behind it."""
-        node = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
-        return await self._client.send(node, request, group=group)
+        return await self._client.send(await self._coordinator(), request, group=group)
+
+    async def _coordinator(self) -> int:
+        found = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+        return int(found)
 
     def _note(self, what: str, code: int) -> int:
         self._said.append(f"{what}: {for_code(code).__name__}")

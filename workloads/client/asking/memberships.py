@@ -1,22 +1,36 @@
-"""Groups whose members stay, so that later coordinators have them, too.
+"""Groups whose members stay, or that take their time in a rebalance.
 
 One process is all members of its groups. A static member joins a second time under its instance id,
 which gives it another member id without a rebalance, and stays (KIP-345). In later rounds, when
 another broker may have become the coordinator, it sends heartbeats under the new id and under the
-former one.
+former one. In other rounds, two members with different timeouts join a group, the slower one after
+the shorter timeout or after both (KIP-62), or members send heartbeats and no SyncGroup
+(KAFKA-12890).
 """
 
+import asyncio
 import random
 from dataclasses import dataclass
 from typing import Final
 
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 
-from workloads.client.asking.groups import Groups, Joined, Timeouts
+from workloads.client.asking.groups import BEAT_EVERY_S, TIMEOUTS, Groups, Joined, Timeouts
 from workloads.client.asking.requests import Place
 
 STAYS: Final = Timeouts(session_ms=60_000, rebalance_ms=700)
 """The timeouts of a member that stays: a fault is over before its session expires."""
+SLOW: Final = Timeouts(session_ms=6000, rebalance_ms=1500)
+FAST: Final = Timeouts(session_ms=6000, rebalance_ms=300)
+WAIT_BEATS: Final = (4, 4, 15)
+"""How many heartbeats the slow member sends before it joins, drawn from these: until after the
+timeout of the fast one, or after its own, too."""
+IDLE_BEATS: Final = 8
+"""How many heartbeats members send without a SyncGroup: for longer than their timeout."""
+STATIC_P: Final = 0.3
+"""How often the slow member is a static one, which is not removed by a rebalance."""
+STAYS_P: Final = 0.5
+"""How often a round is one with a static member that stays."""
 KEPT: Final = 4
 """How many groups with static members a process has."""
 NEW_P: Final = 0.3
@@ -45,10 +59,17 @@ class Memberships(Groups):
         self._name = name
         self._count = 0
         self._kept: list[_Static] = []
+        self._node: int | None = None
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a round."""
-        if not self._kept or self._rng.random() < NEW_P:
+        self._node = None
+        if self._rng.random() >= STAYS_P:
+            story = self._rng.choice((self._slow, self._unsynced))
+            self._said = [story.__name__.strip("_")]
+            self._new_group()
+            await story()
+        elif not self._kept or self._rng.random() < NEW_P:
             self._said = ["new"]
             await self._begin()
         else:
@@ -56,10 +77,22 @@ class Memberships(Groups):
             await self._later(self._rng.choice(self._kept))
         return ", ".join(self._said)
 
-    async def _begin(self) -> None:
-        """A static member joins a new group twice, and stays."""
+    async def _coordinator(self) -> int:
+        """Return the coordinator, which is looked up once in a round.
+
+        A lookup would wait behind a JoinGroup that waits for the other members.
+        """
+        if self._node is None:
+            self._node = await super()._coordinator()
+        return self._node
+
+    def _new_group(self) -> None:
         self._count += 1
         self._group = f"{self._name}-{self._count}"
+
+    async def _begin(self) -> None:
+        """A static member joins a new group twice, and stays."""
+        self._new_group()
         instance = f"{self._group}-static"
         former = await self._join(instance=instance, timeouts=STAYS)
         if former.code or await self._sync(former, instance):
@@ -86,3 +119,47 @@ class Memberships(Groups):
         static.former, static.joined = static.joined, again
         if not await self._sync(again, static.instance):
             await self._beats(static)
+
+    async def _pair(
+        self, first: Timeouts, second: Timeouts, beats: int, instance: str | None = None
+    ) -> tuple[Joined, Joined] | None:
+        """Return two members that have joined; the first one sends heartbeats before.
+
+        Return None if a request was refused. instance: the instance id of the first member.
+        """
+        one = await self._join(instance=instance, timeouts=first)
+        if one.code or await self._sync(one, instance):
+            return None
+        joining = asyncio.ensure_future(self._join(timeouts=second))
+        try:
+            for _ in range(beats):
+                await asyncio.sleep(BEAT_EVERY_S)
+                await self._beat(one, instance)
+            again = await self._join(one.member, instance, ConnectionGroup.COORDINATION, first)
+            other = await joining
+        finally:
+            joining.cancel()
+        return None if again.code or other.code else (again, other)
+
+    async def _slow(self) -> None:
+        """A rebalance waits for its slowest member, until its timeout has passed."""
+        beats = self._rng.choice(WAIT_BEATS)
+        instance = f"{self._group}-static" if self._rng.random() < STATIC_P else None
+        pair = await self._pair(SLOW, FAST, beats, instance)
+        if pair is not None:
+            await self._sync(pair[0], instance)
+            await self._sync(pair[1])
+            await self.leave(*(member.member for member in pair))
+
+    async def _unsynced(self) -> None:
+        """Members send heartbeats in place of SyncGroup: both of them, or all but the leader."""
+        pair = await self._pair(TIMEOUTS, TIMEOUTS, 1)
+        if pair is None:
+            return
+        if self._rng.random() < 0.5:
+            await self._sync(pair[0])
+        for _ in range(IDLE_BEATS):
+            await asyncio.sleep(BEAT_EVERY_S)
+            for member in pair:
+                await self._beat(member)
+        await self.leave(*(member.member for member in pair))

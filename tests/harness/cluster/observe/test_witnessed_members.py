@@ -4,6 +4,8 @@ import itertools
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from broker_impl.coordinator.groups.events import Join
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.coordinator.groups.members import GroupConfig, Member
@@ -13,6 +15,7 @@ from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.replica.events import Role
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.stored_members import StoredMembers
@@ -22,6 +25,19 @@ HOME = TopicPartition("__consumer_offsets", 3)
 BEAT = HeartbeatRequest("g", 3, "b")
 SYNC = SyncGroupRequest("g", 3, "b")
 REJOIN = JoinGroupRequest("g", group_instance_id="i")
+
+
+def _member(name: str, instance: str | None = None) -> Member:
+    join = Join(
+        ticket=0,
+        member_id=name,
+        fresh_id=name,
+        instance_id=instance,
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=1500,
+        protocols=(),
+    )
+    return Member(name, join)
 
 
 class Coordinator:
@@ -39,6 +55,7 @@ class Coordinator:
         self.home = SimpleNamespace(role=Role.LEADER, log=log, high_watermark=10, leader_epoch=5)
         self.found: list[str] = []
         self.is_loading = False
+        self.now_s = 10.0
         broker: Any = SimpleNamespace(
             replicas=SimpleNamespace(partitions={HOME: self.home}),
             groups=SimpleNamespace(partition_of=lambda name: HOME, find=self._find),
@@ -49,6 +66,7 @@ class Coordinator:
             stored,
             now_ns=lambda: 0,
             report=lambda violation: self.found.append(violation.invariant),
+            clock=lambda: self.now_s,
         )
 
     def _find(self, name: str) -> Any:
@@ -56,16 +74,7 @@ class Coordinator:
 
     def has(self, member: str) -> None:
         """The group has this static member from now on."""
-        join = Join(
-            ticket=0,
-            member_id=member,
-            fresh_id=member,
-            instance_id="i",
-            session_timeout_ms=1,
-            rebalance_timeout_ms=1,
-            protocols=(),
-        )
-        self.group.members = {member: Member(member, join)}
+        self.group.members = {member: _member(member, "i")}
         self.group.static = {"i": member}
 
     def ask(self, request: Any, *, to: str | None = None, **answer: Any) -> list[str]:
@@ -118,3 +127,98 @@ def test_a_coordinator_without_the_records_is_not_judged() -> None:
     other.home.leader_epoch = 6
     other.home.log.end_offset = 9
     assert other.ask(BEAT) == []
+
+
+@pytest.mark.parametrize(
+    ("beat", "leave", "is_early"),
+    [
+        (HeartbeatRequest("g", 3, "a"), None, True),
+        (HeartbeatRequest("g", 2, "a"), None, False),
+        (HeartbeatRequest("g", 3, "a"), LeaveGroupRequest("g", "a"), False),
+        (
+            HeartbeatRequest("g", 3, "a"),
+            LeaveGroupRequest("g", members=[MemberIdentity("", "b")]),
+            True,
+        ),
+        (
+            HeartbeatRequest("g", 3, "a"),
+            LeaveGroupRequest("g", members=[MemberIdentity("a", None)]),
+            False,
+        ),
+    ],
+)
+def test_a_member_is_removed_after_its_timeouts(beat: Any, leave: Any, is_early: bool) -> None:
+    """It sends heartbeats in the current generation, and does not leave."""
+    coordinator = Coordinator(StoredMembers())
+    coordinator.group.members["a"] = _member("a")
+    assert coordinator.ask(beat) == []
+    if leave is not None:
+        assert coordinator.ask(leave) == []
+    coordinator.now_s += 0.5
+    del coordinator.group.members["a"]
+    coordinator.group.generation = 4
+    assert coordinator.ask(BEAT) == (["removed-after-timeout"] if is_early else [])
+
+
+def test_a_static_member_may_leave_without_its_member_id() -> None:
+    """As tools remove it."""
+    coordinator = Coordinator(StoredMembers())
+    coordinator.ask(BEAT)
+    coordinator.ask(LeaveGroupRequest("g", members=[MemberIdentity("", "i")]))
+    coordinator.group.members = {}
+    coordinator.group.static = {}
+    assert coordinator.ask(BEAT) == []
+
+
+@pytest.mark.parametrize(
+    ("sync", "is_late"),
+    [
+        (SYNC, False),
+        (SyncGroupRequest("g", 2, "b"), True),
+        (SyncGroupRequest("g", 3, "b", protocol_type="other"), True),
+        (SyncGroupRequest("g", 3, "b", protocol_name="other"), True),
+    ],
+)
+def test_a_member_that_does_not_sync_is_removed_in_time(sync: Any, is_late: bool) -> None:
+    """A refused SyncGroup does not count."""
+    coordinator = Coordinator(StoredMembers())
+    coordinator.group.state = GroupStatus.COMPLETING
+    coordinator.group.protocol_type = "consumer"
+    assert coordinator.ask(BEAT) == []
+    assert coordinator.ask(sync) == []
+    coordinator.now_s += 3.1
+    assert coordinator.ask(BEAT) == []
+    coordinator.now_s += 0.2
+    assert coordinator.ask(BEAT) == (["rebalance-in-time"] if is_late else [])
+
+
+@pytest.mark.parametrize(("own_ms", "is_late"), [(700, True), (9000, False), (-1, False)])
+def test_a_rebalance_ends_in_time(own_ms: int, is_late: bool) -> None:
+    """Before JoinGroup v1, the session timeout is that of rebalances, too."""
+    coordinator = Coordinator(StoredMembers())
+    coordinator.ask(BEAT)
+    join = JoinGroupRequest("g", session_timeout_ms=6000, rebalance_timeout_ms=own_ms)
+    assert coordinator.witness(join) is None
+    coordinator.group.state = GroupStatus.PREPARING
+    coordinator.group.members["a"] = _member("a")
+    coordinator.group.members["a"].joining = 1
+    found = []
+    for _ in range(4):
+        coordinator.now_s += 2.0
+        found += coordinator.ask(BEAT)
+    assert found == (["rebalance-in-time"] if is_late else [])
+
+
+def test_another_coordinator_begins_to_count_again() -> None:
+    """The members of a group that was loaded have a whole session."""
+    coordinator = Coordinator(StoredMembers())
+    coordinator.ask(BEAT)
+    group = coordinator.group
+    other = Coordinator(StoredMembers()).group
+    coordinator.group = other
+    other.members = {}
+    assert coordinator.ask(BEAT) == []
+    coordinator.group = None
+    assert coordinator.ask(BEAT) == []
+    coordinator.group = group
+    assert coordinator.ask(BEAT) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workloads.client.asking import memberships
+from workloads.client.asking import groups, memberships
 from workloads.client.asking.memberships import Memberships
 from workloads.client.asking.requests import Place
 
@@ -18,6 +18,7 @@ class Client:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.timeouts: list[tuple[int, int]] = []
         self.is_known = True
 
     async def coordinator_lookup(self, kind: int, group: str) -> int:
@@ -27,6 +28,7 @@ class Client:
         match type(request).__name__:
             case "JoinGroupRequest":
                 self.names.append(f"m{len(self.names)}")
+                self.timeouts.append(_timeouts(request))
                 return SimpleNamespace(
                     error_code=0,
                     generation_id=1,
@@ -42,8 +44,14 @@ class Client:
                 return SimpleNamespace(error_code=0)
 
 
+def _timeouts(request: Any) -> tuple[int, int]:
+    fields = vars(request)
+    return fields["_session_timeout"], fields["_rebalance_timeout"]
+
+
 async def test_a_static_member_comes_twice_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """In later rounds it sends heartbeats, and joins again if they are refused."""
+    monkeypatch.setattr(memberships, "STAYS_P", 1.0)
     monkeypatch.setattr(memberships, "NEW_P", 0.0)
     monkeypatch.setattr(memberships, "AGAIN_P", 0.0)
     client: Any = Client()
@@ -56,8 +64,23 @@ async def test_a_static_member_comes_twice_and_stays(monkeypatch: pytest.MonkeyP
     assert f"{joins}, beat" in await asking.ask(PLACE, 1, [1])
 
 
+async def test_other_members_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They join with different timeouts, or send heartbeats and no SyncGroup."""
+    monkeypatch.setattr(memberships, "STAYS_P", 0.0)
+    monkeypatch.setattr(groups, "BEAT_EVERY_S", 0.0)
+    monkeypatch.setattr(memberships, "BEAT_EVERY_S", 0.0)
+    client: Any = Client()
+    asking = Memberships(client, random.Random(1), "g")
+    said = {await asking.ask(PLACE, 1, [1]) for _ in range(20)}
+    assert {each.split(", ")[0] for each in said} == {"slow", "unsynced"}
+    assert {each.count("beat") for each in said} == {4, 15, 17}
+    assert {each.count("sync: ") for each in said if "unsynced" in each} == {1, 2}
+    assert set(client.timeouts) == {memberships.SLOW, memberships.FAST, groups.TIMEOUTS}
+
+
 async def test_only_the_last_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of any length asks about a limited number of groups."""
+    monkeypatch.setattr(memberships, "STAYS_P", 1.0)
     monkeypatch.setattr(memberships, "NEW_P", 1.0)
     client: Any = Client()
     asking = Memberships(client, random.Random(1), "g")
