@@ -33,6 +33,8 @@ STAYS_P: Final = 0.5
 """How often a round is one with a static member that stays."""
 KEPT: Final = 4
 """How many groups with static members a process has."""
+VISITS: Final = 3
+"""How many of these groups send heartbeats in a later round."""
 NEW_P: Final = 0.3
 """How often a new group begins, in relation to all rounds."""
 AGAIN_P: Final = 0.4
@@ -63,7 +65,6 @@ class Memberships(Groups):
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a round."""
-        self._node = None
         if self._rng.random() >= STAYS_P:
             story = self._rng.choice((self._slow, self._unsynced))
             self._said = [story.__name__.strip("_")]
@@ -74,11 +75,12 @@ class Memberships(Groups):
             await self._begin()
         else:
             self._said = ["later"]
-            await self._later(self._rng.choice(self._kept))
+            for each in self._rng.sample(self._kept, min(VISITS, len(self._kept))):
+                await self._later(each)
         return ", ".join(self._said)
 
     async def _coordinator(self) -> int:
-        """Return the coordinator, which is looked up once in a round.
+        """Return the coordinator, which is looked up once for each group in a round.
 
         A lookup would wait behind a JoinGroup that waits for the other members.
         """
@@ -87,6 +89,7 @@ class Memberships(Groups):
         return self._node
 
     def _new_group(self) -> None:
+        self._node = None
         self._count += 1
         self._group = f"{self._name}-{self._count}"
 
@@ -110,6 +113,7 @@ class Memberships(Groups):
 
     async def _later(self, static: _Static) -> None:
         self._group = static.group
+        self._node = None
         refused = await self._beats(static)
         if not refused and self._rng.random() >= AGAIN_P:
             return
