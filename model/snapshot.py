@@ -36,6 +36,9 @@ class Batch(NamedTuple):
     producer_epoch: int = -1
     sequence: int = -1
     """The sequence number of the first record; -1 if the producer is not idempotent."""
+    is_transactional: bool = False
+    is_control: bool = False
+    """Whether it is a marker, which ends its producer's transaction."""
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
@@ -63,6 +66,8 @@ class Producer(NamedTuple):
 
     epoch: int
     batches: tuple[RememberedBatch, ...]
+    open_since: int | None = None
+    """The first offset of its open transaction."""
 
 
 class Batches(msgspec.Struct, frozen=True):

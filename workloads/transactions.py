@@ -51,6 +51,7 @@ from workloads.common.transactional import (
     asks_again,
     client,
     coordinators,
+    draw_expiration,
     draw_rate,
     draw_timeouts,
     identity,
@@ -272,7 +273,8 @@ def op_timeout_s(plan: Plan) -> float:
 def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     """Draw timeouts, delays, and which client gives up early.
 
-    Also drawn are sequence numbers that are about to wrap, and whether watermarks are requested.
+    Also drawn are sequence numbers that are about to wrap, whether watermarks are requested, and
+    when silent producers are forgotten.
     """
     drawn = draw_timeouts(rng)
     client = rng.choice(("aiokafka", "aiokafka", "aiokafka", RAW))
@@ -280,6 +282,7 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
     drawn["options"] |= {"client": client, "first_sequence": first if client == RAW else 0}
     drawn["plan"] = draw_rate(rng)
     drawn["options"] |= {"watches_hz": rng.choice((0.0, 4.0))}
+    drawn["broker"] = draw_expiration(rng)
     return drawn
 
 

@@ -167,6 +167,14 @@ def silent_since_ms(entry: ProducerEntry) -> int:
     return entry.seen_ms
 
 
+def may_expire(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    """May a producer be removed: was it silent for long enough, without an open transaction?
+
+    However long a transaction is open, its marker must find where it began (KIP-98).
+    """
+    return entry.transaction_start is None and now_ms - silent_since_ms(entry) >= expiration_ms
+
+
 class _Ended(NamedTuple):
     """A transaction that has ended in this log, but perhaps not yet on all replicas."""
 
@@ -285,7 +293,7 @@ class ProducerStates:
         silent = [
             producer_id
             for producer_id, entry in self.entries.items()
-            if entry.transaction_start is None and now_ms - silent_since_ms(entry) >= expiration_ms
+            if may_expire(entry, now_ms, expiration_ms)
         ]
         for producer_id in silent:
             del self.entries[producer_id]

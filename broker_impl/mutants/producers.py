@@ -121,6 +121,25 @@ def silent_since_ms(entry: ProducerEntry) -> int:
 
 
 @mutant(
+    "producer-expired-in-transaction",
+    of="broker_impl.log.producers:may_expire",
+    source="T1, KIP-98",
+    kind="mutation",
+    symptom="G1a",
+    schedule="A transaction is open for longer than producer.id.expiration.ms, and is then "
+    "aborted.",
+)
+def may_expire(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    """A producer that was silent for long enough is removed, also with a transaction open.
+
+    A transaction may be open for as long as its own timeout, without a batch in each partition.
+    When its marker arrives, the log does not know where the transaction has begun. If it is
+    aborted, no fetch response lists it, and readers take its records for committed.
+    """
+    return now_ms - entry.seen_ms >= expiration_ms
+
+
+@mutant(
     "open-transactions-not-stored",
     of="broker_impl.log.producers:stored_start",
     source="T1, KIP-98",

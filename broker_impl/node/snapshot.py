@@ -33,6 +33,8 @@ class ProducerSnapshot(msgspec.Struct, frozen=True):
     producer_id: int
     epoch: Epoch
     batches: tuple[BatchMetadata, ...]
+    transaction_start: Offset | None
+    """The first offset of the open transaction."""
 
 
 class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,6 +269,6 @@ class LogHeaders:
 
 def _producers(log: PartitionLog) -> tuple[ProducerSnapshot, ...]:
     return tuple(
-        ProducerSnapshot(producer_id, entry.epoch, entry.batches)
+        ProducerSnapshot(producer_id, entry.epoch, entry.batches, entry.transaction_start)
         for producer_id, entry in log.producers.entries.items()
     )

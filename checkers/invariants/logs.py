@@ -161,12 +161,15 @@ class Producers:
     The state at the log's end is a fold over its batches: on the leader that appended them, on
     followers, which never reject them (KAFKA-6003), and after a start, which replays from a
     snapshot. Per producer it is the epoch, and the last five batches in that epoch; a transaction
-    marker changes the epoch, and is none of the batches. Where retention has deleted the beginning,
+    marker changes the epoch, and is none of the batches. Also remembered is where the producer's
+    open transaction begins, which its marker needs (KIP-98). Where retention has deleted the
+    beginning,
     a broker may remember more than the log still shows (KIP-360). So only what the log does show is
     compared, and that no producer is forgotten, not even by a start and not even one whose records
     are all deleted, unless the log was truncated or created again. A producer that was silent for
-    ``producer.id.expiration.ms`` may be forgotten; if it has come back since, only its last batches
-    are remembered. The log of a compacted partition does not show what was remembered.
+    ``producer.id.expiration.ms`` may be forgotten, unless its transaction is open; if it has come
+    back since, only its last batches are remembered. The log of a compacted partition does not show
+    what was remembered.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -297,6 +300,8 @@ class _Replay:
     def __init__(self, batches: Sequence[Batch]) -> None:
         self.batches = batches
         self.producers: dict[int, tuple[int, deque[RememberedBatch]]] = {}
+        self._open: dict[int, int] = {}
+        """The offsets at which the open transactions begin, by producer."""
         self._count = 0
 
     def go_on(self, count: int) -> None:
@@ -308,6 +313,10 @@ class _Replay:
             if known is None or known[0] != batch.producer_epoch:
                 known = batch.producer_epoch, deque(maxlen=_REMEMBERED)
                 self.producers[batch.producer] = known
+            if batch.is_control:
+                self._open.pop(batch.producer, None)
+            elif batch.is_transactional:
+                self._open.setdefault(batch.producer, batch.base)
             if batch.sequence < 0:
                 continue  # a transaction marker has its producer's epoch, but no sequence
             records = batch.next - batch.base
@@ -317,7 +326,9 @@ class _Replay:
 
     def replayed(self, producer: int) -> Producer | None:
         known = self.producers.get(producer)
-        return None if known is None else Producer(known[0], tuple(known[1]))
+        if known is None:
+            return None
+        return Producer(known[0], tuple(known[1]), self._open.get(producer))
 
 
 def _agree(
@@ -326,8 +337,8 @@ def _agree(
     if replayed is None:
         return found is None or not is_whole
     if found is None:
-        return may_forget
-    if replayed.epoch != found.epoch:
+        return may_forget and replayed.open_since is None
+    if replayed.epoch != found.epoch or not _begin_alike(replayed, found, is_whole):
         return False
     batches = found.batches
     if not is_whole:
@@ -336,11 +347,19 @@ def _agree(
     return batches == expected
 
 
+def _begin_alike(replayed: Producer, found: Producer, is_whole: bool) -> bool:
+    """Return whether both have the same transaction open, whose beginning may be deleted."""
+    if replayed.open_since is None or found.open_since is None or is_whole:
+        return replayed.open_since == found.open_since
+    return found.open_since <= replayed.open_since
+
+
 def _said(producer: Producer | None) -> str:
     if producer is None:
         return "nothing"
     ends = ", ".join(f"{batch.last_sequence}@{batch.last_offset}" for batch in producer.batches)
-    return f"epoch {producer.epoch} with last sequences {ends or 'none'}"
+    open_ = "" if producer.open_since is None else f", in a transaction from {producer.open_since}"
+    return f"epoch {producer.epoch} with last sequences {ends or 'none'}{open_}"
 
 
 def _of(

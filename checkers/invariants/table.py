@@ -374,9 +374,12 @@ INVARIANTS = (
     ),
     Invariant(
         id="producer-state",
-        rules="P3",
+        rules="P3, KIP-98",
         summary="The producer state of a log does not match its batches.",
-        holds="the producer state equals what a replay of the log gives",
+        holds=(
+            "the producer state equals what a replay of the log gives, and no producer is "
+            "forgotten while its transaction is open"
+        ),
         suspended_under=(
             "a log without its beginning: only what the log still shows is compared, and that no "
             "producer is forgotten whose records are deleted; producers that expired; "

@@ -133,6 +133,17 @@ def test_keys_that_appear_are_assigned() -> None:
     assert {len(op.value) for op in asked(some, "assign")} == set(range(1, 9))
 
 
+def test_some_runs_forget_producers_while_transactions_are_open() -> None:
+    """Searches draw an expiration of producers that is shorter than transactions may last, or
+    none."""
+    for seed in range(20):
+        expiration_ms = vary(random.Random(seed))["broker"].get("producer.id.expiration.ms", "0")
+        assert int(expiration_ms) <= 1000
+    drawn = [vary(random.Random(seed))["broker"] for seed in range(20)]
+    assert {} in drawn
+    assert {"producer.id.expiration.ms": "500"} in drawn
+
+
 def test_a_search_varies_who_gives_up() -> None:
     """A search draws the raw client for some seeds, also with sequence numbers near the wrap."""
     drawn = [vary(random.Random(seed))["options"] for seed in range(40)]

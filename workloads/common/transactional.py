@@ -112,7 +112,7 @@ def draw_rate(rng: random.Random) -> dict[str, Any]:
 
 
 def draw_timeouts(rng: random.Random) -> dict[str, dict[str, Any]]:
-    """Draw the timeouts of transactions, how long they take, and how draw_rate they are aborted."""
+    """Draw the timeouts of transactions, how long they take, and how often they are aborted."""
     timeout_ms = rng.choice((1000, 1000, 2000, 4000))
     settings = dict.fromkeys(("transaction.timeout.ms", "delivery.timeout.ms"), str(timeout_ms))
     settings |= dict.fromkeys(("request.timeout.ms", "socket.timeout.ms"), str(timeout_ms - 100))
@@ -122,6 +122,15 @@ def draw_timeouts(rng: random.Random) -> dict[str, dict[str, Any]]:
         "new_id_p": rng.choice((0.0, 0.25, 0.75)),
     }
     return {"producer": settings, "options": options}
+
+
+def draw_expiration(rng: random.Random) -> dict[str, str]:
+    """Draw when brokers forget silent producers: sometimes before an open transaction times out.
+
+    Only between two transactions of a producer is there anything that may be forgotten.
+    """
+    expiration_ms = rng.choice((None, None, 500, 1000))
+    return {} if expiration_ms is None else {"producer.id.expiration.ms": str(expiration_ms)}
 
 
 TIMEOUTS: Mapping[str, str] = {

@@ -241,6 +241,8 @@ def _batch(header: BatchHeader) -> Batch:
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
+        header.is_transactional,
+        header.is_control,
     )
 
 
@@ -255,6 +257,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
                     RememberedBatch(batch.last_sequence, batch.last_offset, batch.offset_delta + 1)
                     for batch in found.batches
                 ),
+                found.transaction_start,
             )
             for found in log.producers
         }

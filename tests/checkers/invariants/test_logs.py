@@ -126,7 +126,13 @@ def test_producers_are_what_the_log_tells(producers: Any, names: list[str]) -> N
 
 
 def marker(at: int, epoch: int) -> Batch:
-    return Batch(at, at + 1, 0, at, producer=7, producer_epoch=epoch)
+    return Batch(
+        *(at, at + 1, 0, at),
+        producer=7,
+        producer_epoch=epoch,
+        is_transactional=True,
+        is_control=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,6 +189,48 @@ def test_a_producer_may_be_forgotten_once_it_was_silent_long_enough() -> None:
     assert alone(replica(SENT, producers={7: remembered(0, *LAST[:2])}), **week) == [
         "producer-state"
     ]
+
+
+IN_TRANSACTION = [batch._replace(is_transactional=True) for batch in SENT]
+WEEK: dict[str, Any] = {"time_ns": 7 * 86_400_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("batches", "open_since", "names"),
+    [
+        (IN_TRANSACTION, 0, []),
+        (IN_TRANSACTION, None, ["producer-state"]),
+        (IN_TRANSACTION, 1, ["producer-state"]),
+        (SENT, 0, ["producer-state"]),
+        ([*SENT[:3], *IN_TRANSACTION[3:]], 3, []),
+        ([*IN_TRANSACTION, marker(7, 0)], None, []),
+        ([*IN_TRANSACTION, marker(7, 0)], 0, ["producer-state"]),
+    ],
+)
+def test_where_an_open_transaction_begins_is_remembered(
+    batches: list[Batch], open_since: int | None, names: list[str]
+) -> None:
+    """The start of an open transaction is remembered, and that of no other one (KIP-98)."""
+    known = {7: remembered(0, *LAST)._replace(open_since=open_since)}
+    assert alone(replica(batches, producers=known)) == names
+    assert alone(replica(batches, producers=known), **WEEK) == names
+
+
+def test_a_producer_is_not_forgotten_while_its_transaction_is_open() -> None:
+    """However long a producer was silent, it is remembered until its transaction ends (KIP-98)."""
+    assert alone(replica(IN_TRANSACTION, producers={}), **WEEK) == ["producer-state"]
+    assert alone(replica([*IN_TRANSACTION, marker(7, 0)], producers={}), **WEEK) == []
+
+
+@pytest.mark.parametrize(
+    ("open_since", "names"),
+    [(0, []), (4, []), (5, ["producer-state"]), (None, ["producer-state"])],
+)
+def test_a_transaction_may_begin_before_the_log(open_since: int | None, names: list[str]) -> None:
+    """If the beginning of a log is deleted, its transaction may have begun there."""
+    start: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
+    known = {7: remembered(0, *LAST)._replace(open_since=open_since)}
+    assert alone(replica(IN_TRANSACTION[4:], **start, producers=known)) == names
 
 
 def test_a_new_epoch_of_a_producer_begins_anew() -> None:
