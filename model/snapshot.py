@@ -95,6 +95,14 @@ class Compaction(NamedTuple):
     """How old the newest record was that the last of these passes has read."""
 
 
+class Unmarked(NamedTuple):
+    """A transaction that is committed or aborted, and has partitions without a marker."""
+
+    producer: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+
+
 class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """One replica of one partition. End offsets are exclusive."""
 
@@ -143,6 +151,8 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """By partition: the leader's epoch that the broker returns to clients in Metadata responses."""
     lacks_directory: bool = False
     """Whether a data directory has failed (KIP-112): a replica that is missing may be in it."""
+    unmarked: Mapping[str, Unmarked] = {}
+    """The transactions that it coordinates and that wait for markers, by transactional id."""
     replicas: Mapping[str, ReplicaState]
     """The replicas by partition (``topic-partition``)."""
     compactions: Mapping[str, Compaction] = {}

@@ -55,6 +55,7 @@ QUESTIONS: Mapping[str, int] = {
     "offsets": 2,
     "transaction": 3,
     "topic": 3,
+    "deleted-topic": 1,
     WATERMARKS: 3,
     MOVE: 4,
     "membership": 2,

@@ -10,6 +10,23 @@ from broker_impl.wire.types import Epoch, TopicPartition
 
 
 @mutant(
+    "deleted-partition-awaited",
+    of="broker_impl.node.coordinators.markers:is_gone",
+    source="KAFKA-5202, KIP-98",
+    kind="historic",
+    symptom="stuck",
+    schedule="A topic is deleted while a transaction is open in it.",
+)
+def is_gone(unknown_s: float) -> bool:
+    """A coordinator waits for a leader of each partition, however long the partition is unknown.
+
+    A deleted partition never has one. The transaction does not end, and each producer with its
+    transactional id is answered CONCURRENT_TRANSACTIONS for ever.
+    """
+    return False
+
+
+@mutant(
     "added-partitions-replace",
     of="broker_impl.coordinator.transactions.rules:with_added",
     source="T1, KIP-98",

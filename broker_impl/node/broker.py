@@ -478,11 +478,10 @@ class Broker:
             return None
         reigns = self._controller_task is not None and self._controller.is_active
         return reader.look(
-            self._replicas,
-            self._logs.logs,
-            self._view,
+            *(self._replicas, self._logs.logs, self._view),
             term=self._controller.controller_epoch if reigns else None,
             producers=producers,
+            unmarked=self._transactions.unmarked(),
         )
 
     def connections(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ from operator import is_
 import msgspec
 
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.coordinator.transactions.metadata import Unmarked
 from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
@@ -90,6 +91,8 @@ class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The leader epochs that this broker returns to clients (Metadata)."""
     lacks_directory: bool
     """Whether a data directory has failed: logs that are missing here may be in it."""
+    unmarked: Mapping[str, Unmarked]
+    """The transactions that it coordinates and that wait for markers, by transactional id."""
     replicas: tuple[ReplicaSnapshot, ...]
 
 
@@ -115,6 +118,7 @@ class SnapshotReader:
         *,
         term: Epoch | None,
         producers: bool,
+        unmarked: Mapping[str, Unmarked],
     ) -> BrokerSnapshot:
         """Take a snapshot between two events.
 
@@ -142,6 +146,7 @@ class SnapshotReader:
             last is not None
             and place == (last.broker_epoch, last.controller_epoch, last.term, last.lacks_directory)
             and self._leader_epochs[1] is last.told
+            and unmarked == last.unmarked
             and len(shots) == len(last.replicas)
             and all(map(is_, shots, last.replicas))
         ):
@@ -153,6 +158,7 @@ class SnapshotReader:
             term=term,
             lacks_directory=lacks,
             told=self._leader_epochs[1],
+            unmarked=unmarked,
             replicas=tuple(shots),
         )
         return self._last

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from checkers.invariants.step import Rules, Step
 from checkers.invariants.table import STUCK
+from checkers.invariants.unmarked import Waiting
 from model.snapshot import PartitionState
 from model.violation import Violation
 
@@ -13,10 +14,11 @@ class Liveness:
 
     A partition is whole if the broker that ZooKeeper names leads it, every replica is in the ISR
     and follows, all that was ever committed can be read again, and the followers know the high
-    watermark that the leader had early in the calm. The protocol does not promise
-    this, but a run does: its bound must leave time for sessions to expire, dead connections to be
-    noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for each
-    calm, at the first snapshot after the bound.
+    watermark that the leader had early in the calm. And no transaction waits for a marker without a
+    reason (:mod:`checkers.invariants.unmarked`). The protocol does not promise this, but a run
+    does: its bound must leave time for sessions to expire, dead connections to be noticed,
+    ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for each calm, at
+    the first snapshot after the bound.
     """
 
     is_pending = False
@@ -25,6 +27,7 @@ class Liveness:
     def __init__(self, rules: Rules, committed_end: Callable[[str], int | None]) -> None:
         self._bound_s = rules.recovery_s
         self._committed_end = committed_end
+        self._waiting = Waiting()
         self._judged: int | None = None
         self._early: tuple[int, Mapping[str, int]] = (-1, {})
         """When the current calm began, and the leaders' high watermarks in its first snapshot."""
@@ -37,12 +40,13 @@ class Liveness:
         if self._bound_s is None or since is None or since == self._judged or zookeeper is None:
             return
         lacking = self._lacking(step, zookeeper.partitions)
+        waiting = self._waiting.step(step)
         passed_s = (step.now.time_ns - since) / 1e9
         if self._early[0] != since:
             early = passed_s < self._bound_s / 2
             self._early = since, _watermarks(step, zookeeper.partitions) if early else {}
         if passed_s < self._bound_s:
-            self.is_pending = bool(lacking)
+            self.is_pending = bool(lacking or waiting)
             return
         self._judged = since
         for key, state, lacks in lacking:
@@ -53,6 +57,14 @@ class Liveness:
                 brokers=state.replicas,
                 epochs=(state.leader_epoch,),
             )
+        for wait in waiting:
+            if (step.now.time_ns - wait.since_ns) / 1e9 >= self._bound_s / 2:
+                yield step.violation(
+                    STUCK,
+                    f"{self._bound_s:g} s after the last heal {wait.why}",
+                    key=wait.key,
+                    brokers=(wait.coordinator,),
+                )
 
     def _lacking(
         self, step: Step, partitions: Mapping[str, PartitionState]

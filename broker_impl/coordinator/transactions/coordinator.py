@@ -28,7 +28,7 @@ from broker_impl.coordinator.transactions.events import (
     Unload,
     Written,
 )
-from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.coordinator.transactions.metadata import Metadata, Unmarked
 from broker_impl.coordinator.transactions.transaction import Transaction
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Epoch, TopicPartition
@@ -242,6 +242,19 @@ class TransactionCoordinator:
             for transactional_id, transaction in known.items():
                 if transaction.metadata.producer_id >= 0:
                     yield transactional_id, transaction.metadata
+
+    def unmarked(self) -> dict[str, Unmarked]:
+        """The transactions that wait for markers, by transactional id."""
+        return {
+            name: Unmarked(
+                transaction.metadata.producer_id,
+                transaction.metadata.producer_epoch,
+                transaction.unmarked,
+            )
+            for known in self._led_and_loaded()
+            for name, transaction in known.items()
+            if transaction.unmarked
+        }
 
     @property
     def is_loading(self) -> bool:

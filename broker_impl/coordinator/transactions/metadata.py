@@ -1,6 +1,6 @@
 """The stored state of one transactional id."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -32,3 +32,11 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """The transaction's partitions, including those of ``__consumer_offsets``."""
     started_ms: int = -1
     updated_ms: int = -1
+
+
+class Unmarked(NamedTuple):
+    """A transaction that is decided, and has partitions without a marker."""
+
+    producer_id: int
+    producer_epoch: Epoch
+    partitions: tuple[TopicPartition, ...]

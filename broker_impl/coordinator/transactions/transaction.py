@@ -105,6 +105,11 @@ class Transaction:
         self.check()
         return effects
 
+    @property
+    def unmarked(self) -> tuple[TopicPartition, ...]:
+        """The partitions that have no marker yet, although the transaction is decided."""
+        return tuple(self._unmarked)
+
     def check(self) -> None:
         """Check the invariants that hold after each event."""
         metadata, name = self.metadata, self.transactional_id

@@ -35,6 +35,14 @@ _NO_LEADER = -1
 _GIVEN_UP = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
+def is_gone(unknown_s: float) -> bool:
+    """Return whether a partition that was unknown for this long counts as deleted.
+
+    Its marker is not needed then: without this, a transaction in a deleted topic would never end.
+    """
+    return unknown_s >= _GONE_AFTER_S
+
+
 class _Errand(msgspec.Struct, eq=False):
     """One marker for one partition."""
 
@@ -118,7 +126,7 @@ class Markers:
         now = asyncio.get_running_loop().time()
         if errand.unknown_since is None:
             errand.unknown_since = now
-        return now - errand.unknown_since >= _GONE_AFTER_S
+        return is_gone(now - errand.unknown_since)
 
     async def _ask(self, leader: BrokerId, errands: list[_Errand]) -> list[_Errand]:
         """Send markers to a leader; return those that must be sent again."""

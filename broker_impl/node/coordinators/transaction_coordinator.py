@@ -31,7 +31,7 @@ from broker_impl.coordinator.transactions.events import (
     SendMarkers,
     Write,
 )
-from broker_impl.coordinator.transactions.metadata import Metadata
+from broker_impl.coordinator.transactions.metadata import Metadata, Unmarked
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.node.coordinators.internal_topics import InternalTopics
 from broker_impl.node.coordinators.markers import Markers
@@ -321,6 +321,10 @@ class Transactions:
     def all(self) -> Iterator[tuple[str, Metadata]]:
         """All transactional ids that this broker coordinates."""
         return self._coordinator.all()
+
+    def unmarked(self) -> dict[str, Unmarked]:
+        """The transactions that wait for markers, by transactional id."""
+        return self._coordinator.unmarked()
 
     @property
     def is_loading(self) -> bool:

@@ -38,6 +38,7 @@ from model.snapshot import (
     RememberedBatch,
     ReplicaState,
     Role,
+    Unmarked,
     ZooKeeperState,
 )
 
@@ -192,6 +193,12 @@ class _Life:
                 term=shot.term,
                 lacks_directory=shot.lacks_directory,
                 told=self._epochs_reported_by(shot),
+                unmarked={
+                    name: Unmarked(
+                        each.producer_id, each.producer_epoch, tuple(map(str, each.partitions))
+                    )
+                    for name, each in shot.unmarked.items()
+                },
                 replicas={str(replica.tp): self._replica(replica) for replica in shot.replicas},
                 compactions={
                     str(each.tp): Compaction(

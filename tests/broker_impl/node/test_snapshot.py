@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from broker_impl.api.cluster_view import ClusterView
+from broker_impl.coordinator.transactions.metadata import Unmarked
 from broker_impl.errors import StorageError
 from broker_impl.log import moving
 from broker_impl.log.config import LogConfig
@@ -47,6 +48,7 @@ class Watched:
             on_effect=lambda effect: None,
         )
         self.view = ClusterView()
+        self.unmarked: dict[str, Unmarked] = {}
         self.reader = SnapshotReader(
             lambda name, path, at, size: disks[name].open(path).pread(at, size)
         )
@@ -82,7 +84,10 @@ class Watched:
 
     def look(self, *, producers: bool = False) -> BrokerSnapshot:
         return self.reader.look(
-            self.replicas, self.logs.logs, self.view, term=None, producers=producers
+            *(self.replicas, self.logs.logs, self.view),
+            term=None,
+            producers=producers,
+            unmarked=self.unmarked,
         )
 
     def replica(self, *, producers: bool = False) -> ReplicaSnapshot:
@@ -228,11 +233,21 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     whole = disk.pread(0, size)
     torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
     shot = SnapshotReader(lambda _, path, at, size: torn[at : at + size]).look(
-        broker.replicas, broker.logs.logs, broker.view, term=None, producers=False
+        broker.replicas, broker.logs.logs, broker.view, term=None, producers=False, unmarked={}
     )
     (replica,) = shot.replicas
     assert offsets(replica) == [0]
     assert replica.log.end == 3
+
+
+def test_transactions_that_wait_for_markers_are_shown() -> None:
+    """The snapshot is another one when a transaction waits for other markers."""
+    watched = Watched()
+    before = watched.look()
+    watched.unmarked = {"tx": Unmarked(7, 0, (TP,))}
+    after = watched.look()
+    assert (before.unmarked, after.unmarked) == ({}, {"tx": Unmarked(7, 0, (TP,))})
+    assert watched.look() is after
 
 
 def test_a_broker_that_lacks_a_directory_shows_it() -> None:
@@ -240,20 +255,14 @@ def test_a_broker_that_lacks_a_directory_shows_it() -> None:
     other = MemoryDisk()
     watched = Watched(other=other)
     watched.order(1, 0)
-    before = watched.reader.look(
-        watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
-    )
+    before = watched.look()
     watched.disk.fails = lambda operation, path: True
     watched.logs.checkpoint({})
-    after = watched.reader.look(
-        watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
-    )
+    after = watched.look()
     assert (before.lacks_directory, after.lacks_directory) == (False, True)
     other.fails = lambda operation, path: True
     watched.logs.give_up(watched.logs.directories[0])
     with pytest.raises(StorageError):
         watched.logs.directories[1].sync_names()
-    last = watched.reader.look(
-        watched.replicas, watched.logs.logs, watched.view, term=None, producers=False
-    )
+    last = watched.look()
     assert (last.replicas, last.lacks_directory) == ((), True)  # the broker is about to end

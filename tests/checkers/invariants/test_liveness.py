@@ -1,9 +1,12 @@
+from typing import Any
+
+import msgspec
 import pytest
 
 from checkers.invariants.step import Rules
 from checkers.invariants.watch import Watch
-from model.snapshot import ClusterState, PartitionState, ReplicaState
-from tests.checkers.invariants.streams import cluster, leader, log, replica, state, violated
+from model.snapshot import Batch, ClusterState, PartitionState, ReplicaState, Unmarked
+from tests.checkers.invariants.streams import KEY, cluster, leader, log, replica, state, violated
 
 S = 1_000_000_000
 LOG = log(0, 0)
@@ -74,6 +77,56 @@ def test_followers_learn_the_high_watermark() -> None:
     assert violated(late, at(70, 40, WHOLE, high=1), recovery_s=30) == ["stuck"]
     assert violated(late, at(70, 40, WHOLE), recovery_s=30) == []
     assert violated(at(60, 40, WHOLE), at(70, 40, WHOLE, high=1), recovery_s=30) == []
+
+
+SENT = [batch._replace(producer=7, producer_epoch=1) for batch in LOG]
+
+
+def waiting(
+    second: int, key: str = KEY, epoch: int = 1, batches: list[Batch] = SENT, **other: Any
+) -> ClusterState:
+    """Broker 2 coordinates a transaction of producer 7 that waits for a marker in a partition."""
+    now = at(second, 40, leader(batches, hw=2))
+    coordinator = msgspec.structs.replace(
+        now.brokers[2], unmarked={"tx": Unmarked(7, epoch, (key,))}
+    )
+    return msgspec.structs.replace(now, brokers={**now.brokers, 2: coordinator}, **other)
+
+
+@pytest.mark.parametrize(
+    ("now", "names"),
+    [
+        ({}, ["stuck"]),
+        ({"key": "deleted-0"}, ["stuck"]),
+        ({"epoch": 2}, ["stuck"]),  # its first batch has this epoch
+        ({"epoch": 0}, []),  # the leader refuses the marker
+        ({"batches": LOG}, []),  # the topic was perhaps created again
+        ({"compacted": {KEY: None}}, []),
+    ],
+)
+def test_no_transaction_waits_for_ever(now: dict[str, Any], names: list[str]) -> None:
+    """A transaction whose marker can be written, or is not needed, ends within the bound (KIP-98),
+    and may take half of it."""
+    before = at(0, None, WHOLE)
+    assert violated(before, waiting(50, **now), waiting(70, **now), recovery_s=30) == names
+    assert violated(before, waiting(56, **now), waiting(70, **now), recovery_s=30) == []
+    assert violated(before, waiting(50, **now), waiting(69, **now), recovery_s=30) == []
+    ended = at(60, 40, leader(SENT, hw=2))
+    assert violated(before, waiting(50, **now), ended, waiting(70, **now), recovery_s=30) == []
+
+
+def test_a_transaction_that_waits_is_pending() -> None:
+    """The end of the run waits until a transaction has its markers, or the bound has passed."""
+    watch = Watch(Rules(recovery_s=30))
+    for now, is_pending in (
+        (waiting(41), True),
+        (waiting(42, epoch=0), False),
+        (waiting(43, key="deleted-0"), True),
+        (at(44, 40, leader(SENT, hw=2)), False),
+        (waiting(70), False),
+    ):
+        list(watch.step(now))
+        assert watch.is_pending is is_pending, now.time_ns
 
 
 def test_only_a_calm_that_lasts_is_judged() -> None:

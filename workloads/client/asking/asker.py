@@ -20,6 +20,7 @@ from workloads.client.aio_closing import stop_client
 from workloads.client.aio_connection import connection_arguments
 from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.asking.deleted_groups import DeletedGroups
+from workloads.client.asking.deleted_topics import DeletedTopics
 from workloads.client.asking.groups import Groups
 from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.memberships import Memberships
@@ -32,7 +33,12 @@ from workloads.client.common import Settings, completed, split
 
 ANSWER_S = 2.0
 """How long to wait for the answer to a question."""
-STORIES = frozenset({"group", "deleted-group", "offsets", "transaction", "topic", "membership"})
+STORIES = frozenset(
+    {
+        *("group", "deleted-group", "offsets", "transaction"),
+        *("topic", "deleted-topic", "membership"),
+    }
+)
 STORY_S = 8.0
 """The same for a question that consists of several requests."""
 
@@ -62,6 +68,7 @@ class Asker:
         positions = Positions(self._client.send, rng, rack)
         name = f"{settings.prefix}asked-{settings.process}"
         topics = Topics(self._client, rng, name, common, replicas)
+        gone = DeletedTopics(self._client, rng, f"{name}-gone", common, replicas)
 
         def lasting() -> Awaitable[str]:
             return topics.lasting(PARTITIONS)
@@ -75,6 +82,7 @@ class Asker:
             "offsets": StableOffsets(self._client, rng, f"{name}-offsets").ask,
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
+            "deleted-topic": gone.ask,
             "log-directory": LogDirectories(self._client, rng).ask,
             "membership": Memberships(self._client, rng, f"{name}-member").ask,
         }

@@ -64,7 +64,9 @@ class WatchedCluster(PureCluster):
         view = ClusterView()
 
         def look(producers: bool) -> BrokerSnapshot:
-            return reader.look(node.replicas, node.logs.logs, view, term=None, producers=producers)
+            return reader.look(
+                node.replicas, node.logs.logs, view, term=None, producers=producers, unmarked={}
+            )
 
         self.snapshots.broker_started(
             number, look, lambda: node.up and node.incarnation == incarnation
