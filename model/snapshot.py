@@ -39,6 +39,8 @@ class Batch(NamedTuple):
     is_transactional: bool = False
     is_control: bool = False
     """Whether it is a marker, which ends its producer's transaction."""
+    newest_ms: int = -1
+    """The largest timestamp of its records; -1 if they have none."""
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
@@ -95,6 +97,25 @@ class Compaction(NamedTuple):
     """How old the newest record was that the last of these passes has read."""
 
 
+class DeletedSegment(NamedTuple):
+    """A segment that retention has deleted, and what its log was like then."""
+
+    number: int
+    """Counts the segments of the log that were deleted since the broker's last start."""
+    base: int
+    next: int
+    start: int
+    """The log start before."""
+    bytes_left: int
+    """The size of the segments that remained."""
+    at_ms: int
+    """When it was deleted, by the clock of the broker."""
+    retention_bytes: int = -1
+    """The topic's setting, as the broker knew it; -1: segments are not deleted by size."""
+    retention_ms: int = -1
+    """The topic's setting, as the broker knew it; -1: segments are not deleted by time."""
+
+
 class Unmarked(NamedTuple):
     """A transaction that is committed or aborted, and has partitions without a marker."""
 
@@ -123,6 +144,8 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     cuts: tuple[int, ...] = ()
     """The offsets at which the log was truncated since the broker's last start, oldest first.
     Without them, a truncation that is followed at once by a fetch would go unnoticed."""
+    deleted: tuple[DeletedSegment, ...] = ()
+    """The segments that retention has deleted last, oldest first."""
     isr: tuple[int, ...] = ()
     """The ISR in ZooKeeper as the leader knows it; empty for other replicas."""
     maximal_isr: tuple[int, ...] = ()

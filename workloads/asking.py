@@ -56,6 +56,7 @@ QUESTIONS: Mapping[str, int] = {
     "transaction": 3,
     "topic": 3,
     "deleted-topic": 1,
+    "retention": 2,
     WATERMARKS: 3,
     MOVE: 4,
     "membership": 2,

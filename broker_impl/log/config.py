@@ -73,6 +73,11 @@ class LogConfig:
         return self.segment_ms - crc32(segment.encode()) % jitter_max
 
     @property
+    def deletes_old(self) -> bool:
+        """Does the cleanup policy include `delete`?"""
+        return "delete" in self.cleanup_policy
+
+    @property
     def is_compacted(self) -> bool:
         """Does the cleanup policy include `compact`?"""
         return "compact" in self.cleanup_policy

@@ -2,7 +2,9 @@
 
 import contextlib
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 from uuid import UUID
 
 from broker_impl.errors import StorageError
@@ -12,9 +14,12 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
 from broker_impl.log.producers import ProducerStates
+from broker_impl.log.results import Deleted
 from broker_impl.log.segment import Segment
 from broker_impl.log.snapshots import Snapshots
 from broker_impl.wire.types import NO_UUID, Offset, TopicPartition
+
+_DELETED_KEPT: Final = 64
 
 
 class LogState:
@@ -46,6 +51,10 @@ class LogState:
         """How often a compacted copy has replaced segments."""
         self.rewritten_age_ms = -1
         """How old the newest record was that the last pass has read; -1: there was no pass."""
+        self.deletions = 0
+        """How many segments retention has deleted."""
+        self.latest_deleted: deque[Deleted] = deque(maxlen=_DELETED_KEPT)
+        """The last of them."""
         self.offline: StorageError | None = None
         """The error since which the log must not be changed any more."""
         self.cuts: list[Offset] = [loaded.start_offset] if loaded.was_emptied else []

@@ -85,6 +85,7 @@ def inherit(current: PartitionLog, log: PartitionLog) -> None:
     """
     log.identity, log.cuts, log.rewrites = current.identity, current.cuts, current.rewrites
     log.rewritten_age_ms = current.rewritten_age_ms
+    log.deletions, log.latest_deleted = current.deletions, current.latest_deleted
     log.producers = current.producers
     if log.epochs.entries != current.epochs.entries:
         loading.write_epochs(log.disk, log.directory, current.epochs)

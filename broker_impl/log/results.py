@@ -1,4 +1,4 @@
-"""Results of a log's operations: the offsets of an append, and a record found by its time."""
+"""Results of a log's operations: appended offsets, records found by time, deleted segments."""
 
 from typing import Final, NamedTuple
 
@@ -25,3 +25,22 @@ class TimestampOffset(NamedTuple):
     timestamp: int
     offset: Offset
     leader_epoch: Epoch
+
+
+class Deleted(NamedTuple):
+    """A segment that retention has deleted, and what the log was like then."""
+
+    number: int
+    """Counts the segments that retention has deleted since the start."""
+    base_offset: Offset
+    next_offset: Offset
+    start_offset: Offset
+    """The first offset that could be read before."""
+    bytes_left: int
+    """The size of the segments that remained."""
+    at_ms: int
+    """When it was deleted, by the clock of the broker."""
+    retention_bytes: int
+    """-1: no limit, or segments are not deleted by size."""
+    retention_ms: int
+    """-1: no limit, or segments are not deleted by time."""

@@ -2,6 +2,7 @@
 
 from broker_impl.log import appending, loading
 from broker_impl.log.log_state import LogState
+from broker_impl.log.results import Deleted
 from broker_impl.log.segment import (
     ABORTED_INDEX_SUFFIX,
     INDEX_SUFFIX,
@@ -49,7 +50,7 @@ def _must_go(log: LogState, segment: Segment, now_ms: int, surplus: int) -> bool
         return True
     if is_active:
         return False
-    return segment.next_offset <= log.start_offset or 0 < surplus >= segment.size
+    return segment.next_offset <= log.start_offset or is_surplus(segment.size, surplus)
 
 
 def remove_deleted(log: LogState, now_ms: int) -> None:
@@ -65,21 +66,33 @@ def remove_deleted(log: LogState, now_ms: int) -> None:
 
 
 def _surplus_bytes(log: LogState) -> int:
-    if log.config.retention_bytes < 0 or not _deletes_old(log):
+    if log.config.retention_bytes < 0 or not log.config.deletes_old:
         return 0
     return log.size_bytes - log.config.retention_bytes
 
 
 def _is_expired(log: LogState, segment: Segment, now_ms: int) -> bool:
-    if log.config.retention_ms < 0 or not _deletes_old(log):
+    if log.config.retention_ms < 0 or not log.config.deletes_old:
         return False
-    newest = segment.largest.timestamp_ms
-    return now_ms - (newest if newest >= 0 else segment.written_ms) > log.config.retention_ms
+    return age_ms(segment, now_ms) > log.config.retention_ms
 
 
 def _delete_first(log: LogState, now_ms: int) -> str:
     """Rename the first segment's files: it is gone for readers, and later from the disk."""
     segment = log.segments.pop(0)
+    log.deletions += 1
+    log.latest_deleted.append(
+        Deleted(
+            number=log.deletions,
+            base_offset=segment.base_offset,
+            next_offset=segment.next_offset,
+            start_offset=log.start_offset,
+            bytes_left=log.size_bytes,
+            at_ms=now_ms,
+            retention_bytes=log.config.retention_bytes if log.config.deletes_old else -1,
+            retention_ms=log.config.retention_ms if log.config.deletes_old else -1,
+        )
+    )
     segment.close()
     _rename_files(log, segment, now_ms + log.config.delete_delay_ms)
     log.disk.fsync_dir(log.directory)
@@ -102,8 +115,21 @@ def _rename_files(log: LogState, segment: Segment, due_ms: int) -> None:
         log.deleted.append((due_ms, path + loading.DELETED_SUFFIX))
 
 
-def _deletes_old(log: LogState) -> bool:
-    return "delete" in log.config.cleanup_policy
+def is_surplus(segment_bytes: int, surplus_bytes: int) -> bool:
+    """Does the log keep `retention.bytes` without its first segment (KAFKA-70)?
+
+    surplus_bytes: how much larger than that it is, with the segment.
+    """
+    return 0 < surplus_bytes >= segment_bytes
+
+
+def age_ms(segment: Segment, now_ms: int) -> int:
+    """How old a segment is: as old as its newest record (KIP-33).
+
+    If no record has a timestamp, the last append counts.
+    """
+    newest = segment.largest.timestamp_ms
+    return now_ms - (newest if newest >= 0 else segment.written_ms)
 
 
 def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:

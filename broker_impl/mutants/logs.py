@@ -167,6 +167,40 @@ def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
 
 
 @mutant(
+    "retention-below-its-bytes",
+    of="broker_impl.log.retention:is_surplus",
+    source="KAFKA-70",
+    kind="mutation",
+    symptom="invariant:retained-as-configured",
+    schedule="A log is somewhat larger than retention.bytes.",
+)
+def is_surplus(segment_bytes: int, surplus_bytes: int) -> bool:
+    """The first segment is deleted as soon as the log is larger than retention.bytes.
+
+    The log then has less than retention.bytes, by up to a segment: a consumer that lags by fewer
+    bytes than the topic is to keep skips records.
+    """
+    return surplus_bytes > 0
+
+
+@mutant(
+    "retention-by-age-of-segment",
+    of="broker_impl.log.retention:age_ms",
+    source="KIP-33",
+    kind="mutation",
+    symptom="invariant:retained-as-configured",
+    schedule="A segment was begun longer ago than retention.ms, and has younger records.",
+)
+def age_ms(segment: Segment, now_ms: int) -> int:
+    """A segment is as old as its file: its newest records go with its oldest ones.
+
+    A topic with little traffic has segments of which each spans more time than retention.ms. A
+    record that is appended at their end is deleted soon after it was acknowledged.
+    """
+    return now_ms - segment.begun_ms
+
+
+@mutant(
     "keyless-on-compacted",
     of="broker_impl.log.validation:has_keys",
     source="H10, KAFKA-1755",

@@ -17,6 +17,7 @@ from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import BatchMetadata
+from broker_impl.log.results import Deleted
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import PartitionSnapshot
@@ -65,6 +66,8 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the topic's ``cleanup.policy`` includes compaction."""
     compaction_lag_ms: int
     """The topic's ``min.compaction.lag.ms``."""
+    deleted: tuple[Deleted, ...]
+    """The segments that retention has deleted last."""
     producers: tuple[ProducerSnapshot, ...] | None
     """None if they were not requested."""
 
@@ -182,6 +185,7 @@ class _Reading:
             log.end_offset,
             len(log.cuts),
             log.rewrites,
+            log.deletions,
             log.config,
             log.start_offset,
             log.offline,
@@ -218,6 +222,7 @@ class _Reading:
                 rewritten_age_ms=log.rewritten_age_ms,
                 is_compacted=log.config.is_compacted,
                 compaction_lag_ms=log.config.min_compaction_lag_ms,
+                deleted=tuple(log.latest_deleted),
                 producers=_producers(log) if producers else None,
             ),
             state=None if partition is None else partition.snapshot(),

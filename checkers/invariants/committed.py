@@ -73,11 +73,17 @@ class _Line:
         begin = bisect_left(batches, self.end, hi=count, key=_base)
         if begin < count and batches[begin].base > self.end:
             self.first = batches[begin].base  # earlier ones were deleted before a snapshot
+        seen = self.end
         for number in range(begin, count):
             batch = batches[number]
             if batch.next > mark:
                 break
+            if seen < batch.base <= replica.log_start:
+                self.first = batch.base
             self.at[batch.base] = batch
+            seen = batch.next
+        if seen < mark <= replica.log_start:
+            self.first = mark
         self.end = mark
 
     def prune(self, low: int) -> None:

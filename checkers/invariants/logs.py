@@ -111,6 +111,7 @@ class Epochs:
         elif (
             count
             and batches[count - 1].next != replica.log_end
+            and not _is_emptied(replica)
             and not step.is_compacted(change.key)
         ):
             yield _of(
@@ -122,6 +123,13 @@ class Epochs:
                 f"{batches[count - 1].next}",
                 (batches[count - 1].epoch,),
             )
+
+
+def _is_emptied(replica: ReplicaState) -> bool:
+    """Return whether all records are deleted: perhaps before a snapshot has shown their batches."""
+    return (
+        replica.batches.all[replica.batches.count - 1].next < replica.log_end <= replica.log_start
+    )
 
 
 def _first_disorder(
@@ -202,6 +210,8 @@ class Producers:
             if replay is None or replay.batches is not change.now.batches.all:
                 replay = self._replays[place] = _Replay(change.now.batches.all)
             replay.go_on(change.now.batches.count)
+            if not replay.is_gapless or replay.end not in (None, change.now.log_end):
+                continue  # batches were deleted before a snapshot has shown them
             is_whole = (
                 replay.batches[0].base == 0 if change.now.batches.count else not change.now.log_end
             )
@@ -302,11 +312,16 @@ class _Replay:
         self.producers: dict[int, tuple[int, deque[RememberedBatch]]] = {}
         self._open: dict[int, int] = {}
         """The offsets at which the open transactions begin, by producer."""
+        self.is_gapless = True
+        self.end: int | None = None
+        """Where the last batch ends; None: there is none."""
         self._count = 0
 
     def go_on(self, count: int) -> None:
         for number in range(self._count, count):
             batch = self.batches[number]
+            self.is_gapless = self.is_gapless and self.end in (None, batch.base)
+            self.end = batch.next
             if batch.producer < 0:
                 continue
             known = self.producers.get(batch.producer)

@@ -396,6 +396,18 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="retained-as-configured",
+        rules="KIP-33, KAFKA-70",
+        summary="Retention has deleted a segment that the topic's settings keep.",
+        holds=(
+            "a segment is deleted only if its newest record is older than `retention.ms` by the "
+            "broker's clock, if `retention.bytes` remain without it, or if the log starts after it"
+        ),
+        suspended_under=(
+            "compacted logs; segments that are deleted before a snapshot shows their batches"
+        ),
+    ),
+    Invariant(
         id="state-version",
         rules="R14",
         summary="A partition's state changed in ZooKeeper without a conditional write.",

@@ -7,6 +7,7 @@ from checkers.invariants.ensemble.ensemble_watch import Ensemble
 from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
 from checkers.invariants.liveness import Liveness
 from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
+from checkers.invariants.retention import Retention
 from checkers.invariants.step import Fold, Rules, Stepper
 from checkers.invariants.views import Views
 from checkers.invariants.zookeeper import Controllers, Moves, States
@@ -29,6 +30,7 @@ class Watch:
             Epochs(),
             Producers(rules),
             Compactions(),
+            Retention(),
             Leaders(),
             Watermarks(rules),
             OneLogPerEpoch(),

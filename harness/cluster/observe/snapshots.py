@@ -32,6 +32,7 @@ from model.snapshot import (
     BrokerState,
     ClusterState,
     Compaction,
+    DeletedSegment,
     EpochStart,
     PartitionState,
     Producer,
@@ -250,6 +251,7 @@ def _batch(header: BatchHeader) -> Batch:
         header.base_sequence,
         header.is_transactional,
         header.is_control,
+        header.max_timestamp,
     )
 
 
@@ -269,6 +271,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
             for found in log.producers
         }
     epochs = tuple(EpochStart(*entry) for entry in log.epochs)
+    deleted = tuple(DeletedSegment(*each) for each in log.deleted)
     if state is None:
         return ReplicaState(
             role="offline" if log.is_offline else "untold",
@@ -278,6 +281,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
             epochs=epochs,
             log_number=log.number,
             cuts=log.cuts,
+            deleted=deleted,
             producers=producers,
         )
     return ReplicaState(
@@ -290,6 +294,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
         epochs=epochs,
         log_number=log.number,
         cuts=log.cuts,
+        deleted=deleted,
         isr=state.isr,
         maximal_isr=state.maximal_isr,
         state_version=state.zk_version,

@@ -1,6 +1,8 @@
 import pytest
 
+from broker_impl.log import retention
 from broker_impl.log.config import LogConfig
+from broker_impl.log.results import Deleted
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 from tests.broker_impl.log.one_log import append, new_disk, opened, read_all
@@ -66,6 +68,30 @@ def test_retention_by_time() -> None:
     assert log.retain(1151, 2) == [f"{1:020d}.log"]
     assert (log.start_offset, log.end_offset) == (2, 2)
     assert log.retain(10**9, 2) == []
+
+
+def test_what_was_deleted_is_noted() -> None:
+    """Each deleted segment is noted with what was left, and the settings by which it was."""
+    config = LogConfig(segment_bytes=150, retention_ms=100, retention_bytes=150)
+    log = opened(new_disk(), config)
+    for number in range(3):
+        append(log, "a" * 40, timestamp_ms=1000 + number)
+    size = log.segments[0].size
+    log.retain(1101, 3)
+    assert list(log.latest_deleted) == [Deleted(1, 0, 1, 0, 2 * size, 1101, 150, 100)]
+    log.config = LogConfig(cleanup_policy=("compact",), retention_ms=1)
+    log.retain(2000, 3)
+    assert log.deletions == 1
+    log.advance_start(2)
+    log.retain(2000, 3)
+    assert log.latest_deleted[-1] == Deleted(2, 1, 2, 2, size, 2000, -1, -1)
+
+
+def test_a_segment_is_surplus_if_enough_remains_without_it() -> None:
+    """Retention by size keeps a segment without which the log would be below the limit."""
+    assert retention.is_surplus(100, 100)
+    assert not retention.is_surplus(101, 100)
+    assert not retention.is_surplus(0, 0)
 
 
 def test_retention_keeps_what_is_not_below_the_high_watermark() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from checkers.invariants import committed as committed_
+from model.snapshot import Batch, EpochStart
 from tests.checkers.invariants.streams import (
     broker,
     cluster,
@@ -230,6 +231,25 @@ def test_a_log_without_its_beginning_is_compared_from_where_it_starts() -> None:
     led = leader(OLD[1:], hw=3, log_start=1)
     longer = replica(OLD, hw=3)
     assert violated(cluster(state(), {1: led, 2: longer})) == []
+
+
+@pytest.mark.parametrize(
+    ("batches", "end", "start", "names"),
+    [
+        (OLD[:1], 3, 3, []),  # all is deleted
+        (OLD[:1], 3, 2, ["log-in-order", "log-matching", "candidate-completeness"]),
+        ([OLD[0], OLD[2]], 3, 2, []),
+        ([OLD[0], OLD[2]], 3, 1, ["log-matching", "candidate-completeness"]),
+    ],
+)
+def test_what_is_deleted_before_a_snapshot_is_not_compared(
+    batches: list[Batch], end: int, start: int, names: list[str]
+) -> None:
+    """Retention may delete batches of the leader that no snapshot has shown; others still have
+    them."""
+    epochs = (EpochStart(0, start),) if start < end else ()
+    led = leader(batches, hw=3, log_start=start, log_end=end, epochs=epochs)
+    assert violated(cluster(state(), {1: led, 2: replica(OLD, hw=3)})) == names
 
 
 def test_what_was_deleted_everywhere_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,6 +233,17 @@ def test_a_transaction_may_begin_before_the_log(open_since: int | None, names: l
     assert alone(replica(IN_TRANSACTION[4:], **start, producers=known)) == names
 
 
+@pytest.mark.parametrize(("batches", "start"), [(SENT[:3], 7), ([*SENT[:3], *SENT[5:]], 5)])
+def test_producers_of_batches_that_no_snapshot_has_shown_are_not_judged(
+    batches: list[Batch], start: int
+) -> None:
+    """Batches may be deleted before a snapshot shows them; what they left is remembered."""
+    epochs = (EpochStart(0, start),) if start < 7 else ()
+    held: dict[str, Any] = {"hw": 7, "log_start": start, "log_end": 7, "epochs": epochs}
+    assert alone(replica(batches, **held, producers={7: remembered(0, *LAST)})) == []
+    assert alone(replica(batches, **held, producers={7: remembered(1)})) == []
+
+
 def test_a_new_epoch_of_a_producer_begins_anew() -> None:
     """A new producer epoch starts with no batches, and sequence numbers wrap at 2^31."""
     bumped = [*SENT, Batch(7, 9, 0, 9, producer=7, producer_epoch=1, sequence=2**31 - 1)]

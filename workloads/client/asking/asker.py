@@ -26,6 +26,7 @@ from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.memberships import Memberships
 from workloads.client.asking.offsets import Positions
 from workloads.client.asking.requests import Place
+from workloads.client.asking.retention import Retention
 from workloads.client.asking.stable_offsets import StableOffsets
 from workloads.client.asking.topics import Topics
 from workloads.client.asking.transactions import PARTITIONS, Transactions
@@ -36,7 +37,7 @@ ANSWER_S = 2.0
 STORIES = frozenset(
     {
         *("group", "deleted-group", "offsets", "transaction"),
-        *("topic", "deleted-topic", "membership"),
+        *("topic", "deleted-topic", "retention", "membership"),
     }
 )
 STORY_S = 8.0
@@ -83,6 +84,7 @@ class Asker:
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
             "deleted-topic": gone.ask,
+            "retention": Retention(self._client, rng, f"{name}-kept", common, replicas).ask,
             "log-directory": LogDirectories(self._client, rng).ask,
             "membership": Memberships(self._client, rng, f"{name}-member").ask,
         }

@@ -1,0 +1,50 @@
+"""Topics with small segments and little retention, with made up answers."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workloads.client import aio_admin
+from workloads.client.asking import retention
+from workloads.client.asking.requests import Place
+from workloads.client.asking.retention import SETTINGS, Retention
+
+PLACE = Place("t", 0)
+
+
+class Client:
+    """A client whose writes succeed."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.cluster = SimpleNamespace(leader_for_partition=lambda partition: 1)
+
+    async def _wait_on_metadata(self, topic: str) -> None:
+        return None
+
+    async def send(self, node: int, request: Any) -> Any:
+        self.writes += 1
+        return SimpleNamespace(topics=[("t", [(0, 0)])])
+
+
+async def test_both_kinds_of_topics_are_created_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic is created until that is acknowledged, and then written to."""
+    created: list[tuple[str, Any]] = []
+    outcomes = iter([("info", "Lost")])
+
+    async def create(common: Any, new: Any) -> tuple[str, str | None]:
+        created.append((new.name, new.topic_configs))
+        return next(outcomes, ("ok", None))
+
+    monkeypatch.setattr(aio_admin, "create", create)
+    monkeypatch.setattr(retention, "PAUSE_S", 0.0)
+    client: Any = Client()
+    topics = Retention(client, random.Random(1), "a", {}, 1)
+    said = [await topics.ask(PLACE, 1, [1]) for _ in range(20)]
+    assert said[0].endswith("Lost")
+    assert all(each.startswith("write a-by-") for each in said[1:])
+    assert len(created) == len(SETTINGS) + 1
+    assert dict(created) == {f"a-{kind}": dict(SETTINGS[kind]) for kind in SETTINGS}
+    assert 19 <= client.writes <= 19 * retention.WRITES_MAX
