@@ -65,7 +65,9 @@ class Rebalances:
         self._joined: tuple[int, float] | None = None
         """The generation in which members wait in a rebalance, and when they were first seen."""
         self._unsynced: dict[str, None] = {}
-        """The members that have perhaps not sent SyncGroup in the current generation."""
+        """The members that have not sent SyncGroup in the current generation."""
+        self._unassigned: dict[str, None] = {}
+        """The members that have perhaps no assignment in the current generation."""
         self._began_s: float | None = None
         """When the current generation was first seen; None: it was seen too late."""
         self._late_since_s: float | None = None
@@ -75,12 +77,17 @@ class Rebalances:
         self._longest_s = max(self._longest_s, rebalance_s)
 
     def beats(self, member: str, at_s: float) -> None:
-        """A heartbeat of a member arrived, and is right."""
-        self._alive[member] = at_s
+        """A heartbeat of a member arrived at this time, and was accepted."""
+        self._alive[member] = max(self._alive.get(member, NEVER), at_s)
 
     def syncs(self, member: str) -> None:
         """A SyncGroup of the current generation arrived."""
         self._unsynced.pop(member, None)
+
+    def assigned(self, member: str, generation: int) -> None:
+        """A member received its assignment in a generation."""
+        if self._last is not None and self._last.generation == generation:
+            self._unassigned.pop(member, None)
 
     def leaves(self, member: str) -> None:
         """A member leaves, or is removed by a tool."""
@@ -106,13 +113,14 @@ class Rebalances:
         else:
             self._joined = None
         if now.state not in (COMPLETING, STABLE):
-            self._unsynced = {}
+            self._unsynced = self._unassigned = {}
         elif last is None or last.state == PREPARING or last.generation != now.generation:
             self._before_generation_s = NEVER if last is None else last.at_s
             self._began_s = now.at_s if now.state == COMPLETING else None
             # A group that is stable at first was loaded, and its members have their assignments.
             is_loaded = last is None and now.state == STABLE
             self._unsynced = {} if is_loaded else dict.fromkeys(now.members)
+            self._unassigned = dict(self._unsynced)
 
     def _removed(self, last: Sight, now: Sight) -> Iterator[Found]:
         instances = {each.instance for each in now.members.values()}
@@ -124,7 +132,7 @@ class Rebalances:
             silent_s = now.at_s - self._alive.get(name, NEVER)
             # A rebalance does not remove a static member, but the generation after it may.
             begun = [last.at_s if member.instance is not None else self._before_rebalance_s]
-            if name in self._unsynced:
+            if name in self._unassigned:
                 begun.append(self._before_generation_s)
             waited_s = now.at_s - min(begun)
             if silent_s < member.session_s and waited_s + ROUNDING_S < member.rebalance_s:

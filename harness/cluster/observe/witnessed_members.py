@@ -67,12 +67,15 @@ class MemberWitness:
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
         match request:
-            case HeartbeatRequest() | OffsetCommitRequest() | LeaveGroupRequest():
+            case OffsetCommitRequest() | LeaveGroupRequest():
                 self._arrived(request)
                 return None
+            case HeartbeatRequest():
+                group, at_s = self._arrived(request), self._clock()
+                return None if group is None else lambda answer: self._beat(request, at_s, answer)
             case SyncGroupRequest():
                 self._arrived(request)
-                return lambda answer: self._acknowledged(request, answer, None)
+                return lambda answer: self._synced(request, answer)
             case JoinGroupRequest():
                 group = self._arrived(request)
                 if group is None or not request.group_instance_id:
@@ -88,12 +91,13 @@ class MemberWitness:
         """Judge a group at the arrival of a request; return it if this broker coordinates it."""
         name = request.group_id
         found, home = self._broker.groups.find(name), self._home(name)
-        if isinstance(found, ErrorCode) or home is None:
+        if isinstance(found, ErrorCode):
             return None
-        group = None if found is None else group_state(found)
-        why = self._stored.judge(name, home.leader_epoch, group, partial(epoch_at, home))
-        if why is not None:
-            self._found("members-as-stored", name, why)
+        if home is not None:
+            group = None if found is None else group_state(found)
+            why = self._stored.judge(name, home.leader_epoch, group, partial(epoch_at, home))
+            if why is not None:
+                self._found("members-as-stored", name, why)
         if found is None:
             self._rebalances.pop(name, None)
         else:
@@ -106,18 +110,14 @@ class MemberWitness:
         if known is None or known[0] is not group:
             delay_s = group.config.initial_rebalance_delay_ms / 1000
             known = self._rebalances[group.name] = group, Rebalances(delay_s)
-        rebalances, at_s, state = known[1], self._clock(), group_state(group)
-        sight = Sight(at_s, state.state, state.generation, _timed(group))
+        rebalances, state = known[1], group_state(group)
+        sight = Sight(self._clock(), state.state, state.generation, _timed(group))
         for invariant, why in rebalances.look(sight):
             self._found(invariant, group.name, why)
         match request:
-            case HeartbeatRequest():
-                if coordinated.on_heartbeat(state, _said(request)) in (NONE, REBALANCE):
-                    rebalances.beats(request.member_id, at_s)
             case SyncGroupRequest():
-                if coordinated.on_sync(state, _said(request)) is None and _has_protocol(
-                    group, request
-                ):
+                said = Said(request.member_id, request.generation_id, request.group_instance_id)
+                if coordinated.on_sync(state, said) is None and _has_protocol(group, request):
                     rebalances.syncs(request.member_id)
             case JoinGroupRequest():
                 # Before v1, the session timeout is the timeout of rebalances, too.
@@ -130,6 +130,17 @@ class MemberWitness:
                     rebalances.leaves(row.member_id or holder)
             case _:
                 pass
+
+    def _beat(self, request: HeartbeatRequest, at_s: float, answer: Any) -> None:
+        known = self._rebalances.get(request.group_id)
+        if known is not None and answer.error_code in (NONE, REBALANCE):
+            known[1].beats(request.member_id, at_s)
+
+    def _synced(self, request: SyncGroupRequest, answer: Any) -> None:
+        known = self._rebalances.get(request.group_id)
+        if known is not None and not answer.error_code:
+            known[1].assigned(request.member_id, request.generation_id)
+        self._acknowledged(request, answer, None)
 
     def _rejoined(self, request: JoinGroupRequest, generation: int, answer: Any) -> None:
         """A static member that joined has its new id from now on, if no rebalance was needed."""
@@ -169,10 +180,6 @@ class MemberWitness:
                 why=f"broker {self._number}, group {name}: {why}",
             )
         )
-
-
-def _said(request: HeartbeatRequest | SyncGroupRequest) -> Said:
-    return Said(request.member_id, request.generation_id, request.group_instance_id)
 
 
 def _has_protocol(group: Group, request: SyncGroupRequest) -> bool:

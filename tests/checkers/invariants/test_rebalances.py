@@ -92,8 +92,8 @@ def test_a_member_that_does_not_sync_may_be_removed(synced: bool, at_s: float) -
     course = Course()
     course.sees(20.0, PREPARING, 3, a=SLOW, b=SLOW)
     course.sees(20.1, COMPLETING, 4, a=SLOW, b=SLOW)
-    if synced:
-        course.rebalances.syncs("a")
+    course.rebalances.syncs("a")
+    course.rebalances.assigned("a", 4 if synced else 3)
     course.rebalances.beats("a", at_s - 0.1)
     course.sees(at_s - 0.1, STABLE, 4, a=SLOW, b=SLOW)
     is_early = synced or at_s < 21.0
