@@ -3,7 +3,8 @@
 - ``members-as-stored``: members learn their assignment, and a static member that comes again its
   new id, only when the log has them. So another coordinator has the same members in the same
   generation, and the static member that came last (KIP-345). If it has the former one instead, it
-  fences the member that has joined, and accepts the requests of a process that was replaced.
+  fences the member that has joined, and accepts the requests of a process that was replaced. No
+  coordinator goes back to an earlier generation of these members.
 
 Only what is certain is judged. A static member whose join is not acknowledged has perhaps replaced
 the former one, and a join that failed may still take effect with the next coordinator. Coordinators
@@ -30,6 +31,17 @@ class _Known(NamedTuple):
     """The member with each instance id."""
     last: LastRecord
     """The last record that was committed in the coordinator's log then."""
+
+
+def _earlier(known: _Known, group: Group) -> str | None:
+    """Return how a group went back to an earlier generation, or ``None``.
+
+    Another group of the same name has low numbers of generations again, and other members.
+    """
+    common = sorted({*known.dynamic, *known.holders.values()} & set(group.members))
+    if group.generation > known.generation or not common:
+        return None
+    return f"it is in generation {group.generation}, and {common[0]} was in {known.generation}"
 
 
 class StoredMembers:
@@ -80,9 +92,8 @@ class StoredMembers:
             return None
         is_complete = epoch_at(known.last.offset) == known.last.epoch
         if not is_complete or group is None or group.generation != known.generation:
-            # Another group of the same name has low numbers of generations again.
             del self._known[name]
-            return None
+            return _earlier(known, group) if is_complete and group is not None else None
         return self._differs(name, known, group) if group.state == STABLE else None
 
     def _differs(self, name: str, known: _Known, group: Group) -> str | None:

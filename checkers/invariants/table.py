@@ -226,7 +226,7 @@ INVARIANTS = (
         holds=(
             "each coordinator whose log has what was acknowledged to the members of a generation "
             "has these members while the generation lasts, and for each instance id the static "
-            "member that came last"
+            "member that came last; it has them in no earlier generation"
         ),
     ),
     Invariant(

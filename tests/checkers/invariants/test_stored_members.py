@@ -59,6 +59,24 @@ def test_what_is_not_certain_is_not_judged(group: Group | None, epoch: int, at_l
     assert not judge(stored(), other, epoch, at_last)
 
 
+@pytest.mark.parametrize(
+    ("generation", "members", "at_last", "is_wrong"),
+    [
+        (2, {"a": None}, 5, True),
+        (2, {"b": "i"}, 5, True),
+        (4, {"a": None}, 5, False),
+        (2, {"x": None}, 5, False),
+        (2, {"a": None}, 4, False),
+    ],
+)
+def test_a_generation_does_not_come_back(
+    generation: int, members: dict[str, str | None], at_last: int, is_wrong: bool
+) -> None:
+    """A new group of the same name has an earlier generation, but other members."""
+    group = Group(PREPARING, generation, members)
+    assert judge(stored(), group, at_last=at_last) == is_wrong
+
+
 def test_another_group_of_the_same_name_is_not_compared_with_the_former_one() -> None:
     """It comes to the same generation later."""
     members = stored()
