@@ -43,9 +43,9 @@ class Sight(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A broken invariant."""
+    """A broken invariant: ``rebalance-in-time`` if it is late, else ``removed-after-timeout``."""
 
-    invariant: str
+    is_late: bool
     why: str
 
 
@@ -141,7 +141,7 @@ class Rebalances:
                     f"after a wait of at most {waited_s:.3f} s; its session lasts "
                     f"{member.session_s:g} s, and its rebalance timeout is {member.rebalance_s:g} s"
                 )
-                yield Found("removed-after-timeout", why)
+                yield Found(False, why)
 
     def _late(self, now: Sight) -> Iterator[Found]:
         """Find what should have ended, and has not ended after a while."""
@@ -151,7 +151,7 @@ class Rebalances:
         elif self._late_since_s is None:
             self._late_since_s = now.at_s
         elif now.at_s - self._late_since_s > LATE_S:
-            yield Found("rebalance-in-time", why)
+            yield Found(True, why)
 
     def _overdue(self, now: Sight) -> str | None:
         until = f"the longest timeout is {self._longest_s:g} s"

@@ -112,7 +112,8 @@ class MemberWitness:
             known = self._rebalances[group.name] = group, Rebalances(delay_s)
         rebalances, state = known[1], group_state(group)
         sight = Sight(self._clock(), state.state, state.generation, _timed(group))
-        for invariant, why in rebalances.look(sight):
+        for is_late, why in rebalances.look(sight):
+            invariant = "rebalance-in-time" if is_late else "removed-after-timeout"
             self._found(invariant, group.name, why)
         match request:
             case SyncGroupRequest():

@@ -19,7 +19,8 @@ class Course:
     def sees(self, at_s: float, state: str, generation: int, **members: Timed) -> list[str]:
         """See the group; return what is broken."""
         sight = Sight(at_s, state, generation, members)
-        return [found.invariant for found in self.rebalances.look(sight)]
+        names = {True: "rebalance-in-time", False: "removed-after-timeout"}
+        return [names[found.is_late] for found in self.rebalances.look(sight)]
 
 
 def rebalancing(member: Timed, at_s: float = 11.0) -> Course:
