@@ -214,6 +214,8 @@ def epoch_end(replica: Replica, answer: EpochEnd) -> str | None:
         answer.epoch < batch.epoch <= answer.wanted for batch in stored
     ):
         return f"epoch {answer.epoch} is not the last one up to {answer.wanted}"
+    if answer.epoch != replica.epoch and all(batch.epoch != answer.epoch for batch in stored):
+        return f"no record of its log has the epoch {answer.epoch}"
     return _differs(f"the end of epoch {answer.wanted}", end, answer.end)
 
 

@@ -152,9 +152,13 @@ INVARIANTS = (
     ),
     Invariant(
         id="epoch-end-as-stored",
-        rules="E4, KIP-279, KIP-320",
+        rules="E4, KIP-279, KIP-320, KIP-595",
         summary="OffsetForLeaderEpoch returned another end of an epoch than the log has.",
-        holds="a leader epoch ends where the records of the first later epoch begin",
+        holds=(
+            "a leader epoch ends where the records of the first later epoch begin, and the leader "
+            "answers for the last epoch up to the one that was asked for of which it has records, "
+            "also in a fetch of a follower whose log diverges"
+        ),
         suspended_under="compacted logs, and epochs before the first one of the log",
     ),
     Invariant(

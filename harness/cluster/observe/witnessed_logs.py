@@ -29,7 +29,7 @@ from broker_impl.wire.messages.produce_response import (
 )
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import stored
-from checkers.invariants.stored import StoredBatch
+from checkers.invariants.stored import NONE, StoredBatch
 from model.violation import Violation
 
 LOOKED_BACK: Final = 200
@@ -116,9 +116,11 @@ class LogWitness:
                 }
                 offsets = {tp: (offset, epoch) for tp, (offset, epoch, _) in asked.items()}
                 return lambda answer: self._fetched(request, offsets, before, answer)
+            case FetchRequest():
+                return lambda answer: self._copied(request, answer)
             case ListOffsetsRequest() if request.replica_id == CONSUMER:
                 return lambda answer: self._listed(request, answer)
-            case OffsetForLeaderEpochRequest() if request.replica_id == CONSUMER:
+            case OffsetForLeaderEpochRequest():
                 return lambda answer: self._ended(request, answer)
             case ProduceRequest() if request.acks:
                 sent = {
@@ -251,6 +253,32 @@ class LogWitness:
                 self._found("answered-as-leader", tp, stored.as_leader(state, epoch), state)
                 if state.is_leader:
                     self._found("epoch-end-as-stored", tp, stored.epoch_end(state, given), state)
+
+    def _copied(self, request: FetchRequest, answer: FetchResponse) -> None:
+        """Judge where, by the leader's answers, the logs of followers diverge (KIP-595)."""
+        for topic in answer.responses:
+            for data in topic.partitions:
+                diverging = data.diverging_epoch
+                if data.error_code or diverging.end_offset < 0:
+                    continue
+                tp = TopicPartition(topic.topic, data.partition_index)
+                asked = next(
+                    (
+                        row
+                        for named in request.topics
+                        for row in named.partitions
+                        if (named.topic, row.partition) == (tp.topic, tp.partition)
+                    ),
+                    None,
+                )
+                partition = self._partition(tp)
+                if asked is None or partition is None or partition.role is not Role.LEADER:
+                    continue
+                given = stored.EpochEnd(
+                    asked.last_fetched_epoch, NONE, diverging.epoch, diverging.end_offset
+                )
+                state = self._with_log(tp, partition)
+                self._found("epoch-end-as-stored", tp, stored.epoch_end(state, given), state)
 
     def _fetched(
         self,

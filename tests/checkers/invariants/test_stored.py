@@ -108,6 +108,7 @@ def test_only_the_leader_of_the_named_epoch_answers() -> None:
     [
         (1, (1, 8), (1, 10)),
         (2, (1, 8), (3, 10)),  # no record has epoch 2
+        (2, (1, 8), (2, 8)),
         (3, (3, 10), (-1, -1)),
         (4, (-1, -1), (3, 10)),
     ],

@@ -100,15 +100,23 @@ class Broker:
         topic = SimpleNamespace(name="t", partitions=[row])
         return self._told(request, SimpleNamespace(topics=[topic]))
 
-    def end_epoch(self, wanted: int, epoch: int, end: int) -> list[str]:
+    def end_epoch(self, wanted: int, epoch: int, end: int, replica: int = -1) -> list[str]:
         """Answer OffsetForLeaderEpoch; return the violations."""
         asked = OffsetForLeaderPartition(partition=0, leader_epoch=wanted)
         request = OffsetForLeaderEpochRequest(
-            replica_id=-1, topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])]
+            replica_id=replica, topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])]
         )
         row = SimpleNamespace(partition=0, error_code=0, leader_epoch=epoch, end_offset=end)
         topic = SimpleNamespace(topic="t", partitions=[row])
         return self._told(request, SimpleNamespace(topics=[topic]))
+
+    def diverge(self, wanted: int, epoch: int, end: int) -> list[str]:
+        """Answer a follower's fetch with the end of an epoch; return the violations."""
+        asked = FetchPartition(partition=0, fetch_offset=4, last_fetched_epoch=wanted)
+        request = FetchRequest(replica_id=2, topics=[FetchTopic(topic="t", partitions=[asked])])
+        diverging = SimpleNamespace(epoch=epoch, end_offset=end)
+        row = SimpleNamespace(partition_index=0, error_code=0, diverging_epoch=diverging)
+        return self._told(request, fetched(SimpleNamespace(topic="t", partitions=[row])))
 
     def fetch(self, offset: int, *records: bytes, rack: str = "b", **more: Any) -> list[str]:
         """Answer a fetch; return the violations."""
@@ -185,6 +193,12 @@ def test_epochs_end_where_the_log_says() -> None:
     broker = Broker()
     assert broker.end_epoch(1, 1, 2) == []
     assert broker.end_epoch(1, 1, 4) == ["epoch-end-as-stored"]
+    assert broker.end_epoch(1, 1, 2, replica=2) == broker.diverge(1, 1, 2) == []
+    assert broker.end_epoch(1, 1, 4, replica=2) == ["epoch-end-as-stored"]
+    assert broker.diverge(1, 1, 4) == ["epoch-end-as-stored"]
+    assert broker.diverge(1, -1, -1) == [], "the follower's log does not diverge"
+    broker.partition.role = Role.FOLLOWER
+    assert broker.diverge(1, 1, 4) == []
 
 
 def test_fetches_return_the_log() -> None:
