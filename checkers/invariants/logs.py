@@ -218,7 +218,14 @@ class Producers:
             for producer in sorted(replay.producers.keys() | remembered.keys()):
                 replayed = replay.replayed(producer)
                 found = remembered.get(producer)
-                if not _agree(replayed, found, is_whole, may_forget):
+                is_repeated = replay.markers.get(producer, 0) > 1
+                if not _agree(
+                    replayed,
+                    found,
+                    is_repeated=is_repeated,
+                    is_whole=is_whole,
+                    may_forget=may_forget,
+                ):
                     yield _of(
                         step,
                         change,
@@ -312,6 +319,8 @@ class _Replay:
         self.producers: dict[int, tuple[int, deque[RememberedBatch]]] = {}
         self._open: dict[int, int] = {}
         """The offsets at which the open transactions begin, by producer."""
+        self.markers: dict[int, int] = {}
+        """How many markers there are after the last other batch, by producer."""
         self.is_gapless = True
         self.end: int | None = None
         """Where the last batch ends; None: there is none."""
@@ -328,6 +337,8 @@ class _Replay:
             if known is None or known[0] != batch.producer_epoch:
                 known = batch.producer_epoch, deque(maxlen=_REMEMBERED)
                 self.producers[batch.producer] = known
+            markers = self.markers.get(batch.producer, 0)
+            self.markers[batch.producer] = markers + 1 if batch.is_control else 0
             if batch.is_control:
                 self._open.pop(batch.producer, None)
             elif batch.is_transactional:
@@ -347,8 +358,17 @@ class _Replay:
 
 
 def _agree(
-    replayed: Producer | None, found: Producer | None, is_whole: bool, may_forget: bool
+    replayed: Producer | None,
+    found: Producer | None,
+    *,
+    is_repeated: bool,
+    is_whole: bool,
+    may_forget: bool,
 ) -> bool:
+    """Return whether the state that was found may follow from the log.
+
+    is_repeated: the log ends, for this producer, with several markers.
+    """
     if replayed is None:
         return found is None or not is_whole
     if found is None:
@@ -356,6 +376,8 @@ def _agree(
     if replayed.epoch != found.epoch or not _begin_alike(replayed, found, is_whole):
         return False
     batches = found.batches
+    if may_forget and is_repeated and not batches:
+        return True  # it was forgotten before the last of them
     if not is_whole:
         batches = batches[max(0, len(batches) - len(replayed.batches)) :]
     expected = replayed.batches[-len(batches) :] if may_forget and batches else replayed.batches

@@ -223,6 +223,24 @@ def test_a_producer_is_not_forgotten_while_its_transaction_is_open() -> None:
 
 
 @pytest.mark.parametrize(
+    ("batches", "names"),
+    [
+        ([*SENT, marker(7, 0), marker(8, 0)], []),
+        ([*SENT, marker(7, 0)], ["producer-state"]),
+        (SENT, ["producer-state"]),
+        ([*SENT, marker(7, 0), SENT[6]._replace(base=8, next=9, sequence=7)], ["producer-state"]),
+    ],
+)
+def test_a_repeated_marker_may_be_all_that_is_remembered(
+    batches: list[Batch], names: list[str]
+) -> None:
+    """A coordinator repeats a marker whose acknowledgement was lost; the producer may be forgotten
+    by then."""
+    assert alone(replica(batches, producers={7: remembered(0)}), **WEEK) == names
+    assert alone(replica(batches, producers={7: remembered(0)})) == ["producer-state"]
+
+
+@pytest.mark.parametrize(
     ("open_since", "names"),
     [(0, []), (4, []), (5, ["producer-state"]), (None, ["producer-state"])],
 )
