@@ -70,8 +70,6 @@ ARGUED: Mapping[str, Mapping[str, str]] = {
     },
     "broker_impl.replica.topic_identity:is_of_deleted_topic": {
         "ordered == NO_UUID: true": "the controllers of searches name topics by their ids as well",
-        "known == NO_UUID: true": "the brokers of searches have written the id of its topic into"
-        " each log; only a log of an earlier release has none",
     },
 }
 """The reason, by rule (``module:function``) and branch (``condition: outcome``)."""
