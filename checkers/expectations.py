@@ -20,6 +20,8 @@ _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
 PATIENCE_S = 30
 """Seconds for which a standstill is tolerated beyond the timeouts that may cause it."""
 
+MOVE = "reassign"
+"""The fault that moves partitions to other brokers."""
 HEARS_MAX_S = SETTLED_NS / 1e9
 """At most so many seconds after a fault, a former leader may not have heard of its successor. The
 session timeout and the timeout of the controller's requests, each taken twice, may allow less."""
@@ -68,6 +70,8 @@ class Contract:
     idempotent: bool = True
     in_flight: int = 5
     replication_factor: int = 3
+    moves: bool = False
+    """Whether partitions are moved to other brokers: meanwhile, each has more than one replica."""
     unclean_elections: bool = False
     late_ends: bool = False
     """Whether the end of a transaction may come late, and end the next one. The protocol itself
@@ -130,6 +134,7 @@ class Contract:
                 "options.replication_factor",
                 _number(values, "broker.default.replication.factor", 3),
             ),
+            moves=plan is not None and any(each.fault == MOVE for each in plan.schedule or ()),
             late_ends=_number(values, "broker.transaction.version", 2) < 2,
             unclean_elections=_flag(values, "broker.unclean.leader.election.enable", False),
             read_committed=values.get("consumer.isolation.level", "read_committed")
@@ -157,7 +162,8 @@ class Contract:
     @property
     def loses(self) -> bool:
         """Whether acknowledged records may be lost."""
-        return self.acks == "0" or (self.acks == "1" and self.replication_factor > 1)
+        has_replicas = self.replication_factor > 1 or self.moves
+        return self.acks == "0" or (self.acks == "1" and has_replicas)
 
 
 def _acks(values: Mapping[str, str]) -> str:

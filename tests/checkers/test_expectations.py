@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from checkers.expectations import BadSetting, Contract
-from model.plan import Plan
+from model.plan import Plan, ScheduledFault
 
 
 def test_a_plan_and_settings_in_its_place() -> None:
@@ -26,6 +26,18 @@ def test_a_plan_may_promise_more_than_its_settings() -> None:
     strict = msgspec.structs.replace(plan, expect={unclean: "false"})
     assert Contract.of(strict) == Contract()
     assert Contract.of(strict, {unclean: "true"}).unclean_elections
+
+
+def test_a_record_is_lost_with_its_only_replica_if_that_moves() -> None:
+    """With acks=1, the new replica need not have what the former one has acknowledged."""
+    kill, move = (
+        ScheduledFault(id=1, at_s=1.0, duration_s=1.0, fault=name) for name in ("kill", "reassign")
+    )
+    plan = Plan(producer={"acks": "1"}, options={"replication_factor": 1}, schedule=(kill,))
+    assert not Contract.of(plan).loses
+    moving = msgspec.structs.replace(plan, schedule=(kill, move))
+    assert Contract.of(moving).loses
+    assert not Contract.of(moving, {"producer.acks": "all"}).loses
 
 
 @pytest.mark.parametrize(
