@@ -357,7 +357,6 @@ def vary(rng: random.Random) -> dict[str, dict[str, Any]]:
         "leave_p": rng.choice((0.0, 1 / 64, 1 / 16)),
         "process_life_s": rng.choice((10.0, 20.0, 40.0)),
     }
-    drawn["broker"] = transactional.draw_expiration(rng)
     return drawn
 
 

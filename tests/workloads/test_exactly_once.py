@@ -1,5 +1,6 @@
 """The operations of the workload: its generators with simulated clients."""
 
+import random
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from model.plan import Plan
 from tests.workloads.conftest import simulate, yes
 from workloads.client.aio_transform import TransformingAioClient
 from workloads.client.confluent_transform import TransformingConfluentClient
-from workloads.exactly_once import WORKLOAD, client, op_timeout_s, refuse, topics
+from workloads.exactly_once import WORKLOAD, client, op_timeout_s, refuse, topics, vary
 
 PLAN = Plan(
     workload="exactly-once",
@@ -171,3 +172,10 @@ def test_an_operation_ends_before_it_is_given_up() -> None:
     """The time limit of an operation is longer than the time limits of its steps together."""
     taking_over = 3 * (10.0 + 5.0)
     assert op_timeout_s(PLAN) > taking_over + 1.0 + 1.5 + 4 * 0.81 + 10
+
+
+def test_brokers_remember_the_producer_of_the_inputs() -> None:
+    """It sends without transactions: what it sends again must be recognized (seed 60170)."""
+    drawn = [vary(random.Random(seed)) for seed in range(50)]
+    assert not any("producer.id.expiration.ms" in each.get("broker", {}) for each in drawn)
+    assert len({each["options"]["leave_p"] for each in drawn}) > 1
