@@ -171,13 +171,12 @@ class Producers:
     snapshot. Per producer it is the epoch, and the last five batches in that epoch; a transaction
     marker changes the epoch, and is none of the batches. Also remembered is where the producer's
     open transaction begins, which its marker needs (KIP-98). Where retention has deleted the
-    beginning,
-    a broker may remember more than the log still shows (KIP-360). So only what the log does show is
-    compared, and that no producer is forgotten, not even by a start and not even one whose records
-    are all deleted, unless the log was truncated or created again. A producer that was silent for
-    ``producer.id.expiration.ms`` may be forgotten, unless its transaction is open; if it has come
-    back since, only its last batches are remembered. The log of a compacted partition does not show
-    what was remembered.
+    beginning, a broker may remember more than the log still shows (KIP-360). So only what the log
+    does show is compared, and that no producer is forgotten, not even by a start and not even one
+    whose records are all deleted, unless the log was truncated or created again. A producer that
+    was silent for ``producer.id.expiration.ms`` may be forgotten, unless its transaction is open;
+    if it has come back since, only its last batches are remembered. The log of a compacted
+    partition does not show what was remembered.
     """
 
     def __init__(self, rules: Rules) -> None:
