@@ -16,10 +16,15 @@ from harness.cluster.process import Process
 from harness.cluster.registry import Registry
 
 LISTENER = """
-import signal, sys, time
+import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-print("up", flush=True)
+os.write(1, b"up\\n")
 time.sleep(60)
+"""
+"""Writes a whole line at once.
+
+With ``PYTHONUNBUFFERED`` in the environment, ``print`` would write the end of the line by a second
+call, before which a test that has read "up" may kill the process.
 """
 
 
