@@ -124,16 +124,6 @@ def draw_timeouts(rng: random.Random) -> dict[str, dict[str, Any]]:
     return {"producer": settings, "options": options}
 
 
-def draw_expiration(rng: random.Random) -> dict[str, str]:
-    """Draw when brokers forget silent producers: sometimes before an open transaction times out.
-
-    It is for workloads that only send within transactions: between two of them, no retry needs what
-    is forgotten. A producer without transactions may retry a batch that its broker has forgotten.
-    """
-    expiration_ms = rng.choice((None, None, 500, 1000))
-    return {} if expiration_ms is None else {"producer.id.expiration.ms": str(expiration_ms)}
-
-
 TIMEOUTS: Mapping[str, str] = {
     # Jepsen's timeouts: most faults last longer. The timeouts of the steps of a transaction are as
     # short, as librdkafka demands.

@@ -25,6 +25,7 @@ from workloads.client.asking.groups import Groups
 from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.memberships import Memberships
 from workloads.client.asking.offsets import Positions
+from workloads.client.asking.own_topics import Administrator
 from workloads.client.asking.requests import Place
 from workloads.client.asking.retention import Retention
 from workloads.client.asking.stable_offsets import StableOffsets
@@ -68,8 +69,8 @@ class Asker:
         rack = settings.consumer.get(racks.CLIENT_SETTING, "")
         positions = Positions(self._client.send, rng, rack)
         name = f"{settings.prefix}asked-{settings.process}"
-        topics = Topics(self._client, rng, name, common, replicas)
-        gone = DeletedTopics(self._client, rng, f"{name}-gone", common, replicas)
+        admin = Administrator(common, replicas)
+        topics = Topics(self._client, rng, name, admin)
 
         def lasting() -> Awaitable[str]:
             return topics.lasting(PARTITIONS)
@@ -83,8 +84,8 @@ class Asker:
             "offsets": StableOffsets(self._client, rng, f"{name}-offsets").ask,
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
-            "deleted-topic": gone.ask,
-            "retention": Retention(self._client, rng, f"{name}-kept", common, replicas).ask,
+            "deleted-topic": DeletedTopics(self._client, rng, f"{name}-gone", admin).ask,
+            "retention": Retention(self._client, rng, f"{name}-kept", admin).ask,
             "log-directory": LogDirectories(self._client, rng).ask,
             "membership": Memberships(self._client, rng, f"{name}-member").ask,
         }

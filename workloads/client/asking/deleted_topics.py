@@ -6,16 +6,12 @@ the deleted partition, and the transactional id can be used for the next transac
 
 import asyncio
 import random
-from collections.abc import Mapping
 from typing import Any, Final
 
-from aiokafka import TopicPartition
-from aiokafka.admin import NewTopic
 from aiokafka.client import AIOKafkaClient
-from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest
 
-from workloads.client import aio_admin
+from workloads.client.asking.own_topics import Administrator, append
 from workloads.client.asking.producer import TIMEOUT_MS, Producer
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import batch
@@ -28,16 +24,10 @@ class DeletedTopics(Producer):
     """The producer of one process; ``ask`` runs one story, and returns it as text."""
 
     def __init__(
-        self,
-        client: AIOKafkaClient,
-        rng: random.Random,
-        name: str,
-        common: Mapping[str, Any],
-        replicas: int,
+        self, client: AIOKafkaClient, rng: random.Random, name: str, admin: Administrator
     ) -> None:
         super().__init__(client, rng, name)
-        self._common = common
-        self._replicas = replicas
+        self._admin = admin
         self._topics = 0
         self._exists = False
         """Whether the last topic exists, as far as is known."""
@@ -49,7 +39,6 @@ class DeletedTopics(Producer):
         who = None if topic is None else await self._init()
         if topic is None or who is None:
             return ", ".join(self._said)
-        await self._client._wait_on_metadata(topic)
         if not await self._add(who, topic):
             await self._produce(who, Place(topic, 0))
             commit = self._rng.random() < 0.5
@@ -67,7 +56,7 @@ class DeletedTopics(Producer):
         """Return the topic of this story; create it, unless an earlier story has left one."""
         name = f"{self._base}-{self._topics}"
         if not self._exists:
-            kind, error = await aio_admin.create(self._common, NewTopic(name, 1, self._replicas))
+            kind, error = await self._admin.create(name)
             self._said.append(f"create {name}: {error or 'NoError'}")
             self._exists = kind == "ok"
             self._topics += kind == "info"
@@ -83,14 +72,16 @@ class DeletedTopics(Producer):
         return self._note("add", code_of(await self._when_free(request, code_of)))
 
     async def _produce(self, who: tuple[int, int], place: Place) -> int:
-        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
-        data = batch(*who, 0, 2, transactional=True)
-        topics = [(place.topic, [(place.partition, data)])]
-        answer = await self._client.send(leader, ProduceRequest(self._name, -1, TIMEOUT_MS, topics))
-        ((_, ((_, code, *_),), *_),) = answer.topics
+        [code] = await append(
+            self._client,
+            place,
+            {place.partition: batch(*who, 0, 2, transactional=True)},
+            transactional_id=self._name,
+            timeout_ms=TIMEOUT_MS,
+        )
         return self._note("batch", code)
 
     async def _delete(self, topic: str) -> None:
         self._exists, self._topics = False, self._topics + 1
-        _, error = await aio_admin.delete_topic(self._common, topic)
+        _, error = await self._admin.delete(topic)
         self._said.append(f"delete {topic}: {error or 'NoError'}")

@@ -7,15 +7,12 @@ of the latter gets records for longer than the topic keeps them.
 import asyncio
 import random
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from aiokafka import TopicPartition
-from aiokafka.admin import NewTopic
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import for_code
-from aiokafka.protocol.produce import ProduceRequest
 
-from workloads.client import aio_admin
+from workloads.client.asking.own_topics import Administrator, append
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import batch
 
@@ -34,18 +31,12 @@ class Retention:
     """The topics of one process; ``ask`` writes to one, and returns what happened as text."""
 
     def __init__(
-        self,
-        client: AIOKafkaClient,
-        rng: random.Random,
-        name: str,
-        common: Mapping[str, Any],
-        replicas: int,
+        self, client: AIOKafkaClient, rng: random.Random, name: str, admin: Administrator
     ) -> None:
         self._client = client
         self._rng = rng
         self._name = name
-        self._common = common
-        self._replicas = replicas
+        self._admin = admin
         self._existing: set[str] = set()
         """The topics that exist, by kind; used for membership tests only."""
 
@@ -54,12 +45,10 @@ class Retention:
         kind = self._rng.choice(list(SETTINGS))
         topic = f"{self._name}-{kind}"
         if kind not in self._existing:
-            new = NewTopic(topic, 1, self._replicas, topic_configs=dict(SETTINGS[kind]))
-            outcome, error = await aio_admin.create(self._common, new)
+            outcome, error = await self._admin.create(topic, settings=SETTINGS[kind])
             if outcome != "ok":
                 return f"create {topic}: {error}"
             self._existing.add(kind)
-        await self._client._wait_on_metadata(topic)
         said = []
         for _ in range(self._rng.randint(1, WRITES_MAX)):
             said.append(await self._write(Place(topic, 0)))
@@ -67,9 +56,6 @@ class Retention:
         return f"write {topic}: {', '.join(said)}"
 
     async def _write(self, place: Place) -> str:
-        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
         data = batch(-1, -1, -1, self._rng.randint(1, RECORDS_MAX), transactional=False)
-        request = ProduceRequest(None, -1, 1000, [(place.topic, [(place.partition, data)])])
-        answer = await self._client.send(leader, request)
-        ((_, ((_, code, *_),), *_),) = answer.topics
+        [code] = await append(self._client, place, {place.partition: data})
         return str(for_code(code).__name__)

@@ -6,18 +6,14 @@ of the new topic that continued there would skip records (KAFKA-2000).
 """
 
 import random
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from aiokafka import TopicPartition
-from aiokafka.admin import NewTopic
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import for_code
 from aiokafka.protocol.admin import CreatePartitionsRequest
-from aiokafka.protocol.produce import ProduceRequest
 
-from workloads.client import aio_admin
 from workloads.client.asking.group_offsets import GroupOffsets
+from workloads.client.asking.own_topics import Administrator, append
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import batch
 
@@ -33,18 +29,12 @@ class Topics:
     """The topics of one process; ``ask`` changes one, and returns what happened as text."""
 
     def __init__(
-        self,
-        client: AIOKafkaClient,
-        rng: random.Random,
-        name: str,
-        common: Mapping[str, Any],
-        replicas: int,
+        self, client: AIOKafkaClient, rng: random.Random, name: str, admin: Administrator
     ) -> None:
         self._client = client
         self._rng = rng
         self._name = name
-        self._common = common
-        self._replicas = replicas
+        self._admin = admin
         self._count = 0
         self._partitions = 0
         """Of the topic that exists now; 0: none."""
@@ -58,18 +48,15 @@ class Topics:
         """Return a topic that is never deleted; create it first."""
         if self._lasting is None:
             name = f"{self._name}-lasting"
-            await aio_admin.create(self._common, self._new(name, partitions))
+            await self._admin.create(name, partitions)
             self._lasting = name
         return self._lasting
-
-    def _new(self, name: str, partitions: int) -> NewTopic:
-        return NewTopic(name, partitions, self._replicas)
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Create a topic, write to it, add a partition to it, or delete it."""
         name = f"{self._name}-{self._count}"
         if not self._partitions:
-            kind, error = await aio_admin.create(self._common, self._new(name, 1))
+            kind, error = await self._admin.create(name)
             self._partitions = int(kind == "ok")
             if kind == "fail":
                 self._next_name()
@@ -94,7 +81,7 @@ class Topics:
         self._partitions = 0
         self._next_name()
         said = f"{await self._commit(group, name)}, " if again else ""
-        kind, error = await aio_admin.delete_topic(self._common, name)
+        kind, error = await self._admin.delete(name)
         if again and kind == "ok":
             self._count -= 1
             self._reader = group
@@ -111,12 +98,8 @@ class Topics:
         return f"read {self._reader} {offset}: {for_code(code).__name__}"
 
     async def _write(self, place: Place) -> str:
-        await self._client._wait_on_metadata(place.topic)
-        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
         data = batch(-1, -1, -1, 2, transactional=False)
-        request = ProduceRequest(None, -1, 1000, [(place.topic, [(place.partition, data)])])
-        answer = await self._client.send(leader, request)
-        ((_, ((_, code, *_),), *_),) = answer.topics
+        [code] = await append(self._client, place, {place.partition: data})
         return f"write {place.topic}-{place.partition}: {for_code(code).__name__}"
 
     async def _extend(self, name: str) -> str:

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient
-from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest
 
+from workloads.client.asking.own_topics import append
 from workloads.client.asking.producer import TIMEOUT_MS, Producer
 from workloads.client.asking.requests import Place
 from workloads.client.asking.txn_requests import InitRequest, batch
@@ -72,13 +72,7 @@ class Transactions(Producer):
         return self._note(f"batch {sequence}", code)
 
     async def _append(self, place: Place, batches: Mapping[int, bytes]) -> list[int]:
-        """Send batches in one request to the leader of ``place``; return the error of each."""
-        await self._client._wait_on_metadata(place.topic)
-        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
-        request = ProduceRequest(self._name, -1, 1000, [(place.topic, list(batches.items()))])
-        answer = await self._client.send(leader, request)
-        ((_, rows, *_),) = answer.topics
-        return [code for _, code, *_ in rows]
+        return await append(self._client, place, batches, transactional_id=self._name)
 
     async def _batches(self, who: tuple[int, int], place: Place) -> list[tuple[int, int]]:
         """Send some batches in a row, each before the one before it is answered.

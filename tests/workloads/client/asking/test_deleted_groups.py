@@ -10,6 +10,7 @@ from workloads.client import aio_admin
 from workloads.client.asking import deleted_groups, topics
 from workloads.client.asking.deleted_groups import DeletedGroups
 from workloads.client.asking.group_offsets import GroupOffsets
+from workloads.client.asking.own_topics import Administrator
 from workloads.client.asking.requests import Place
 from workloads.client.asking.topics import Topics
 
@@ -110,7 +111,7 @@ async def test_a_deleted_topic_may_be_created_again(
     monkeypatch.setattr(aio_admin, "delete_topic", delete_topic)
     monkeypatch.setattr(topics, "AGAIN_P", again)
     client: Any = Client()
-    asking = Topics(client, random.Random(1), "a", {}, 1)
+    asking = Topics(client, random.Random(1), "a", Administrator({}, 1))
     await asking.ask(PLACE, 1, [1])
     assert "delete a-0: NoError" in await asking._delete("a-0")
     said = await asking.ask(PLACE, 1, [1])

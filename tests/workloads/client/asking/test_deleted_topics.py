@@ -8,6 +8,7 @@ import pytest
 
 from workloads.client import aio_admin
 from workloads.client.asking.deleted_topics import DeletedTopics
+from workloads.client.asking.own_topics import Administrator
 from workloads.client.asking.requests import Place
 
 PLACE = Place("t", 0)
@@ -52,7 +53,7 @@ def asking(
 
     monkeypatch.setattr(aio_admin, "create", create)
     monkeypatch.setattr(aio_admin, "delete_topic", delete_topic)
-    return DeletedTopics(client, random.Random(seed), "g", {}, 1)
+    return DeletedTopics(client, random.Random(seed), "g", Administrator({}, 1))
 
 
 @pytest.mark.parametrize("seed", range(6))

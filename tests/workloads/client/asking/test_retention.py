@@ -8,6 +8,7 @@ import pytest
 
 from workloads.client import aio_admin
 from workloads.client.asking import retention
+from workloads.client.asking.own_topics import Administrator
 from workloads.client.asking.requests import Place
 from workloads.client.asking.retention import SETTINGS, Retention
 
@@ -41,7 +42,7 @@ async def test_both_kinds_of_topics_are_created_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(aio_admin, "create", create)
     monkeypatch.setattr(retention, "PAUSE_S", 0.0)
     client: Any = Client()
-    topics = Retention(client, random.Random(1), "a", {}, 1)
+    topics = Retention(client, random.Random(1), "a", Administrator({}, 1))
     said = [await topics.ask(PLACE, 1, [1]) for _ in range(20)]
     assert said[0].endswith("Lost")
     assert all(each.startswith("write a-by-") for each in said[1:])
