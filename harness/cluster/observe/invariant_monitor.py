@@ -6,7 +6,7 @@ the run: they start no process, draw no random number and take no virtual time.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from broker_impl.node.broker import Broker
 from broker_impl.node.snapshot import Peek
@@ -19,6 +19,7 @@ from checkers.invariants.step import Rules
 from checkers.invariants.stored_members import StoredMembers
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
@@ -130,23 +131,18 @@ class Watcher:
             return broker.replicas
 
         life = self.snapshots.life_of(number)
-        to: dict[str, Any] = {"now_ns": self._time_ns, "report": self._report}
-        logs = LogWitness(
-            number, replicas, peek, racks, in_sequence=self._in_sequence, keeps=self._keeps, **to
-        )
-        coordinators = CoordinatorWitness(number, broker, self._producers, **to)
-        transactions = TransactionWitness(
-            number, broker, self._transactions, keeps=self._keeps, **to
-        )
-        offsets = OffsetWitness(number, broker, self._offsets, **to)
-        fetches = FetchWitness(number, broker, self._commits, **to)
-        epochs = EpochWitness(number, replicas, **to)
-        members = MemberWitness(number, broker, self._members, **to)
+        to = Reporter(number, self._time_ns, self._report)
+        keeps, in_sequence = self._keeps, self._in_sequence
         others: list[See] = [
-            *(logs, coordinators, transactions),
-            *(offsets, fetches, epochs, members),
+            LogWitness(to, replicas, peek, racks, in_sequence=in_sequence, keeps=keeps),
+            CoordinatorWitness(to, broker, self._producers),
+            TransactionWitness(to, broker, self._transactions, keeps=keeps),
+            OffsetWitness(to, broker, self._offsets),
+            FetchWitness(to, broker, self._commits),
+            EpochWitness(to, replicas),
+            MemberWitness(to, broker, self._members),
         ]
-        return Witness(number, life, replicas, self.answers, others=others, **to)
+        return Witness(to, life, replicas, self.answers, others=others)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:
         """Record that a broker returned records to a client that had no right to read them."""

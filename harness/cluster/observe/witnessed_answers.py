@@ -24,6 +24,7 @@ from broker_impl.wire.messages.produce_response import ProduceResponse
 from broker_impl.wire.types import TopicPartition
 from broker_impl.wire.writing import Records
 from checkers.invariants.answers import Acknowledged, Answers, Stated, Term
+from harness.cluster.observe.reporter import Reporter
 from model.violation import Violation
 
 _ALL: Final = -1
@@ -45,33 +46,27 @@ class Witness:
     """Sees the requests and answers of one life of a broker.
 
     Args:
-        broker: its id.
+        reporter: reports violations in the broker's answers.
         life: the number of this life.
-        replicas: returns its replicas.
+        replicas: returns the broker's replicas.
         answers: the checks.
-        now_ns: returns the history's time.
-        report: is called with each violation.
         others: see each request, too, and return what sees its answer.
     """
 
     def __init__(
         self,
-        broker: int,
+        reporter: Reporter,
         life: int,
         replicas: Callable[[], Replicas],
         answers: Answers,
         *,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
         others: Sequence[See] = (),
     ) -> None:
         self._others = others
-        self._broker = broker
+        self._reporter = reporter
         self._life = life
         self._replicas = replicas
         self._answers = answers
-        self._now_ns = now_ns
-        self._report = report
         self._known: dict[TopicPartition, _Known] = {}
 
     def __call__(self, api_key: int, request: Any) -> OnAnswer | None:
@@ -146,8 +141,8 @@ class Witness:
                 if row.error_code or row.base_offset < 0 or known is None:
                     continue
                 batch = Acknowledged(row.base_offset + counts[tp])
-                own = known.partition.high_watermark
-                found = self._answers.acknowledged(self._now_ns(), batch, known.term, own=own)
+                own, now_ns = known.partition.high_watermark, self._reporter.now_ns()
+                found = self._answers.acknowledged(now_ns, batch, known.term, own=own)
                 self._all(found)
 
     def _stated(
@@ -160,18 +155,19 @@ class Witness:
     ) -> None:
         known = self._since(tp, since)
         stated = Stated(
-            self._broker,
+            self._reporter.broker,
             str(tp),
             watermark,
             None if data is None else _end(data.records),
             data.last_stable_offset if data is not None and isolation else None,
         )
         term, own = (None, 0) if known is None else (known.term, known.partition.high_watermark)
-        self._all(self._answers.stated(self._now_ns(), stated, term, own=own, since=since))
+        now_ns = self._reporter.now_ns()
+        self._all(self._answers.stated(now_ns, stated, term, own=own, since=since))
 
     def _all(self, violations: Iterator[Violation]) -> None:
         for violation in violations:
-            self._report(violation)
+            self._reporter.report(violation)
 
     def _since(self, tp: TopicPartition, moment: int) -> _Known | None:
         """Return the leadership of this broker, if it lasts since this moment."""
@@ -190,7 +186,7 @@ class Witness:
             log = known.term.log
         else:
             log = 0 if known is None else known.term.log + 1
-        term = Term(self._broker, self._life, str(tp), log, partition.leader_epoch)
+        term = Term(self._reporter.broker, self._life, str(tp), log, partition.leader_epoch)
         self._known[tp] = known = _Known(partition, term, self._answers.next_moment())
         return known
 

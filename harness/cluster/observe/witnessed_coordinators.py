@@ -21,7 +21,7 @@ from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitR
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import coordinated
 from checkers.invariants.coordinated import Said, Transaction
-from model.violation import Violation
+from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
 
@@ -41,27 +41,15 @@ class CoordinatorWitness:
     """Sees the requests of members and producers to one life of a broker, and their answers.
 
     Args:
-        number: the broker's id.
+        reporter: reports violations in the broker's answers.
         broker: the broker.
         producers: what all brokers have answered to producers.
-        now_ns: returns the history's time.
-        report: is called with each violation.
     """
 
-    def __init__(
-        self,
-        number: int,
-        broker: Broker,
-        producers: Producers,
-        *,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
-    ) -> None:
-        self._number = number
+    def __init__(self, reporter: Reporter, broker: Broker, producers: Producers) -> None:
+        self._reporter = reporter
         self._broker = broker
         self._producers = producers
-        self._now_ns = now_ns
-        self._report = report
         self._joins: Counter[tuple[str, str]] = Counter()
         """The JoinGroup requests so far, by group and member."""
         self._former: dict[str, tuple[int, Mapping[str, int]]] = {}
@@ -293,15 +281,7 @@ class CoordinatorWitness:
 
     def _found(self, invariant: str, about: str, why: str | None, prefix: str = "") -> None:
         if why is not None:
-            self._report(
-                Violation(
-                    invariant=invariant,
-                    time_ns=self._now_ns(),
-                    key=None,
-                    brokers=(self._number,),
-                    why=f"broker {self._number}, {about}: {prefix}{why}",
-                )
-            )
+            self._reporter.found(invariant, prefix + why, about=about)
 
 
 def group_state(group: Group) -> coordinated.Group:

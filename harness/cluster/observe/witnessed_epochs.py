@@ -19,7 +19,7 @@ from broker_impl.wire.messages.write_txn_markers_request import WriteTxnMarkersR
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import fenced
 from checkers.invariants.fenced import Known
-from model.violation import Violation
+from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
 Row = tuple[TopicPartition, Any]
@@ -48,24 +48,13 @@ class EpochWitness:
     """Sees the requests with epochs to one life of a broker, and their answers.
 
     Args:
-        number: the broker's id.
-        replicas: returns its replicas.
-        now_ns: returns the history's time.
-        report: is called with each violation.
+        reporter: reports violations in the broker's answers.
+        replicas: returns the broker's replicas.
     """
 
-    def __init__(
-        self,
-        number: int,
-        replicas: Callable[[], Replicas],
-        *,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
-    ) -> None:
-        self._number = number
+    def __init__(self, reporter: Reporter, replicas: Callable[[], Replicas]) -> None:
+        self._reporter = reporter
         self._replicas = replicas
-        self._now_ns = now_ns
-        self._report = report
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
@@ -176,16 +165,7 @@ class EpochWitness:
         return now is was.partition and now.role is Role.LEADER and now.leader_epoch == was.led_in
 
     def _found(self, key: str | None, why: str | None) -> None:
-        if why is not None:
-            self._report(
-                Violation(
-                    invariant="refused-by-epoch",
-                    time_ns=self._now_ns(),
-                    key=key,
-                    brokers=(self._number,),
-                    why=f"broker {self._number}: {why}",
-                )
-            )
+        self._reporter.found("refused-by-epoch", why, key=key)
 
 
 def _answers(answer: Any) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitR
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import fetched_offsets
 from checkers.invariants.fetched_offsets import Commit, Commits
-from model.violation import Violation
+from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
 
@@ -20,27 +20,15 @@ class FetchWitness:
     """Sees commits and requests for offsets to one life of a broker.
 
     Args:
-        number: the broker's id.
+        reporter: reports violations in the broker's answers.
         broker: the broker.
         commits: what all brokers have received.
-        now_ns: returns the history's time.
-        report: is called with each violation.
     """
 
-    def __init__(
-        self,
-        number: int,
-        broker: Broker,
-        commits: Commits,
-        *,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
-    ) -> None:
-        self._number = number
+    def __init__(self, reporter: Reporter, broker: Broker, commits: Commits) -> None:
+        self._reporter = reporter
         self._broker = broker
         self._commits = commits
-        self._now_ns = now_ns
-        self._report = report
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
@@ -86,15 +74,7 @@ class FetchWitness:
         return {str(tp) for tp in found.offsets}
 
     def _found(self, group: str, about: str, why: str | None) -> None:
-        if why is not None:
-            self._report(
-                Violation(
-                    invariant="fetched-as-committed",
-                    time_ns=self._now_ns(),
-                    brokers=(self._number,),
-                    why=f"broker {self._number}, group {group}, {about}: {why}",
-                )
-            )
+        self._reporter.found("fetched-as-committed", why, about=f"group {group}, {about}")
 
 
 def _commit(row: Any, metadata: str | None) -> Commit:

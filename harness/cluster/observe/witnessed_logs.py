@@ -30,7 +30,7 @@ from broker_impl.wire.messages.produce_response import (
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import stored
 from checkers.invariants.stored import NONE, StoredBatch
-from model.violation import Violation
+from harness.cluster.observe.reporter import Reporter
 
 LOOKED_BACK: Final = 200
 """In how many batches before an acknowledged one the producer's batch before it is searched."""
@@ -38,7 +38,6 @@ _OUT_OF_RANGE: Final = 1
 _ALL: Final = -1
 """``acks=all``."""
 OnAnswer = Callable[[Any], None]
-Report = Callable[[Violation], None]
 
 
 class _Converted:
@@ -63,36 +62,30 @@ class LogWitness:
     """Sees the requests about logs of one life of a broker, and their answers.
 
     Args:
-        broker: its id.
-        replicas: returns its replicas.
+        reporter: reports violations in the broker's answers.
+        replicas: returns the broker's replicas.
         peek: reads its files.
         racks: the rack of each broker, as the plan has it.
         in_sequence: whether brokers remember each producer for the whole run.
         keeps: whether what was committed stays committed: no leader is elected uncleanly.
-        now_ns: returns the history's time.
-        report: is called with each violation.
     """
 
     def __init__(
         self,
-        broker: int,
+        reporter: Reporter,
         replicas: Callable[[], Replicas],
         peek: Peek,
         racks: Mapping[int, str],
         *,
         in_sequence: bool,
         keeps: bool,
-        now_ns: Callable[[], int],
-        report: Report,
     ) -> None:
         self._keeps = keeps
         self._in_sequence = in_sequence
-        self._broker = broker
+        self._reporter = reporter
         self._replicas = replicas
         self._peek = peek
         self._racks = racks
-        self._now_ns = now_ns
-        self._report = report
         self._headers: dict[TopicPartition, LogHeaders] = {}
         self._batches: dict[TopicPartition, _Converted] = {}
 
@@ -333,7 +326,7 @@ class LogWitness:
         if data.preferred_read_replica >= 0:
             isr = sorted(partition.isr | partition.maximal_isr)
             chosen = data.preferred_read_replica
-            why = stored.preferred(self._broker, isr, self._racks, request.rack_id, chosen)
+            why = stored.preferred(self._reporter.broker, isr, self._racks, request.rack_id, chosen)
             self._found("preferred-in-sync", tp, why, now)
         else:
             self._found("read-as-stored", tp, stored.read(was, now, given), now)
@@ -372,17 +365,7 @@ class LogWitness:
     def _found(
         self, invariant: str, tp: TopicPartition, why: str | None, at: stored.Replica
     ) -> None:
-        if why is not None:
-            self._report(
-                Violation(
-                    invariant=invariant,
-                    time_ns=self._now_ns(),
-                    key=str(tp),
-                    brokers=(self._broker,),
-                    epochs=(at.epoch,),
-                    why=f"broker {self._broker}: {why}",
-                )
-            )
+        self._reporter.found(invariant, why, key=str(tp), epochs=(at.epoch,))
 
 
 def _stored(header: BatchHeader) -> StoredBatch:

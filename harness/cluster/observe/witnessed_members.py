@@ -22,9 +22,9 @@ from checkers.invariants import coordinated
 from checkers.invariants.coordinated import NONE, REBALANCE, STABLE, Said
 from checkers.invariants.rebalances import Rebalances, Sight, Timed
 from checkers.invariants.stored_members import StoredMembers
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_coordinators import group_state
 from harness.cluster.observe.witnessed_offsets import epoch_at, last_before
-from model.violation import Violation
 
 OnAnswer = Callable[[Any], None]
 
@@ -37,29 +37,23 @@ class MemberWitness:
     """Sees the requests of members to one life of a broker, and their answers.
 
     Args:
-        number: the broker's id.
+        reporter: reports violations in the broker's answers.
         broker: the broker.
         stored: what all brokers have acknowledged to members.
-        now_ns: returns the history's time.
-        report: is called with each violation.
         clock: returns the time of the broker's event loop in seconds.
     """
 
     def __init__(
         self,
-        number: int,
+        reporter: Reporter,
         broker: Broker,
         stored: StoredMembers,
         *,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
         clock: Callable[[], float] = _loop_time,
     ) -> None:
-        self._number = number
+        self._reporter = reporter
         self._broker = broker
         self._stored = stored
-        self._now_ns = now_ns
-        self._report = report
         self._clock = clock
         self._rebalances: dict[str, tuple[Group, Rebalances]] = {}
         """The rebalances of each group, since this broker has created or loaded it."""
@@ -173,14 +167,7 @@ class MemberWitness:
         return partition if partition.log.offline is None else None
 
     def _found(self, invariant: str, name: str, why: str) -> None:
-        self._report(
-            Violation(
-                invariant=invariant,
-                time_ns=self._now_ns(),
-                brokers=(self._number,),
-                why=f"broker {self._number}, group {name}: {why}",
-            )
-        )
+        self._reporter.found(invariant, why, about=f"group {name}")
 
 
 def _has_protocol(group: Group, request: SyncGroupRequest) -> bool:

@@ -29,8 +29,8 @@ from checkers.invariants.deleted_offsets import (
     LastRecord,
     Standing,
 )
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_fetches import rows
-from model.violation import Violation
 
 PROMPT: Final = 0.25
 """The part of ``offsets.commit.timeout.ms`` in which tombstones must be committed to be judged; a
@@ -65,27 +65,16 @@ class OffsetWitness:
     """Sees commits, deletions and requests for offsets to one life of a broker.
 
     Args:
-        number: the broker's id.
+        reporter: reports violations in the broker's answers.
         broker: the broker.
         offsets: what all brokers have accepted.
-        now_ns: returns the history's time.
-        report: is called with each violation.
     """
 
-    def __init__(
-        self,
-        number: int,
-        broker: Broker,
-        offsets: CommittedOffsets,
-        *,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
-    ) -> None:
-        self._number = number
+    def __init__(self, reporter: Reporter, broker: Broker, offsets: CommittedOffsets) -> None:
+        self._reporter = reporter
         self._broker = broker
         self._offsets = offsets
-        self._now_ns = now_ns
-        self._report = report
+        self._now_ns = reporter.now_ns
         self._awaited: list[_Tombstones] = []
 
     def __call__(self, request: Any) -> OnAnswer | None:
@@ -211,16 +200,12 @@ class OffsetWitness:
             return
         epoch = epoch_at(leading.partition, deletion.last.offset)
         why = deleted_offsets.returned(deletion, offset, asked_ns, epoch)
-        if why is not None:
-            self._report(
-                Violation(
-                    invariant="deleted-offset-returned",
-                    time_ns=self._now_ns(),
-                    brokers=(self._number,),
-                    epochs=(leading.epoch,),
-                    why=f"broker {self._number}, group {group}, {name}: {why}",
-                )
-            )
+        self._reporter.found(
+            "deleted-offset-returned",
+            why,
+            about=f"group {group}, {name}",
+            epochs=(leading.epoch,),
+        )
 
     def _home(self, group: str) -> TopicPartition:
         return self._broker.groups.partition_of(group)

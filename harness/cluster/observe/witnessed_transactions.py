@@ -21,7 +21,7 @@ from broker_impl.wire.types import TopicPartition
 from checkers.invariants import transactional
 from checkers.invariants.coordinated import Transaction
 from checkers.invariants.transactional import Accepted, Coordinated
-from model.violation import Violation
+from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
 
@@ -80,35 +80,29 @@ class TransactionWitness:
     """Sees requests within transactions, and for stable offsets, to one life of a broker.
 
     Args:
-        number: the broker's id.
+        reporter: reports violations in the broker's answers.
         broker: the broker.
         transactions: what is known of all brokers.
         keeps: whether what was committed is kept, because no election is unclean.
-        now_ns: returns the history's time.
-        report: is called with each violation.
     """
 
     def __init__(
         self,
-        number: int,
+        reporter: Reporter,
         broker: Broker,
         transactions: OpenTransactions,
         *,
         keeps: bool,
-        now_ns: Callable[[], int],
-        report: Callable[[Violation], None],
     ) -> None:
-        self._number = number
+        self._reporter = reporter
         self._broker = broker
         self._transactions = transactions
         self._keeps = keeps
-        self._now_ns = now_ns
-        self._report = report
-        transactions.brokers.pop(number, None)
+        transactions.brokers.pop(reporter.broker, None)
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
-        self._transactions.brokers[self._number] = self._broker
+        self._transactions.brokers[self._reporter.broker] = self._broker
         match request:
             case ProduceRequest() if request.transactional_id:
                 return self._produce(request, request.transactional_id)
@@ -193,7 +187,7 @@ class TransactionWitness:
             known.update((partition, offsets[partition]) for partition in accepted)
             if self._broker.replicas.leader_epoch(home) == leader_epoch:
                 why = transactional.replaced(open_epoch, *producer)
-                self._refused(f"group {request.group_id}", why)
+                self._reporter.found("producer-refused", why, about=f"group {request.group_id}")
             if before is not None:
                 after = self._transactions.coordinated(name)
                 self._accepted(name, before, after, Accepted(*producer, str(home)))
@@ -204,12 +198,7 @@ class TransactionWitness:
         self, name: str, before: Coordinated, after: Coordinated, accepted: Accepted
     ) -> None:
         why = transactional.outside(before, after, accepted)
-        if why is not None:
-            self._found("accepted-outside-transaction", f"{name}: {why}")
-
-    def _refused(self, about: str, why: str | None) -> None:
-        if why is not None:
-            self._found("producer-refused", f"{about}: {why}")
+        self._reporter.found("accepted-outside-transaction", why, about=name)
 
     def _fetched(self, request: OffsetFetchRequest, answer: Any) -> None:
         rows = [(request.group_id, answer.topics)]
@@ -225,11 +214,12 @@ class TransactionWitness:
             found = transactional.unsettled(answered, self._open(name))
             if found is not None:
                 partition, producer, offset = found
-                self._found(
-                    "stable-offset-settled",
-                    f"group {name}, {partition}: an offset was returned as stable, but the open"
-                    f" transaction of producer {producer} has committed {offset}",
+                why = (
+                    "an offset was returned as stable, but the open transaction of producer"
+                    f" {producer} has committed {offset}"
                 )
+                about = f"group {name}, {partition}"
+                self._reporter.found("stable-offset-settled", why, about=about)
 
     def _open(self, group: str) -> Mapping[int, Mapping[str, int]]:
         """Return the offsets that wait for a transaction, by producer and partition.
@@ -249,16 +239,6 @@ class TransactionWitness:
             and entry.transaction_start is not None
             and entry.epoch == producer.epoch
         }
-
-    def _found(self, invariant: str, why: str) -> None:
-        self._report(
-            Violation(
-                invariant=invariant,
-                time_ns=self._now_ns(),
-                brokers=(self._number,),
-                why=f"broker {self._number}, {why}",
-            )
-        )
 
 
 def _producers(request: ProduceRequest) -> Iterator[tuple[TopicPartition, _Producer]]:

@@ -37,6 +37,7 @@ from broker_impl.wire.messages.produce_response import (
 )
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.answers import Answers
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_answers import Witness
 
 TP = TopicPartition("t", 0)
@@ -50,11 +51,8 @@ class Broker:
         self.partitions: dict[TopicPartition, Any] = {}
         self.found: list[str] = []
         self.lead(epoch=1, watermark=watermark)
-        self.witness = Witness(
-            *(1, 1, lambda: self, Answers()),  # type: ignore[arg-type]
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
-        )
+        reporter = Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant))
+        self.witness = Witness(reporter, 1, lambda: self, Answers())  # type: ignore[arg-type,return-value]
 
     def lead(self, *, epoch: int, watermark: int) -> None:
         """Lead the partition, with another replica object."""

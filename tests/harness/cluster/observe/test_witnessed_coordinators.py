@@ -23,6 +23,7 @@ from broker_impl.wire.messages.sync_group_request import (
 )
 from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from broker_impl.wire.types import TopicPartition
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 
 
@@ -57,11 +58,9 @@ class Coordinator:
             ),
         )
         self.witness = CoordinatorWitness(
-            1,
+            Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             broker,
             Producers(),
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
         )
 
     def ask(self, request: Any, **answer: Any) -> list[str]:

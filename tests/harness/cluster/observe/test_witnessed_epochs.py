@@ -51,6 +51,7 @@ from broker_impl.wire.messages.write_txn_markers_response import (
     WriteTxnMarkersResponse,
 )
 from broker_impl.wire.types import TopicPartition
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_epochs import EpochWitness
 
 TP = TopicPartition("t", 0)
@@ -75,10 +76,8 @@ class Broker:
         )
         self.found: list[str] = []
         self.witness = EpochWitness(
-            1,
+            Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             lambda: self.replicas,
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
         )
 
     def answer(self, request: Any, answer: Any, **meanwhile: Any) -> list[str]:

@@ -19,6 +19,7 @@ from broker_impl.wire.messages.offset_fetch_request import (
 )
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.fetched_offsets import Commits
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_fetches import FetchWitness
 
 X0 = [OffsetFetchRequestTopic("x", [0])]
@@ -37,11 +38,9 @@ class Coordinator:
             groups=SimpleNamespace(find=lambda name: self.group), security=self.security
         )
         self.witness = FetchWitness(
-            1,
+            Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             broker,
             Commits(),
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
         )
         row = OffsetCommitRequestPartition(0, 7, 3, committed_metadata="m")
         request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("x", [row])])

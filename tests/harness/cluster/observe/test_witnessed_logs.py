@@ -22,6 +22,7 @@ from broker_impl.wire.messages.produce_request import (
     TopicProduceData,
 )
 from broker_impl.wire.types import TopicPartition
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_logs import LogWitness
 
 TP = TopicPartition("t", 0)
@@ -71,14 +72,12 @@ class Broker:
         self.found: list[str] = []
         replicas: Any = SimpleNamespace(partitions={TP: self.partition})
         self.witness = LogWitness(
-            1,
+            Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             lambda: replicas,
             lambda _, path, at, size: self.data[at : at + size],
             {1: "a", 2: "b", 3: "b"},
             in_sequence=True,
             keeps=True,
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
         )
 
     def _told(self, request: Any, answer: Any) -> list[str]:

@@ -19,6 +19,7 @@ from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest, Mem
 from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.stored_members import StoredMembers
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_members import MemberWitness
 
 HOME = TopicPartition("__consumer_offsets", 3)
@@ -61,11 +62,9 @@ class Coordinator:
             groups=SimpleNamespace(partition_of=lambda name: HOME, find=self._find),
         )
         self.witness = MemberWitness(
-            1,
+            Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             broker,
             stored,
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
             clock=lambda: self.now_s,
         )
 

@@ -30,6 +30,7 @@ from broker_impl.wire.messages.update_metadata_request import (
 )
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.deleted_offsets import CommittedOffsets
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
 
 OFFSETS = TopicPartition("__consumer_offsets", 3)
@@ -64,11 +65,13 @@ class Coordinator:
         )
         self.offsets = CommittedOffsets() if offsets is None else offsets
         self.witness = OffsetWitness(
-            1,
+            Reporter(
+                1,
+                lambda: self.now_ms * MS,
+                lambda violation: self.found.append(violation.invariant),
+            ),
             broker,
             self.offsets,
-            now_ns=lambda: self.now_ms * MS,
-            report=lambda violation: self.found.append(violation.invariant),
         )
 
     def answer(self, request: Any, **answer: Any) -> list[str]:

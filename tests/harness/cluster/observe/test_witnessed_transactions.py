@@ -25,6 +25,7 @@ from broker_impl.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from broker_impl.wire.types import TopicPartition
+from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 
 DATA = TopicPartition("x", 0)
@@ -58,12 +59,10 @@ class Broker:
         )
         self.transactions = OpenTransactions()
         self.witness = TransactionWitness(
-            1,
+            Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             broker,
             self.transactions,
             keeps=keeps,
-            now_ns=lambda: 0,
-            report=lambda violation: self.found.append(violation.invariant),
         )
 
     def becomes(self, state: TransactionState, *partitions: TopicPartition) -> None:
@@ -162,13 +161,11 @@ def test_a_broker_that_starts_knows_nothing_yet() -> None:
     broker = Broker()
     broker.becomes(COMMITTED)
     starting: Any = SimpleNamespace()
-    TransactionWitness(
-        2, starting, broker.transactions, keeps=True, now_ns=lambda: 0, report=lambda _: None
-    )
+    reporter = Reporter(2, lambda: 0, lambda _: None)
+    TransactionWitness(reporter, starting, broker.transactions, keeps=True)
     assert broker.produce() == ["accepted-outside-transaction"]
-    TransactionWitness(
-        1, starting, broker.transactions, keeps=True, now_ns=lambda: 0, report=lambda _: None
-    )
+    reporter = Reporter(1, lambda: 0, lambda _: None)
+    TransactionWitness(reporter, starting, broker.transactions, keeps=True)
     assert broker.transactions.coordinated("t").is_certain is False
 
 
