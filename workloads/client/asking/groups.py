@@ -54,6 +54,7 @@ class Groups:
         self._client = client
         self._rng = rng
         self._group = name
+        self._node: int | None = None
         self._said: list[str] = []
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
@@ -67,6 +68,7 @@ class Groups:
         )
         story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
+        self._use(self._group)
         try:
             await story(place)
         finally:
@@ -76,6 +78,7 @@ class Groups:
     async def enter(self, said: list[str], instance: str | None = None) -> Joined | None:
         """Join and sync, and add the answers to ``said``; None if a request was refused."""
         self._said = said
+        self._use(self._group)
         joined = await self._join(instance=instance)
         return None if joined.code or await self._sync(joined, instance) else joined
 
@@ -86,9 +89,19 @@ class Groups:
         """Send over another connection, because a JoinGroup blocks the requests behind it."""
         return await self._client.send(await self._coordinator(), request, group=group)
 
+    def _use(self, group: str) -> None:
+        """Go on with this group; the next request looks up its coordinator again."""
+        self._group, self._node = group, None
+
     async def _coordinator(self) -> int:
-        found = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
-        return int(found)
+        """Return the coordinator, which is looked up once for a story.
+
+        A lookup would wait behind a JoinGroup that waits for the other members.
+        """
+        if self._node is None:
+            kind = CoordinationType.GROUP
+            self._node = int(await self._client.coordinator_lookup(kind, self._group))
+        return self._node
 
     def _note(self, what: str, code: int) -> int:
         self._said.append(f"{what}: {for_code(code).__name__}")

@@ -61,7 +61,6 @@ class Memberships(Groups):
         self._name = name
         self._count = 0
         self._kept: list[_Static] = []
-        self._node: int | None = None
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a round."""
@@ -79,19 +78,9 @@ class Memberships(Groups):
                 await self._later(each)
         return ", ".join(self._said)
 
-    async def _coordinator(self) -> int:
-        """Return the coordinator, which is looked up once for each group in a round.
-
-        A lookup would wait behind a JoinGroup that waits for the other members.
-        """
-        if self._node is None:
-            self._node = await super()._coordinator()
-        return self._node
-
     def _new_group(self) -> None:
-        self._node = None
         self._count += 1
-        self._group = f"{self._name}-{self._count}"
+        self._use(f"{self._name}-{self._count}")
 
     async def _begin(self) -> None:
         """A static member joins a new group twice, and stays."""
@@ -112,8 +101,7 @@ class Memberships(Groups):
         return await self._beat(static.joined, static.instance)
 
     async def _later(self, static: _Static) -> None:
-        self._group = static.group
-        self._node = None
+        self._use(static.group)
         refused = await self._beats(static)
         if not refused and self._rng.random() >= AGAIN_P:
             return

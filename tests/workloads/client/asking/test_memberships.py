@@ -20,8 +20,10 @@ class Client:
         self.names: list[str] = []
         self.timeouts: list[tuple[int, int]] = []
         self.is_known = True
+        self.lookups: list[str] = []
 
     async def coordinator_lookup(self, kind: int, group: str) -> int:
+        self.lookups.append(group)
         return 1
 
     async def send(self, node: int, request: Any, group: Any = None) -> Any:
@@ -87,3 +89,16 @@ async def test_only_the_last_groups_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(9):
         await asking.ask(PLACE, 1, [1])
     assert [each.group for each in asking._kept] == ["g-6", "g-7", "g-8", "g-9"]
+
+
+async def test_the_coordinator_is_looked_up_once_for_each_group_of_a_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And again in the next round, because another broker may coordinate the group then."""
+    monkeypatch.setattr(memberships, "STAYS_P", 1.0)
+    monkeypatch.setattr(memberships, "NEW_P", 0.0)
+    client: Any = Client()
+    asking = Memberships(client, random.Random(1), "g")
+    for _ in range(3):
+        await asking.ask(PLACE, 1, [1])
+    assert client.lookups == ["g-1"] * 3
