@@ -149,6 +149,41 @@ def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:
 
 
 @mutant(
+    "static-join-keeps-protocol",
+    of="broker_impl.coordinator.groups.rules:static_join_rebalances",
+    source="KIP-345",
+    kind="mutation",
+    symptom="invariant:unexpected-error",
+    schedule="A static member comes again, and does not support the protocol of its group any "
+    "more.",
+)
+def static_join_keeps_protocol(state: GroupStatus, same_protocol: bool) -> bool:
+    """A static member that comes again begins no rebalance, whatever protocols it supports.
+
+    The group goes on with a protocol that the member does not support, and which the coordinator
+    does not find when it stores the members.
+    """
+    return state is GroupStatus.COMPLETING
+
+
+@mutant(
+    "changed-subscription-ignored",
+    of="broker_impl.coordinator.groups.rules:is_same_subscription",
+    source="G1, KIP-62",
+    kind="mutation",
+    symptom="invariant:subscribed-as-sent",
+    schedule="A member of a stable group that is not its leader joins again with another "
+    "subscription.",
+)
+def is_same_subscription(known: Mapping[str, bytes], sent: Mapping[str, bytes]) -> bool:
+    """A member that joins again is answered as before, unless it supports other protocols.
+
+    No rebalance begins, and the leader does not assign what the member subscribes to now.
+    """
+    return known.keys() == sent.keys()
+
+
+@mutant(
     "txn-offsets-of-any-member",
     of="broker_impl.coordinator.groups.rules:transaction_error",
     source="KIP-447",

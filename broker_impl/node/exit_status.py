@@ -24,7 +24,7 @@ def exit_status(error: Exception) -> int:
             LOG.error("the broker stops because its disk failed: %s", error)
             return STORAGE_FAILED
         case AssertionError():
-            LOG.error(
+            LOG.critical(
                 "the broker stops because an invariant does not hold: %s", error, exc_info=error
             )
         case BrokerError() | OSError():

@@ -215,6 +215,15 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="subscribed-as-sent",
+        rules="G1, KIP-62",
+        summary="The leader of a generation received another subscription than a member has sent.",
+        holds=(
+            "the protocol of a generation is one that each of its members supports, all members "
+            "receive the same one, and the leader receives each member's subscription for it"
+        ),
+    ),
+    Invariant(
         id="assigned-as-given",
         rules="G1, KIP-345, KAFKA-9801",
         summary="A member received another assignment than its leader has sent.",
@@ -350,6 +359,13 @@ INVARIANTS = (
             "authenticated again is not answered"
         ),
         suspended_under="plans without `security`; other targets than `simulated`",
+    ),
+    Invariant(
+        id="unexpected-error",
+        rules="all",
+        summary="A request failed with an exception that the code of the node does not expect.",
+        holds="no node logs an exception as an error and runs on (one that ends is a `crash`)",
+        suspended_under="other targets than `simulated`",
     ),
     Invariant(
         id="offsets-in-order",

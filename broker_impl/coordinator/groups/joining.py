@@ -70,7 +70,7 @@ def _known_member_joins(group: GroupState, join: Join, now: float, effects: list
         effects.append(Answered(join.ticket, join.refused(error)))
         return
     member = group.members[join.member_id]
-    is_unchanged = member.protocols == dict(join.protocols)
+    is_unchanged = rules.is_same_subscription(member.protocols, dict(join.protocols))
     if group.state is GroupStatus.COMPLETING and is_unchanged:
         # It did not get the answer to its join: answer again.
         effects.append(Answered(join.ticket, answers.joined(group, member)))

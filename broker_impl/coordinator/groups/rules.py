@@ -124,6 +124,15 @@ def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
     return now + rebalance_timeout_s
 
 
+def is_same_subscription(known: Mapping[str, bytes], sent: Mapping[str, bytes]) -> bool:
+    """Does a member join again with what the group already knows of it?
+
+    Then it has not received its answer, and no rebalance is necessary. Both map each protocol to
+    the member's subscription.
+    """
+    return known == sent
+
+
 def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:
     """Must a static member that comes back start a rebalance?
 

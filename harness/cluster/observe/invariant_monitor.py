@@ -30,7 +30,9 @@ from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
+from model import roles
 from model.plan import Plan
+from model.roles import NodeId
 from model.violation import Violation, Watched, encode
 
 INTERVAL_S: Final = 0.02
@@ -143,6 +145,18 @@ class Watcher:
             MemberWitness(to, broker, self._members),
         ]
         return Witness(to, life, replicas, self.answers, others=others)
+
+    def unexpected_error(self, node: NodeId, why: str) -> None:
+        """Record that a node has logged an exception, and runs on."""
+        number = roles.number(node)
+        brokers = (number,) if node == roles.broker(number) else ()
+        violation = Violation(
+            invariant="unexpected-error",
+            time_ns=self._time_ns(),
+            brokers=brokers,
+            why=f"{node}: {why}",
+        )
+        self._report(violation)
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:
         """Record that a broker returned records to a client that had no right to read them."""

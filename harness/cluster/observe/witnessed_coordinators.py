@@ -21,6 +21,7 @@ from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitR
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import coordinated
 from checkers.invariants.coordinated import Said, Transaction
+from checkers.invariants.subscriptions import Joined, Subscriptions
 from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
@@ -60,6 +61,7 @@ class CoordinatorWitness:
         self._listed: dict[tuple[str, int], Mapping[str, str]] = {}
         """The static members of which leaders were notified, by group and generation: the member
         id of each instance id."""
+        self._subscriptions = Subscriptions()
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
@@ -77,6 +79,8 @@ class CoordinatorWitness:
                 return self._sync(request)
             case JoinGroupRequest():
                 self._joins[request.group_id, request.member_id] += 1
+                if request.group_instance_id and not request.member_id:
+                    self._subscriptions.forget(request.group_id)
                 return lambda answer: self._joined(request, answer)
             case DeleteGroupsRequest():
                 before = {name: self._group(name) for name in request.groups_names}
@@ -162,6 +166,7 @@ class CoordinatorWitness:
         about = f"group {name}"
         why = coordinated.joined(group, answer.member_id, answer.generation_id)
         self._found("joined-as-member", about, why)
+        self._subscribed(request, answer)
         if not answer.members:
             return
         listed = {row.member_id: row.group_instance_id for row in answer.members}
@@ -176,6 +181,18 @@ class CoordinatorWitness:
             self._found("joined-as-member", about, why)
         if former is None or former[0] != answer.generation_id:
             self._former[name] = answer.generation_id, counts
+
+    def _subscribed(self, request: JoinGroupRequest, answer: Any) -> None:
+        one = Joined(
+            answer.member_id,
+            answer.generation_id,
+            answer.leader,
+            answer.protocol_name,
+            {row.name: bytes(row.metadata) for row in request.protocols},
+            {row.member_id: bytes(row.metadata) for row in answer.members},
+        )
+        for why in self._subscriptions.joined(request.group_id, one):
+            self._found("subscribed-as-sent", f"group {request.group_id}", why)
 
     def _counts(self, name: str, members: Mapping[str, int]) -> dict[str, int]:
         return {member: self._joins[name, member] for member in members}

@@ -1,12 +1,14 @@
 """Writes the log of each simulated node to a file of its own, as real nodes do.
 
 All nodes share the one ``logging`` of this process; the world knows which node logs a line.
+A node that logs an exception as an error has met a state that its code does not expect.
 """
 
 import contextlib
 import logging
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -26,6 +28,8 @@ class NodeLogs(logging.Handler):
         self._world = world
         self._files: dict[NodeId, TextIOWrapper] = {}
         self._last: dict[NodeId, str] = {}
+        self.on_error: Callable[[NodeId, str], None] | None = None
+        """Is called with each exception that a node logs and survives, and where it was raised."""
         formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
         formatter.converter = time.gmtime
         self.setFormatter(formatter)
@@ -48,12 +52,22 @@ class NodeLogs(logging.Handler):
         text = self.format(record)
         file.write(text + "\n")
         self._last[speaker.host.name] = text.rpartition("\n")[2]
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and record.levelno == logging.ERROR and self.on_error is not None:
+            self.on_error(speaker.host.name, described(error))
 
     def close(self) -> None:
         for file in self._files.values():
             file.close()
         self._files.clear()
         super().close()
+
+
+def described(error: BaseException) -> str:
+    """Return the error and the function that raised it, without addresses and line numbers."""
+    [*_, frame] = traceback.extract_tb(error.__traceback__) or [None]
+    text = f"{type(error).__name__}: {error}"
+    return text if frame is None else f"{text}, in {Path(frame.filename).name}, {frame.name}"
 
 
 @contextlib.contextmanager

@@ -117,6 +117,7 @@ def staged(
                     calm_since_ns=calm_since_ns,
                     interval_s=float(options["snapshot_ms"]) / 1000,
                 )
+                logs.on_error = watcher.unexpected_error
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
                 clients.clock.jump(float(options["clients_clock_s"]))
                 stage = SimulationContext(world, logs, clients, harness, breakpoints, watcher)

@@ -9,6 +9,7 @@ deleted with members in it.
 
 import asyncio
 import random
+import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,6 @@ from workloads.client.asking.requests import Place
 
 BEATS: Final = 4
 BEAT_EVERY_S: Final = 0.15
-_PROTOCOL: Final = "range"
 _MEMBER_ID_REQUIRED: Final = 79
 
 
@@ -35,6 +35,20 @@ class Timeouts(NamedTuple):
 
 
 TIMEOUTS: Final = Timeouts(6000, 700)
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""The assignors that a member supports, the preferred one first, each with its subscription."""
+TOPICLESS: Final = struct.pack(">hi", 1, 0)
+"""The beginning of a subscription to no topic; data of the assignor follow, after their length."""
+
+
+def protocols(*names: str, data: bytes = b"") -> Protocols:
+    """Return these assignors with a subscription to no topic."""
+    subscription = TOPICLESS + struct.pack(">i", len(data)) + data
+    return tuple((name, subscription) for name in names)
+
+
+RANGE: Final = protocols("range")
 
 
 class Joined(NamedTuple):
@@ -113,6 +127,7 @@ class Groups:
         instance: str | None = None,
         group: int = ConnectionGroup.DEFAULT,
         timeouts: Timeouts = TIMEOUTS,
+        supports: Protocols = RANGE,
     ) -> Joined:
         request = JoinGroupRequest(
             self._group,
@@ -121,7 +136,7 @@ class Groups:
             member,
             instance,
             "consumer",
-            [(_PROTOCOL, b"\0\1\0\0\0\0\0\0\0\0")],
+            list(supports),
         )
         answer = await self._apart(request, group)
         found = Joined(
@@ -132,7 +147,7 @@ class Groups:
             tuple(row[0] for row in answer.members),
         )
         if found.code == _MEMBER_ID_REQUIRED:
-            return await self._join(found.member, instance, group, timeouts)
+            return await self._join(found.member, instance, group, timeouts, supports)
         self._note(f"join {found.generation}", found.code)
         return found
 

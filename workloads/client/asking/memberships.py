@@ -4,8 +4,8 @@ One process is all members of its groups. A static member joins a second time un
 which gives it another member id without a rebalance, and stays (KIP-345). In later rounds, when
 another broker may have become the coordinator, it sends heartbeats under the new id and under the
 former one. In other rounds, two members with different timeouts join a group, the slower one after
-the shorter timeout or after both (KIP-62), or members send heartbeats and no SyncGroup
-(KAFKA-12890).
+the shorter timeout or after both (KIP-62), members send heartbeats and no SyncGroup (KAFKA-12890),
+or one of them joins again with another subscription.
 """
 
 import asyncio
@@ -15,7 +15,14 @@ from typing import Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 
-from workloads.client.asking.groups import BEAT_EVERY_S, TIMEOUTS, Groups, Joined, Timeouts
+from workloads.client.asking.groups import (
+    BEAT_EVERY_S,
+    TIMEOUTS,
+    Groups,
+    Joined,
+    Timeouts,
+    protocols,
+)
 from workloads.client.asking.requests import Place
 
 STAYS: Final = Timeouts(session_ms=60_000, rebalance_ms=700)
@@ -27,6 +34,17 @@ WAIT_BEATS: Final = (4, 4, 15)
 timeout of the fast one, or after its own, too."""
 IDLE_BEATS: Final = 8
 """How many heartbeats members send without a SyncGroup: for longer than their timeout."""
+SUPPORTED: Final = (
+    protocols("range"),
+    protocols("range"),
+    protocols("range", "roundrobin"),
+    protocols("roundrobin", "range"),
+    protocols("roundrobin"),
+)
+"""What a static member supports when it joins again, drawn from these: sometimes not what it had
+supported (its group has no other members)."""
+CHANGES: Final = 1_000_000
+"""The number of different subscriptions that are drawn."""
 STATIC_P: Final = 0.3
 """How often the slow member is a static one, which is not removed by a rebalance."""
 STAYS_P: Final = 0.5
@@ -65,7 +83,7 @@ class Memberships(Groups):
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Run a round."""
         if self._rng.random() >= STAYS_P:
-            story = self._rng.choice((self._slow, self._unsynced))
+            story = self._rng.choice((self._slow, self._unsynced, self._resubscribed))
             self._said = [story.__name__.strip("_")]
             self._new_group()
             await story()
@@ -105,7 +123,8 @@ class Memberships(Groups):
         refused = await self._beats(static)
         if not refused and self._rng.random() >= AGAIN_P:
             return
-        again = await self._join(instance=static.instance, timeouts=STAYS)
+        supports = self._rng.choice(SUPPORTED)
+        again = await self._join(instance=static.instance, timeouts=STAYS, supports=supports)
         if again.code:
             return
         static.former, static.joined = static.joined, again
@@ -155,3 +174,28 @@ class Memberships(Groups):
             for member in pair:
                 await self._beat(member)
         await self.leave(*(member.member for member in pair))
+
+    async def _resubscribed(self) -> None:
+        """A member joins a stable group again, with another subscription or with the same one.
+
+        It is sometimes the leader, which begins a rebalance in both cases.
+        """
+        pair = await self._pair(TIMEOUTS, TIMEOUTS, 1)
+        if pair is None or any([await self._sync(each) for each in pair]):
+            return
+        one, other = self._rng.sample(pair, 2)
+        data = str(self._rng.randrange(CHANGES)).encode() if self._rng.random() < 0.7 else b""
+        supports = protocols("range", data=data)
+        joining = asyncio.ensure_future(self._join(one.member, supports=supports))
+        try:
+            await asyncio.sleep(BEAT_EVERY_S)
+            if not await self._beat(other):
+                self._said.append("no rebalance")
+            again = await self._join(other.member, group=ConnectionGroup.COORDINATION)
+            changed = await joining
+        finally:
+            joining.cancel()
+        if not again.code and not changed.code:
+            await self._sync(again)
+            await self._sync(changed)
+        await self.leave(one.member, other.member)

@@ -16,7 +16,10 @@ from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.end_txn_request import EndTxnRequest
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
-from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.join_group_request import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
 from broker_impl.wire.messages.sync_group_request import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -115,15 +118,25 @@ def test_offsets_of_an_old_generation_are_refused_in_transactions() -> None:
 
 def joined(generation: int, *members: str) -> dict[str, Any]:
     """Return the answer to the JoinGroup of the leader, a."""
-    rows = [SimpleNamespace(member_id=member, group_instance_id=None) for member in members]
-    return {"generation_id": generation, "member_id": "a", "members": rows}
+    rows = [
+        SimpleNamespace(member_id=member, group_instance_id=None, metadata=b"1")
+        for member in members
+    ]
+    chosen = {"leader": "a", "protocol_name": "range"}
+    return {"generation_id": generation, "member_id": "a", "members": rows, **chosen}
+
+
+def join_of(member: str, subscription: bytes = b"1", **fields: Any) -> JoinGroupRequest:
+    """Return a JoinGroup with this subscription."""
+    protocols = [JoinGroupRequestProtocol("range", subscription)]
+    return JoinGroupRequest(group_id="g", member_id=member, protocols=protocols, **fields)
 
 
 def test_members_join_each_generation() -> None:
     """Member b has not joined the fourth generation, and is a member of it all the same."""
     coordinator = Coordinator()
-    join = JoinGroupRequest(group_id="g", member_id="a")
-    other = JoinGroupRequest(group_id="g", member_id="b")
+    join = join_of("a")
+    other = join_of("b")
     assert coordinator.witness(other) is not None
     assert coordinator.ask(join, **joined(3, "a", "b")) == []
     coordinator.group.generation = 4
@@ -149,9 +162,9 @@ def test_a_static_member_that_came_again_receives_what_its_former_id_was_assigne
     coordinator = Coordinator()
 
     def begin(former: str) -> None:
-        rows = [SimpleNamespace(member_id=former, group_instance_id="i")]
-        join = JoinGroupRequest(group_id="g", member_id="a")
-        coordinator.ask(join, generation_id=3, member_id="a", members=rows)
+        answer = joined(3, former)
+        answer["members"][0].group_instance_id = "i"
+        coordinator.ask(join_of("a"), **answer)
         leader = SyncGroupRequest(
             group_id="g",
             generation_id=3,
@@ -253,3 +266,14 @@ def test_epochs_are_issued_once() -> None:
     assert issue(3) == ["epoch-issued-once"]
     assert issue(3, named=7) == [], "it repeats its request"
     assert issue(4, named=8) == ["producer-refused"]
+
+
+def test_the_leader_receives_the_subscriptions_of_members() -> None:
+    """A static member that takes the place of another one ends the comparison."""
+    coordinator = Coordinator()
+    follower = {**joined(3), "member_id": "b"}
+    assert coordinator.ask(join_of("a"), **joined(3, "a", "b")) == []
+    assert coordinator.ask(join_of("b"), **follower) == []
+    assert coordinator.ask(join_of("b", b"2"), **follower) == ["subscribed-as-sent"]
+    assert coordinator.witness(join_of("", b"1", group_instance_id="i")) is not None
+    assert coordinator.ask(join_of("b", b"2"), **follower) == []

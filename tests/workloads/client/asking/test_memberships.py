@@ -20,6 +20,7 @@ class Client:
         self.names: list[str] = []
         self.timeouts: list[tuple[int, int]] = []
         self.is_known = True
+        self.protocols: list[tuple[tuple[str, bytes], ...]] = []
         self.lookups: list[str] = []
 
     async def coordinator_lookup(self, kind: int, group: str) -> int:
@@ -31,6 +32,7 @@ class Client:
             case "JoinGroupRequest":
                 self.names.append(f"m{len(self.names)}")
                 self.timeouts.append(_timeouts(request))
+                self.protocols.append(tuple(vars(request)["_group_protocols"]))
                 return SimpleNamespace(
                     error_code=0,
                     generation_id=1,
@@ -67,17 +69,44 @@ async def test_a_static_member_comes_twice_and_stays(monkeypatch: pytest.MonkeyP
 
 
 async def test_other_members_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They join with different timeouts, or send heartbeats and no SyncGroup."""
+    """They join with different timeouts, send heartbeats and no SyncGroup, or join again."""
     monkeypatch.setattr(memberships, "STAYS_P", 0.0)
     monkeypatch.setattr(groups, "BEAT_EVERY_S", 0.0)
     monkeypatch.setattr(memberships, "BEAT_EVERY_S", 0.0)
     client: Any = Client()
     asking = Memberships(client, random.Random(1), "g")
     said = {await asking.ask(PLACE, 1, [1]) for _ in range(20)}
-    assert {each.split(", ")[0] for each in said} == {"slow", "unsynced"}
-    assert {each.count("beat") for each in said} == {4, 15, 17}
+    assert {each.split(", ")[0] for each in said} == {"slow", "unsynced", "resubscribed"}
+    counts = {each.count("beat") for each in said if "resubscribed" not in each}
+    assert counts == {4, 15, 17}
     assert {each.count("sync: ") for each in said if "unsynced" in each} == {1, 2}
     assert set(client.timeouts) == {memberships.SLOW, memberships.FAST, groups.TIMEOUTS}
+
+
+async def test_a_member_joins_a_stable_group_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its subscription is another one in most rounds; the heartbeat of the other one says so."""
+    monkeypatch.setattr(memberships, "BEAT_EVERY_S", 0.0)
+    client: Any = Client()
+    asking = Memberships(client, random.Random(1), "g")
+    for _ in range(20):
+        asking._said = []
+        await asking._resubscribed()
+        assert asking._said.count("no rebalance") in (0, 1)
+    subscriptions = [dict(each)["range"] for each in client.protocols]
+    assert len(client.protocols) == 20 * 5
+    assert 5 < len({each for each in subscriptions if each != subscriptions[0]}) < 20
+
+
+async def test_a_static_member_changes_its_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it joins again, it may not support what it had supported."""
+    monkeypatch.setattr(memberships, "STAYS_P", 1.0)
+    monkeypatch.setattr(memberships, "NEW_P", 0.0)
+    monkeypatch.setattr(memberships, "AGAIN_P", 1.0)
+    client: Any = Client()
+    asking = Memberships(client, random.Random(1), "g")
+    for _ in range(30):
+        await asking.ask(PLACE, 1, [1])
+    assert set(client.protocols) == set(memberships.SUPPORTED)
 
 
 async def test_only_the_last_groups_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
