@@ -55,7 +55,7 @@ VISITS: Final = 3
 """How many of these groups send heartbeats in a later round."""
 NEW_P: Final = 0.3
 """How often a new group begins, in relation to all rounds."""
-AGAIN_P: Final = 0.4
+AGAIN_P: Final = 0.6
 """How often a static member joins again in a round, although it is still a member."""
 
 
@@ -107,11 +107,16 @@ class Memberships(Groups):
         former = await self._join(instance=instance, timeouts=STAYS)
         if former.code or await self._sync(former, instance):
             return
-        joined = await self._join(instance=instance, timeouts=STAYS)
+        joined = await self._rejoin(instance)
         if not joined.code:
             static = _Static(self._group, joined, former)
             self._kept = [*self._kept[1 - KEPT :], static]
             await self._beats(static)
+
+    async def _rejoin(self, instance: str) -> Joined:
+        """Let a static member join again, sometimes with other protocols."""
+        supports = self._rng.choice(SUPPORTED)
+        return await self._join(instance=instance, timeouts=STAYS, supports=supports)
 
     async def _beats(self, static: _Static) -> int:
         """Send a heartbeat under the former member id and one under the new one."""
@@ -123,8 +128,7 @@ class Memberships(Groups):
         refused = await self._beats(static)
         if not refused and self._rng.random() >= AGAIN_P:
             return
-        supports = self._rng.choice(SUPPORTED)
-        again = await self._join(instance=static.instance, timeouts=STAYS, supports=supports)
+        again = await self._rejoin(static.instance)
         if again.code:
             return
         static.former, static.joined = static.joined, again
