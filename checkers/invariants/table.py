@@ -174,6 +174,16 @@ INVARIANTS = (
         suspended_under="the batches: compacted logs",
     ),
     Invariant(
+        id="fetched-within-limits",
+        rules="KIP-74",
+        summary="A fetch returned more bytes than the reader asked for.",
+        holds=(
+            "a response has no more bytes of records than `max_bytes` and `fetch.max.bytes` "
+            "permit, and of each partition no more than `partition_max_bytes`; only a first batch "
+            "may be larger"
+        ),
+    ),
+    Invariant(
         id="preferred-in-sync",
         rules="KIP-392",
         summary="A leader prefers a read replica that is not in sync, or not in the reader's rack.",

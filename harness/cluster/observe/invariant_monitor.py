@@ -27,6 +27,7 @@ from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
+from harness.cluster.observe.witnessed_sizes import SizeWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
 from model.plan import Plan
@@ -142,8 +143,9 @@ class Watcher:
         fetches = FetchWitness(number, broker, self._commits, **to)
         epochs = EpochWitness(number, replicas, **to)
         members = MemberWitness(number, broker, self._members, **to)
+        sizes = SizeWitness(number, broker.config.fetch_max_bytes, **to)
         others: list[See] = [
-            *(logs, coordinators, transactions),
+            *(logs, sizes, coordinators, transactions),
             *(offsets, fetches, epochs, members),
         ]
         return Witness(number, life, replicas, self.answers, others=others, **to)
