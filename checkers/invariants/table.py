@@ -402,11 +402,12 @@ INVARIANTS = (
     ),
     Invariant(
         id="compaction-as-configured",
-        rules="KIP-58, KAFKA-12840",
-        summary="Segments were replaced in a log whose topic is not compacted, or too early.",
+        rules="KIP-58, KIP-534, KAFKA-8522, KAFKA-12840",
+        summary="A log was compacted that must not be, or too early, or its tombstones stay.",
         holds=(
             "segments are replaced only where the `cleanup.policy` that the broker knows asks for "
-            "it, and once their records are older than `min.compaction.lag.ms`"
+            "it, and once their records are older than `min.compaction.lag.ms`; no pass postpones "
+            "the time at which the tombstones or the marker of a batch may be removed"
         ),
     ),
     Invariant(
