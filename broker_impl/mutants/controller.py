@@ -36,6 +36,23 @@ def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
 
 
 @mutant(
+    "replicas-in-one-rack",
+    of="broker_impl.controller.placement:crowding",
+    source="KIP-36",
+    kind="mutation",
+    symptom="invariant:placed-over-racks",
+    schedule="Topics are created whose partitions have fewer replicas than there are brokers.",
+)
+def crowding(rack: str, used: Sequence[str]) -> int:
+    """The controller knows the racks of brokers, and places replicas without regard to them.
+
+    As before KIP-36, a partition may have all of its replicas in one rack. When the rack loses its
+    power or its link, the partition is not available, or what was committed is lost.
+    """
+    return 0
+
+
+@mutant(
     "election-keeps-epoch",
     of="broker_impl.controller.election:next_epoch",
     source="E1",

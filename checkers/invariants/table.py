@@ -447,6 +447,13 @@ INVARIANTS = (
         holds="an ISR is not empty, contains the leader, and contains only assigned replicas",
     ),
     Invariant(
+        id="placed-over-racks",
+        rules="KIP-36",
+        summary="The controller placed a partition's replicas in fewer racks than it could.",
+        holds="where the controller places replicas, each is in a rack of its own, or all are used",
+        suspended_under="brokers that come or go while the controller creates topics",
+    ),
+    Invariant(
         id="moved-when-in-sync",
         rules="C12, KIP-455",
         summary="A reassignment gave replicas up before the others were in sync.",

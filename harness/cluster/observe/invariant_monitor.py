@@ -27,6 +27,7 @@ from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
+from harness.cluster.observe.witnessed_placements import PlacementWitness
 from harness.cluster.observe.witnessed_sizes import SizeWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
@@ -144,9 +145,10 @@ class Watcher:
         epochs = EpochWitness(number, replicas, **to)
         members = MemberWitness(number, broker, self._members, **to)
         sizes = SizeWitness(number, broker.config.fetch_max_bytes, **to)
+        placements = PlacementWitness(number, lambda: broker.controller.cluster, **to)
         others: list[See] = [
             *(logs, sizes, coordinators, transactions),
-            *(offsets, fetches, epochs, members),
+            *(offsets, fetches, epochs, members, placements),
         ]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
