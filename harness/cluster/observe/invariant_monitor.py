@@ -22,6 +22,7 @@ from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
+from harness.cluster.observe.witnessed_deletions import DeletionWitness, Running
 from harness.cluster.observe.witnessed_epochs import EpochWitness
 from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
@@ -85,6 +86,7 @@ class Watcher:
         self._offsets = CommittedOffsets()
         self._commits = Commits()
         self._members = StoredMembers()
+        self._running: Running = {}
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
@@ -145,10 +147,11 @@ class Watcher:
         epochs = EpochWitness(number, replicas, **to)
         members = MemberWitness(number, broker, self._members, **to)
         sizes = SizeWitness(number, broker.config.fetch_max_bytes, **to)
+        deletions = DeletionWitness(number, replicas, self._running, **to)
         placements = PlacementWitness(number, lambda: broker.controller.cluster, **to)
         others: list[See] = [
             *(logs, sizes, coordinators, transactions),
-            *(offsets, fetches, epochs, members, placements),
+            *(offsets, fetches, epochs, members, placements, deletions),
         ]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 
