@@ -344,6 +344,13 @@ INVARIANTS = (
         suspended_under="brokers that come or go while the controller creates topics",
     ),
     Invariant(
+        id="placed-as-asked",
+        rules="KIP-455",
+        summary="A partition is reassigned to other replicas than those that were asked for.",
+        holds="the target of a reassignment has the replicas that were asked for, in that order",
+        suspended_under="another reassignment of the partition that is asked for meanwhile",
+    ),
+    Invariant(
         id="moved-when-in-sync",
         rules="C12, KIP-455",
         summary="A reassignment gave replicas up before the others were in sync.",

@@ -1,9 +1,15 @@
 """Passes where simulated controllers place replicas to `checkers.invariants.placed`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from broker_impl.controller.context import BrokerInfo, Context
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from broker_impl.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+)
 from broker_impl.wire.messages.create_partitions_request import CreatePartitionsRequest
 from broker_impl.wire.messages.create_partitions_response import CreatePartitionsResponse
 from broker_impl.wire.messages.create_topics_request import CreateTopicsRequest
@@ -16,10 +22,11 @@ OnAnswer = Callable[[Any], None]
 
 
 class PlacementWitness:
-    """Sees requests to create topics and partitions to one life of a broker, and their answers.
+    """Sees requests to create and to reassign partitions to one life of a broker, and the answers.
 
-    Brokers may come and go while the controller handles a request. An answer is judged only if the
-    controller knew the same registrations when the request arrived.
+    Brokers may come and go while the controller creates partitions. An answer is judged only if the
+    controller knew the same registrations when the request arrived. A reassignment is judged if no
+    later one of the partition was asked for before the answer.
 
     Args:
         number: the broker's id.
@@ -40,6 +47,8 @@ class PlacementWitness:
         self._cluster = cluster
         self._now_ns = now_ns
         self._report = report
+        self._reassigned: dict[TopicPartition, object] = {}
+        """The last request to reassign each partition."""
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
@@ -55,6 +64,14 @@ class PlacementWitness:
                     for topic in request.topics
                     if topic.assignments is None and topic.name in context.topics
                 }
+            case AlterPartitionReassignmentsRequest():
+                wanted = {
+                    TopicPartition(topic.name, row.partition_index): row.replicas
+                    for topic in request.topics
+                    for row in topic.partitions
+                }
+                self._reassigned |= dict.fromkeys(wanted, request)
+                return lambda answer: self._altered(context, request, wanted, answer)
             case _:
                 return None
         brokers = dict(context.brokers)
@@ -87,10 +104,35 @@ class PlacementWitness:
         if state is None or state.leader_epoch > 0:
             return  # it may have been reassigned since
         why = placed.crowded(context.replicas(tp), racks)
+        self._found("placed-over-racks", context, tp, why)
+
+    def _altered(
+        self,
+        context: Context,
+        request: AlterPartitionReassignmentsRequest,
+        wanted: Mapping[TopicPartition, Sequence[int] | None],
+        answer: AlterPartitionReassignmentsResponse,
+    ) -> None:
+        if self._cluster() is not context or answer.error_code:
+            return
+        for topic in answer.responses:
+            for row in topic.partitions:
+                tp = TopicPartition(topic.name, row.partition_index)
+                replicas = wanted.get(tp)
+                if row.error_code or replicas is None or self._reassigned.get(tp) is not request:
+                    continue
+                if tp.partition not in context.topics.get(tp.topic, {}):
+                    continue
+                move = context.moves.get(tp)
+                removing = () if move is None else move.removing
+                why = placed.reordered(replicas, context.replicas(tp), removing)
+                self._found("placed-as-asked", context, tp, why)
+
+    def _found(self, invariant: str, context: Context, tp: TopicPartition, why: str | None) -> None:
         if why is not None:
             self._report(
                 Violation(
-                    invariant="placed-over-racks",
+                    invariant=invariant,
                     time_ns=self._now_ns(),
                     key=str(tp),
                     brokers=(self._number,),

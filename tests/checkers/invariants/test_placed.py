@@ -1,6 +1,6 @@
 import pytest
 
-from checkers.invariants.placed import crowded
+from checkers.invariants.placed import crowded, reordered
 
 TWO_RACKS: dict[int, str | None] = {1: "a", 2: "b", 3: "a", 4: "b"}
 
@@ -23,3 +23,11 @@ def test_only_what_is_known_is_judged() -> None:
     assert crowded([1, 3], {1: "a", 2: None, 3: "a"}) is None
     assert crowded([1, 3], {1: "a", 2: "b"}) is None, "broker 3 was not alive"
     assert crowded([1, 3], {1: "a", 3: "a"}) is None, "there is no other rack"
+
+
+def test_a_reassignment_has_the_order_that_was_asked_for() -> None:
+    """Replicas that it removes may be anywhere until it is complete."""
+    assert reordered([2, 1], [2, 1], []) is None
+    assert reordered([2, 1], [3, 2, 1], [3]) is None
+    assert reordered([2, 1], [1, 2], []) is not None
+    assert reordered([2, 1], [2, 1, 3], []) is not None

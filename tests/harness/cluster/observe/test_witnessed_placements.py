@@ -4,6 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 from broker_impl.controller.context import BrokerInfo, Context, Leadership
+from broker_impl.controller.reassignment import Move
+from broker_impl.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from broker_impl.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from broker_impl.wire.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -124,3 +135,40 @@ def test_only_a_controller_that_creates_is_judged() -> None:
     assert controller.witness(CreateTopicsRequest(topics=topics)) is None
     on_answer(CreateTopicsResponse(topics=[CreatableTopicResult(name="t")]))
     assert controller.found == []
+
+
+def test_a_reassignment_is_judged_by_the_order_of_its_replicas() -> None:
+    """Not if it was refused or cancels another one, and not once another one was asked for."""
+    controller = Controller()
+    context = controller.context
+    assert context is not None
+    controller.place((1, 2))
+
+    def ask(replicas: list[int] | None) -> Any:
+        row = ReassignablePartition(0, replicas)
+        topics = [ReassignableTopic("t", [row])]
+        on_answer = controller.witness(AlterPartitionReassignmentsRequest(topics=topics))
+        assert on_answer is not None
+        return on_answer
+
+    def answer(on_answer: Any, error: int = 0) -> list[str]:
+        controller.found.clear()
+        topic = ReassignableTopicResponse("t", [ReassignablePartitionResponse(0, error)])
+        on_answer(AlterPartitionReassignmentsResponse(responses=[topic]))
+        return list(controller.found)
+
+    on_answer = ask([3, 2])
+    context.moves[TopicPartition("t", 0)] = Move((3,), (1,))
+    controller.place((1, 3, 2))
+    assert answer(on_answer) == []
+    controller.place((1, 2, 3))
+    assert answer(on_answer) == ["t-0"]
+    assert answer(on_answer, error=7) == []
+    assert answer(ask(None)) == []
+    assert answer(on_answer) == [], "the reassignment is cancelled"
+    del context.moves[TopicPartition("t", 0)]
+    on_answer = ask([2, 1])
+    controller.place((1, 2))
+    assert answer(on_answer) == ["t-0"]
+    context.topics.clear()
+    assert answer(on_answer) == [], "the topic is deleted"
