@@ -41,6 +41,9 @@ class Batch(NamedTuple):
     """Whether it is a marker, which ends its producer's transaction."""
     newest_ms: int = -1
     """The largest timestamp of its records; -1 if they have none."""
+    horizon_ms: int = -1
+    """When its tombstones or its marker may be removed from a compacted log; -1: no pass has set
+    that."""
 
     @property
     def identity(self) -> tuple[int, int, int, int]:

@@ -153,7 +153,7 @@ class _Reading:
             tp,
             replica_id=request.replica_id,
             offset=asked.fetch_offset,
-            bytes_max=max(0, min(asked.partition_max_bytes, room)),
+            bytes_max=bytes_for(asked.partition_max_bytes, room),
             current_leader_epoch=epoch,
             last_fetched_epoch=asked.last_fetched_epoch,
             log_start_offset=asked.log_start_offset,
@@ -310,6 +310,14 @@ def isolation_of(asked: int, again: bool) -> int:
     See KAFKA-5376.
     """
     return asked
+
+
+def bytes_for(partition_max: int, left: int) -> int:
+    """Return how many bytes a partition may return, its first batch excepted (KIP-74).
+
+    ``left``: what the limit of the response leaves; negative after a larger batch.
+    """
+    return max(0, min(partition_max, left))
 
 
 def owes_a_batch(bytes_read: int) -> bool:

@@ -10,6 +10,7 @@ from broker_impl.api.quotas.entities import Entity
 from broker_impl.api.quotas.limits import ClientQuotas
 from broker_impl.api.quotas.replication import ReplicationQuota
 from broker_impl.config import BrokerConfig
+from broker_impl.controller.context import Context
 from broker_impl.controller.figures import Figures
 from broker_impl.coordinator.groups.events import Request
 from broker_impl.coordinator.groups.group import Group
@@ -64,6 +65,11 @@ class Controller(Protocol):
     async def list_reassignments(
         self, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse: ...
+    @property
+    def cluster(self) -> Context | None:
+        """The controller's view of the cluster; None if this broker is not the controller."""
+        ...
+
     def figures(self) -> Figures | None:
         """The numbers of the cluster's partitions; None if this broker is not the controller."""
         ...

@@ -77,7 +77,16 @@ def _replicas(
         chosen.append(
             min(
                 (broker for broker in behind if broker not in chosen),
-                key=lambda broker: used.count(racks[broker]),
+                key=lambda broker: crowding(racks[broker], used),
             )
         )
     return tuple(chosen)
+
+
+def crowding(rack: str, used: Sequence[str]) -> int:
+    """Return how many of a partition's replicas are in this rack; ``used``: the rack of each.
+
+    The next replica goes to one of the racks with the fewest, so that the partition outlives as
+    many racks as possible (KIP-36).
+    """
+    return used.count(rack)

@@ -27,7 +27,16 @@ def extents(log: PartitionLog, end: Offset, now_ms: int) -> list[Extent]:
     closed = log.closed_segments
     if not closed or not log.config.is_compacted:
         return []
-    found = (Extent(each.next_offset, each.size, each.largest.timestamp_ms) for each in closed)
+    has_limit = compaction.has_max_lag(log.config)
+    found = (
+        Extent(
+            each.next_offset,
+            each.size,
+            each.largest.timestamp_ms,
+            each.first_timestamp_ms() if has_limit else -1,
+        )
+        for each in closed
+    )
     return list(compaction.cleanable(found, end, now_ms, log.config))
 
 

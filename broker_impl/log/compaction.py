@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from broker_impl.log import aborted_index
 from broker_impl.log.aborted_index import AbortedTransaction, Marker
-from broker_impl.log.config import LogConfig
+from broker_impl.log.config import INT64_MAX, LogConfig
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
@@ -34,6 +34,8 @@ class Extent(NamedTuple):
     size: int
     newest_ms: int
     """The largest timestamp in the segment."""
+    first_ms: int = -1
+    """The timestamp of its first batch; -1: it has none, or it does not matter."""
 
 
 def limit(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
@@ -58,6 +60,11 @@ def has_lagged(newest_ms: int, now_ms: int, lag_ms: int) -> bool:
     return lag_ms <= 0 or newest_ms <= now_ms - lag_ms
 
 
+def has_max_lag(config: LogConfig) -> bool:
+    """Must a new record be compacted after some time, however small the new part is (KIP-354)?"""
+    return config.max_compaction_lag_ms < INT64_MAX
+
+
 def dirty_after_cut(first_dirty: Offset, end: Offset) -> Offset:
     """The start of the part that no pass has read, in a log that was truncated to ``end``.
 
@@ -77,14 +84,17 @@ def dirty_ratio(extents: Iterable[Extent], dirty: Offset) -> float:
 
 
 def is_due(extents: list[Extent], dirty: Offset, now_ms: int, config: LogConfig) -> bool:
-    """Is a pass due, because enough of the log is new, or a new record has waited for too long?"""
+    """Is a pass due, because enough of the log is new, or a new record has waited for too long?
+
+    The first record of a segment has waited for longest (KIP-354).
+    """
     ratio = dirty_ratio(extents, dirty)
     if not ratio:
         return False
     if ratio > config.min_cleanable_dirty_ratio:
         return True
-    oldest = next(extent.newest_ms for extent in extents if extent.next_offset > dirty)
-    return now_ms - oldest > config.max_compaction_lag_ms
+    begun = [each.first_ms for each in extents if each.next_offset > dirty and each.first_ms > 0]
+    return bool(begun) and now_ms - min(begun) > config.max_compaction_lag_ms
 
 
 # -- which records stay ----------------------------------------------------------------------------

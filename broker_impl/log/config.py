@@ -5,7 +5,7 @@ from zlib import crc32
 
 from broker_impl.wire import batch
 
-_INT64_MAX = 2**63 - 1
+INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +31,16 @@ class LogConfig:
     (`retention.bytes`)."""
     message_bytes_max: int = 1_048_588
     """The largest batch that a producer may append (`max.message.bytes`)."""
-    flush_messages: int = _INT64_MAX
+    flush_messages: int = INT64_MAX
     """The log is synced once this many records are not synced (`flush.messages`)."""
-    flush_ms: int = _INT64_MAX
+    flush_ms: int = INT64_MAX
     """The log is synced once its oldest record that is not synced has waited this long
     (`flush.ms`)."""
     timestamp_type: int = batch.CREATE_TIME
     """Whose timestamps are stored: the producer's, or with `LOG_APPEND_TIME` this broker's."""
     compression: int | None = None
     """The codec with which batches are stored; None: the producer's (`compression.type`)."""
-    timestamp_difference_ms_max: int = _INT64_MAX
+    timestamp_difference_ms_max: int = INT64_MAX
     """How far a producer's timestamp may be from this broker's clock."""
     cleanup_policy: tuple[str, ...] = ("delete",)
     """`delete`: old segments are deleted. `compact`: only the last record of each record key is
@@ -52,7 +52,7 @@ class LogConfig:
     marker after the pass that finds no record of its transaction left (KIP-534)."""
     min_compaction_lag_ms: int = 0
     """Records younger than this are not compacted yet."""
-    max_compaction_lag_ms: int = _INT64_MAX
+    max_compaction_lag_ms: int = INT64_MAX
     """A log that holds older new records than this is compacted, however small their share is."""
     delete_delay_ms: int = 60_000
     """The time between the renaming of a deleted file and its removal (`file.delete.delay.ms`)."""
@@ -64,13 +64,18 @@ class LogConfig:
     def age_max_ms(self, segment: str) -> int:
         """The age at which a segment is closed; ``segment``: its path without the ending.
 
-        The jitter is another one for each segment, so that logs that were created together are not
-        rolled together. It is computed from the path, where Kafka draws it.
+        In a compacted log that is after `max.compaction.lag.ms` at the latest, because only closed
+        segments are compacted (KIP-354). The jitter is another one for each segment, so that logs
+        that were created together are not rolled together. It is computed from the path, where
+        Kafka draws it.
         """
+        age_ms = self.segment_ms
+        if self.is_compacted:
+            age_ms = min(age_ms, self.max_compaction_lag_ms)
         if not self.segment_jitter_ms:
-            return self.segment_ms
-        jitter_max = min(self.segment_jitter_ms, self.segment_ms)
-        return self.segment_ms - crc32(segment.encode()) % jitter_max
+            return age_ms
+        jitter_max = min(self.segment_jitter_ms, age_ms)
+        return age_ms - crc32(segment.encode()) % jitter_max
 
     @property
     def deletes_old(self) -> bool:

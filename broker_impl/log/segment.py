@@ -167,11 +167,16 @@ class Segment:
 
         If the first batch has no timestamp, the segment's age by this broker's clock is returned.
         """
+        first_ms = self.first_timestamp_ms()
+        return now_ms - self.begun_ms if first_ms < 0 else timestamp_ms - first_ms
+
+    def first_timestamp_ms(self) -> int:
+        """Return the largest timestamp of the first batch; -1: it has none, or does not exist."""
+        if not self.size:
+            return -1
         if self._first_timestamp_ms is None:
             self._first_timestamp_ms = next(self.headers())[1].max_timestamp
-        if self._first_timestamp_ms < 0:
-            return now_ms - self.begun_ms
-        return timestamp_ms - self._first_timestamp_ms
+        return self._first_timestamp_ms
 
     def append(
         self, buffers: Sequence[Buffer], placed: Sequence[tuple[int, BatchHeader]], now_ms: int

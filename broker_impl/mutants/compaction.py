@@ -31,6 +31,24 @@ def may_go(horizon_ms: int | None, now_ms: int) -> bool:
 
 
 @mutant(
+    "delete-horizon-renewed",
+    of="broker_impl.log.compaction:delete_horizon",
+    source="KAFKA-8522, KIP-534",
+    kind="historic",
+    symptom="invariant:compaction-as-configured",
+    schedule="A log with tombstones is compacted again within delete.retention.ms.",
+)
+def delete_horizon(known: int | None, now_ms: int, retention_ms: int) -> int:
+    """Each compaction pass gives the tombstones that it meets another delete.retention.ms.
+
+    A log that is compacted more often than that keeps its tombstones for ever, and each pass reads
+    and copies them again. So does a topic of which most keys are deleted soon, such as one of
+    sessions. Kafka had this bug until 3.1: a pass renewed the time of the segment's file.
+    """
+    return now_ms + retention_ms
+
+
+@mutant(
     "compact-past-lso",
     of="broker_impl.log.compaction:limit",
     source="H04",

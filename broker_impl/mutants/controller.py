@@ -3,6 +3,7 @@
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import replace
 
+from broker_impl.controller import reassignment
 from broker_impl.controller.context import Leadership
 from broker_impl.controller.deletion import DeletionState
 from broker_impl.controller.election import NO_LEADER, Choice
@@ -33,6 +34,46 @@ def to_choose_from(known: Leadership, found: Leadership) -> Leadership:
     may be elected.
     """
     return replace(found, leader=known.leader, isr=known.isr)
+
+
+@mutant(
+    "reassigned-in-former-order",
+    of="broker_impl.controller.reassignment:begin",
+    source="KIP-455",
+    kind="mutation",
+    symptom="invariant:placed-as-asked",
+    schedule="A partition is reassigned to replicas of which it has some already.",
+)
+def begin(
+    replicas: reassignment.Replicas, move: reassignment.Move | None, wanted: reassignment.Replicas
+) -> tuple[reassignment.Replicas, reassignment.Move | None]:
+    """A reassignment adds the new replicas after those that the partition has.
+
+    Those that stay keep their order, so the first one is not the preferred leader that the operator
+    has asked for. A tool that balances leaders by reassignments changes nothing.
+    """
+    start = reassignment.origin(replicas, move)
+    together = tuple(dict.fromkeys((*start, *wanted)))
+    adding = tuple(broker for broker in together if broker not in start)
+    removing = tuple(broker for broker in start if broker not in wanted)
+    return together, reassignment.Move(adding, removing) if adding or removing else None
+
+
+@mutant(
+    "replicas-in-one-rack",
+    of="broker_impl.controller.placement:crowding",
+    source="KIP-36",
+    kind="mutation",
+    symptom="invariant:placed-over-racks",
+    schedule="Topics are created whose partitions have fewer replicas than there are brokers.",
+)
+def crowding(rack: str, used: Sequence[str]) -> int:
+    """The controller knows the racks of brokers, and places replicas without regard to them.
+
+    As before KIP-36, a partition may have all of its replicas in one rack. When the rack loses its
+    power or its link, the partition is not available, or what was committed is lost.
+    """
+    return 0
 
 
 @mutant(

@@ -52,6 +52,23 @@ def fencing_epoch(named: Epoch, known: Epoch) -> Epoch:
 
 
 @mutant(
+    "fetch-limit-of-each-partition",
+    of="broker_impl.api.fetch:bytes_for",
+    source="KIP-74",
+    kind="mutation",
+    symptom="invariant:fetched-within-limits",
+    schedule="A reader that lags fetches several partitions with a small max_bytes.",
+)
+def bytes_for(partition_max: int, left: int) -> int:
+    """Each partition returns up to its own limit, whatever the others return.
+
+    So it was before KIP-74. A reader that lags in a thousand partitions gets a thousand times the
+    limit of a partition in one response, and may run out of memory.
+    """
+    return max(0, partition_max)
+
+
+@mutant(
     "acl-checked-at-session-start",
     of="broker_impl.api.access.fetch_rights:as_checked",
     source="KIP-11 and KIP-227 are related",

@@ -1,5 +1,6 @@
 """Bugs in how a replica handles a change of its role, of its disk, or of the live brokers."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from broker_impl.errors import ApiError, ErrorCode, StorageError
@@ -166,6 +167,24 @@ def is_abandoned(leads: bool, appended_in: Epoch, leading_since: Epoch) -> bool:
     answered with success.
     """
     return False
+
+
+@mutant(
+    "deletion-not-awaited",
+    of="broker_impl.replica.watermark:low_watermark",
+    source="KIP-107",
+    kind="mutation",
+    symptom="invariant:deleted-on-all-replicas",
+    schedule="Records are deleted that followers have.",
+)
+def low_watermark(leader_start: Offset, starts: Iterable[Offset]) -> Offset:
+    """DeleteRecords is answered as soon as the leader has deleted the records.
+
+    Followers learn of the new log start with their next fetch. If one of them is elected before, it
+    returns records that an application believes to be deleted, for example those of a customer who
+    has asked for it; consumers that begin at the earliest offset read them again.
+    """
+    return leader_start
 
 
 @mutant(

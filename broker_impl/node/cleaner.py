@@ -62,7 +62,12 @@ class Cleaner:
         found = []
         for tp, log in self._logs.logs.items():
             if log.config.is_compacted and log.future is None and self._damaged.get(tp) is not log:
-                dirtiness = cleaner.dirtiness(log, self._limit(tp), now_ms)
+                try:
+                    dirtiness = cleaner.dirtiness(log, self._limit(tp), now_ms)
+                except DirectoryFailed:
+                    if not self._logs.goes_on:
+                        raise
+                    continue
                 if dirtiness > 0:
                     found.append((-dirtiness, tp))
         return [tp for _, tp in sorted(found)]

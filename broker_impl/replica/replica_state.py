@@ -177,7 +177,7 @@ class ReplicaState:
     def low_watermark(self, live: Container[BrokerId]) -> Offset:
         """The lowest log start of all live replicas; -1: one has not reported its own."""
         starts = [remote.log_start for broker, remote in self.remotes.items() if broker in live]
-        return min([self.log.start_offset, *starts])
+        return watermark.low_watermark(self.log.start_offset, starts)
 
     def refusal(self, current_leader_epoch: Epoch) -> ErrorCode:
         """The error with which this replica refuses to answer as the leader; NONE if it answers."""

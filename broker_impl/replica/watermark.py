@@ -108,6 +108,15 @@ def deletable(offset: Offset, end: Offset) -> Offset | None:
     return offset if 0 <= offset <= end else None
 
 
+def low_watermark(leader_start: Offset, starts: Iterable[Offset]) -> Offset:
+    """The lowest log start of the leader and of the live followers, -1 if one is not known.
+
+    DeleteRecords is answered when it has reached the requested offset: any of these replicas may
+    become the leader, and must not return what is deleted (KIP-107).
+    """
+    return min([leader_start, *starts])
+
+
 def bounded(high_watermark: Offset, log_start: Offset, log_end: Offset) -> Offset:
     """A high watermark from elsewhere (a leader, a checkpoint), limited to this log's range."""
     return max(log_start, min(high_watermark, log_end))

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 from checkers.invariants.step import Changed, Rules, Step
@@ -280,7 +280,9 @@ class Compactions:
 
     Without ``compact``, all remaining records must stay, whether or not they are the last of their
     key. A broker stops a pass of the cleaner as soon as it has heard of the change (KAFKA-12840).
-    With ``min.compaction.lag.ms``, a pass reads no record that is newer (KIP-58).
+    With ``min.compaction.lag.ms``, a pass reads no record that is newer (KIP-58). The first pass
+    that finds a tombstone to be the last of its key sets when it may be removed, and later passes
+    do not postpone that (KAFKA-8522).
     """
 
     def step(self, step: Step) -> Iterator[Violation]:
@@ -291,7 +293,10 @@ class Compactions:
                 continue
             for key, now in broker.compactions.items():
                 was = before.compactions.get(key, Compaction())
-                why = None if now.passes <= was.passes else _not_wanted(was, now)
+                if now.passes <= was.passes:
+                    continue
+                held, found = before.replicas.get(key), broker.replicas.get(key)
+                why = _not_wanted(was, now) or _postponed(held, found)
                 if why is not None:
                     yield step.violation(
                         "compaction-as-configured",
@@ -307,6 +312,27 @@ def _not_wanted(was: Compaction, now: Compaction) -> str | None:
     lag_ms = min(was.lag_ms, now.lag_ms)
     if now.age_ms < lag_ms:
         return f"with a record that is {now.age_ms} ms old, before {lag_ms} ms have passed"
+    return None
+
+
+def _postponed(before: ReplicaState | None, now: ReplicaState | None) -> str | None:
+    """Return of which batch a pass has postponed the removal, if it is in the same log."""
+    if before is None or now is None:
+        return None
+    if (before.log_number, before.cuts) != (now.log_number, now.cuts):
+        return None  # batches were copied again from a leader, which has another horizon
+    horizons = {
+        batch.base: batch.horizon_ms
+        for batch in islice(before.batches.all, before.batches.count)
+        if batch.horizon_ms >= 0
+    }
+    for batch in islice(now.batches.all, now.batches.count):
+        known = horizons.get(batch.base)
+        if known is not None and batch.horizon_ms > known:
+            return (
+                f"and postponed the removal of the batch at {batch.base} from {known} to "
+                f"{batch.horizon_ms} ms"
+            )
     return None
 
 

@@ -1,5 +1,6 @@
 """The invariants: what the state of brokers and servers must satisfy, one entry each."""
 
+from checkers.invariants.log_answer_rows import LOG_ANSWERS
 from checkers.invariants.row import Invariant
 from checkers.invariants.zab_rows import ZAB
 
@@ -92,108 +93,7 @@ INVARIANTS = (
         ),
         suspended_under="unclean elections",
     ),
-    Invariant(
-        id="answer-above-hw",
-        rules="R10",
-        summary="A client received records, or a high watermark, above the leader's own.",
-        holds=(
-            "a fetch returns no record above the watermark that it states, to read_committed none "
-            "above the stable offset; no leader states a watermark above its own"
-        ),
-    ),
-    Invariant(
-        id="answered-hw-monotone",
-        rules="R7",
-        summary="A leader answered a later request with an earlier high watermark.",
-        holds=(
-            "while a broker leads in one epoch, a request that arrives after a watermark was "
-            "stated is not answered with an earlier one"
-        ),
-    ),
-    Invariant(
-        id="acknowledged-above-hw",
-        rules="R11",
-        summary="A batch was acknowledged with acks=all before all replicas in sync had it.",
-        holds="a produce request with acks=all is acknowledged only below the leader's watermark",
-    ),
-    Invariant(
-        id="answered-as-leader",
-        rules="E5, KIP-320, KIP-392",
-        summary="A replica answered a client that it should have refused.",
-        holds=(
-            "only the leader answers ListOffsets, OffsetForLeaderEpoch and Fetch, a follower a "
-            "fetch only if the consumer names its rack; both only in the leader epoch that the "
-            "client names"
-        ),
-    ),
-    Invariant(
-        id="refused-by-epoch",
-        rules="E5, KAFKA-1188, KAFKA-7395, KIP-98, KIP-320, KIP-380",
-        summary="A broker served a request of another epoch, or refused one of its own epoch.",
-        holds=(
-            "Fetch, ListOffsets and OffsetForLeaderEpoch, of clients and of followers, are refused "
-            "as fenced or unknown exactly if they name another leader epoch; orders in an earlier "
-            "controller or broker epoch are refused, and no others; a marker has at least the "
-            "producer epoch and the coordinator epoch that the log knows"
-        ),
-    ),
-    Invariant(
-        id="listed-as-stored",
-        rules="R7, KAFKA-5522, KIP-207, KIP-734",
-        summary="ListOffsets returned another offset than the log has.",
-        holds=(
-            "the earliest offset is the start of the log, the latest one the end for this reader; "
-            "an offset by time is that of the first record with this time or a later one, and that "
-            "of the largest time has it; none is before the start of the log"
-        ),
-        suspended_under=(
-            "by time: compacted logs, and batches that begin before the start of the log"
-        ),
-    ),
-    Invariant(
-        id="epoch-end-as-stored",
-        rules="E4, KIP-279, KIP-320, KIP-595",
-        summary="OffsetForLeaderEpoch returned another end of an epoch than the log has.",
-        holds=(
-            "a leader epoch ends where the records of the first later epoch begin, and the leader "
-            "answers for the last epoch up to the one that was asked for of which it has records, "
-            "also in a fetch of a follower whose log diverges"
-        ),
-        suspended_under="compacted logs, and epochs before the first one of the log",
-    ),
-    Invariant(
-        id="read-as-stored",
-        rules="R10, KIP-227, KIP-392",
-        summary="A fetch returned something else than the log has from its offset on.",
-        holds=(
-            "a fetch returns the batches of the log one after the other, from the one with its "
-            "offset on; an offset within the log is not out of range; a follower states no high "
-            "watermark, and no replica a start of the log, above its own; a response of a fetch "
-            "session does not leave out the only partition that was named, if it has records"
-        ),
-        suspended_under="the batches: compacted logs",
-    ),
-    Invariant(
-        id="preferred-in-sync",
-        rules="KIP-392",
-        summary="A leader prefers a read replica that is not in sync, or not in the reader's rack.",
-        holds="the preferred read replica is another broker, in the ISR and in the reader's rack",
-    ),
-    Invariant(
-        id="acknowledged-as-stored",
-        rules="P1, P2, KAFKA-2960, KIP-98",
-        summary="A batch was acknowledged that the log does not have so, or not in sequence.",
-        holds=(
-            "an acknowledged batch of an idempotent producer is in the leader's log at the offset "
-            "in the answer, with acks=all also if the leader was replaced meanwhile; within an "
-            "epoch its sequence follows that of the producer's batch before it, and a later epoch "
-            "begins with 0; it has the LogAppendTime that was answered"
-        ),
-        suspended_under=(
-            "compacted logs; the sequence: a `producer.id.expiration.ms` of less than a day; "
-            "leaders that were replaced: unclean elections"
-        ),
-    ),
+    *LOG_ANSWERS,
     Invariant(
         id="member-refused",
         rules="G1, KAFKA-2596, KIP-345, KIP-447",
@@ -408,11 +308,12 @@ INVARIANTS = (
     ),
     Invariant(
         id="compaction-as-configured",
-        rules="KIP-58, KAFKA-12840",
-        summary="Segments were replaced in a log whose topic is not compacted, or too early.",
+        rules="KIP-58, KIP-534, KAFKA-8522, KAFKA-12840",
+        summary="A log was compacted that must not be, or too early, or its tombstones stay.",
         holds=(
             "segments are replaced only where the `cleanup.policy` that the broker knows asks for "
-            "it, and once their records are older than `min.compaction.lag.ms`"
+            "it, and once their records are older than `min.compaction.lag.ms`; no pass postpones "
+            "the time at which the tombstones or the marker of a batch may be removed"
         ),
     ),
     Invariant(
@@ -450,6 +351,20 @@ INVARIANTS = (
         rules="R14, KAFKA-5083",
         summary="An ISR is empty, lacks the leader, or has a broker without a replica.",
         holds="an ISR is not empty, contains the leader, and contains only assigned replicas",
+    ),
+    Invariant(
+        id="placed-over-racks",
+        rules="KIP-36",
+        summary="The controller placed a partition's replicas in fewer racks than it could.",
+        holds="where the controller places replicas, each is in a rack of its own, or all are used",
+        suspended_under="brokers that come or go while the controller creates topics",
+    ),
+    Invariant(
+        id="placed-as-asked",
+        rules="KIP-455",
+        summary="A partition is reassigned to other replicas than those that were asked for.",
+        holds="the target of a reassignment has the replicas that were asked for, in that order",
+        suspended_under="another reassignment of the partition that is asked for meanwhile",
     ),
     Invariant(
         id="moved-when-in-sync",

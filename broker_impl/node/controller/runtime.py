@@ -125,6 +125,11 @@ class ControllerRuntime:
         """The epoch of this broker's latest term; 0 before its first."""
         return self._znodes.epoch
 
+    @property
+    def cluster(self) -> Context | None:
+        """The view of the cluster in this term; None if this broker is not the controller."""
+        return self._term.context if self._term is not None and self.is_active else None
+
     def figures(self) -> Figures | None:
         """The numbers of the cluster's partitions; None if this broker is not the controller."""
         return self._term.figures() if self._term is not None and self.is_active else None

@@ -110,6 +110,11 @@ class Term:
         self._until: list[tuple[Callable[[Context], bool], asyncio.Future[None]]] = []
         self._is_over = False
 
+    @property
+    def context(self) -> Context:
+        """This term's view of the cluster."""
+        return self._context
+
     async def take_over(self) -> None:
         """Read the cluster's state, and queue the full state for every broker."""
         context = self._context

@@ -23,11 +23,14 @@ from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.snapshots import Snapshots
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
+from harness.cluster.observe.witnessed_deletions import DeletionWitness, Running
 from harness.cluster.observe.witnessed_epochs import EpochWitness
 from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
+from harness.cluster.observe.witnessed_placements import PlacementWitness
+from harness.cluster.observe.witnessed_sizes import SizeWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
 from model import roles
@@ -86,6 +89,7 @@ class Watcher:
         self._offsets = CommittedOffsets()
         self._commits = Commits()
         self._members = StoredMembers()
+        self._running: Running = {}
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
@@ -143,6 +147,9 @@ class Watcher:
             FetchWitness(to, broker, self._commits),
             EpochWitness(to, replicas),
             MemberWitness(to, broker, self._members),
+            SizeWitness(to, broker.config.fetch_max_bytes),
+            PlacementWitness(to, lambda: broker.controller.cluster),
+            DeletionWitness(to, replicas, self._running),
         ]
         return Witness(to, life, replicas, self.answers, others=others)
 

@@ -241,6 +241,7 @@ class _Life:
 
 
 def _batch(header: BatchHeader) -> Batch:
+    horizon_ms = header.delete_horizon_ms
     return Batch(
         header.base_offset,
         header.next_offset,
@@ -252,6 +253,7 @@ def _batch(header: BatchHeader) -> Batch:
         header.is_transactional,
         header.is_control,
         header.max_timestamp,
+        -1 if horizon_ms is None else horizon_ms,
     )
 
 

@@ -147,6 +147,32 @@ def test_nothing_is_done_twice() -> None:
     assert log.rewrites == rewrites
 
 
+@pytest.mark.parametrize(("now_ms", "is_due"), [(150, False), (151, True), (260, True)])
+def test_a_record_waits_for_max_compaction_lag_at_most(now_ms: int, is_due: bool) -> None:
+    """It counts from the first record of the oldest new segment, not from the last (KIP-354)."""
+    for lag_ms, wanted in ((50, is_due), (1000, False)):
+        config = LogConfig(
+            cleanup_policy=("compact",), min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=lag_ms
+        )
+        log = opened(new_disk(), config)
+        for at_ms in (100, 140):
+            put(log, (b"k", b"v"), at_ms=at_ms)
+        roll(log)
+        put(log, (b"k", b"v"), at_ms=200)
+        assert (cleaner.dirtiness(log, 2, now_ms) > 0) is wanted
+
+
+def test_records_without_a_time_do_not_wait() -> None:
+    """Nothing is known of their age."""
+    config = LogConfig(
+        cleanup_policy=("compact",), min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=50
+    )
+    log = opened(new_disk(), config)
+    put(log, (b"k", b"v"), at_ms=-1)
+    roll(log)
+    assert cleaner.dirtiness(log, 1, 10_000) == 0.0
+
+
 @pytest.mark.parametrize(
     ("limit", "kept"),
     [

@@ -31,6 +31,11 @@ def test_segments_are_begun_at_different_times() -> None:
     assert config.age_max_ms("t-0/0") == config.age_max_ms("t-0/0")
     assert 0 < LogConfig(segment_ms=10, segment_jitter_ms=10**6).age_max_ms("t-0/0") <= 10
     assert LogConfig(segment_ms=10).age_max_ms("t-0/0") == 10
+    compacted = LogConfig(
+        segment_ms=1000, max_compaction_lag_ms=50, cleanup_policy=("compact",), segment_jitter_ms=30
+    )
+    assert {20 < compacted.age_max_ms(f"t-0/{each}") <= 50 for each in range(99)} == {True}
+    assert LogConfig(segment_ms=1000, max_compaction_lag_ms=50).age_max_ms("t-0/0") == 1000
     log = opened(new_disk(), config)
     age = config.age_max_ms(f"t-0/{0:020d}")
     append(log, "a", timestamp_ms=5000)

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from model.snapshot import Batch, Compaction, EpochStart, ReplicaState
+from model.snapshot import Batch, ClusterState, Compaction, EpochStart, ReplicaState
 from tests.checkers.invariants.streams import (
     KEY,
     broker,
@@ -367,3 +367,34 @@ def test_a_compacted_log_does_not_show_what_is_remembered_of_producers() -> None
     held = replica(log(0, 0), producers=known)
     assert violated(cluster(state(), {2: held})) == ["producer-state"]
     assert violated(cluster(state(), {2: held}, compacted={"t-0": None})) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "passes", "names"),
+    [
+        ([-1, -1], [50, 60], 1, []),  # the first pass sets it
+        ([50, 60], [50, 60], 1, []),
+        ([50, 60], [60], 1, []),  # the other batch is gone
+        ([50, -1], [50, 70], 1, []),
+        ([50, 60], [50, 61], 1, ["compaction-as-configured"]),
+        ([50, 60], [50, 61], 0, []),  # the log was not compacted
+    ],
+)
+def test_a_pass_does_not_postpone_the_removal_of_tombstones(
+    before: list[int], now: list[int], passes: int, names: list[str]
+) -> None:
+    """The time is that of the first pass that found the tombstone to be the last of its key."""
+
+    def at(horizons: list[int], done: int, **other: Any) -> ClusterState:
+        first = 2 - len(horizons)
+        batches = [
+            Batch(offset, offset + 1, 0, offset, horizon_ms=horizon)
+            for offset, horizon in enumerate(horizons, first)
+        ]
+        epochs = (EpochStart(0, first),)
+        held = replica(batches, hw=2, log_start=first, epochs=epochs, **other)
+        found = broker(held, compactions={KEY: Compaction(done, True)})
+        return cluster(state(), {2: found}, compacted={KEY: None})
+
+    assert violated(at(before, 3), at(now, 3 + passes)) == names
+    assert violated(at(before, 3), at(now, 3 + passes, log_number=1)) == []
