@@ -153,3 +153,20 @@ def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
     The transaction is open in the group's partition, so no coordinator is asked about it. The
     offsets count if it commits, although the records that belong to them were aborted.
     """
+
+
+@mutant(
+    "timeout-since-first-transaction",
+    of="broker_impl.coordinator.transactions.rules:begun_ms",
+    source="T7, KIP-98",
+    kind="mutation",
+    symptom="invariant:aborted-after-timeout",
+    schedule="A producer has several transactions, together longer than the timeout of one.",
+)
+def begun_ms(metadata: Metadata, now_ms: int) -> int:
+    """The timeout of each transaction counts from the producer's first transaction.
+
+    After that time each transaction is aborted that is open when the coordinator looks, and its
+    producer is fenced.
+    """
+    return metadata.started_ms if metadata.started_ms >= 0 else now_ms

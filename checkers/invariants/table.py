@@ -282,6 +282,20 @@ INVARIANTS = (
         holds="an open transaction has each partition whose addition was acknowledged",
     ),
     Invariant(
+        id="aborted-after-timeout",
+        rules="T7, KIP-98",
+        summary="A coordinator aborted a transaction before its timeout.",
+        holds=(
+            "a transaction that its producer does not end, and whose transactional id no producer "
+            "asks for, is aborted only after the timeout of this producer, which counts from the "
+            "first partition of this transaction"
+        ),
+        suspended_under=(
+            "`clock-jump`, `clock-skew`; transactional ids of which an InitProducerId was never "
+            "answered"
+        ),
+    ),
+    Invariant(
         id="accepted-outside-transaction",
         rules="KIP-890",
         summary="A broker accepted records or offsets of a transaction that was not open.",

@@ -214,7 +214,7 @@ class Transaction:
             metadata,
             state=TransactionState.ONGOING,
             partitions=added,
-            started_ms=metadata.started_ms if is_ongoing else now_ms,
+            started_ms=rules.begun_ms(metadata, now_ms),
             updated_ms=now_ms,
         )
         self._begin(changed, effects, event, ErrorCode.NONE)

@@ -17,6 +17,7 @@ from checkers.invariants.deleted_offsets import CommittedOffsets
 from checkers.invariants.fetched_offsets import Commits
 from checkers.invariants.step import Rules
 from checkers.invariants.stored_members import StoredMembers
+from checkers.invariants.transaction_times import TransactionTimes
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
 from harness.cluster.observe.snapshots import Snapshots
@@ -27,6 +28,7 @@ from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
+from harness.cluster.observe.witnessed_timeouts import TimeoutWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
 from model.plan import Plan
@@ -38,6 +40,8 @@ PRODUCERS_EVERY: Final = 100
 """One snapshot out of this many contains the producer state of the logs."""
 DAY_S: Final = 86_400.0
 """Brokers that remember producers for a day remember them for a whole run."""
+CLOCK_FAULTS: Final = frozenset({"clock-jump", "clock-skew"})
+"""The faults that make the wall clock of a broker wrong."""
 RECOVERY_S: Final = 60.0
 """The cluster must have recovered this long after the last heal."""
 
@@ -55,6 +59,7 @@ def rules_of(plan: Plan) -> Rules:
         isr_min_of={"__transaction_state": settings.transaction_min_isr(plan.broker)},
         producer_expiration_s=7 * 86_400.0 if expiration_ms is None else int(expiration_ms) / 1000,
         recovery_s=RECOVERY_S,
+        steady_clocks=CLOCK_FAULTS.isdisjoint(fault.fault for fault in plan.schedule or ()),
     )
 
 
@@ -83,9 +88,11 @@ class Watcher:
         self._offsets = CommittedOffsets()
         self._commits = Commits()
         self._members = StoredMembers()
+        self._times = TransactionTimes()
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
+        self._is_steady = rules.steady_clocks
         self._in_sequence = rules.producer_expiration_s >= DAY_S
         self._record = record
         self._interval_s = interval_s
@@ -142,9 +149,10 @@ class Watcher:
         fetches = FetchWitness(number, broker, self._commits, **to)
         epochs = EpochWitness(number, replicas, **to)
         members = MemberWitness(number, broker, self._members, **to)
+        times = TimeoutWitness(number, broker, self._times, is_steady=self._is_steady, **to)
         others: list[See] = [
             *(logs, coordinators, transactions),
-            *(offsets, fetches, epochs, members),
+            *(offsets, fetches, epochs, members, times),
         ]
         return Witness(number, life, replicas, self.answers, others=others, **to)
 

@@ -1,0 +1,119 @@
+"""When a coordinator may abort a transaction that its producer has not ended.
+
+- ``aborted-after-timeout``: a transaction that is not ended by its producer, and whose
+  transactional id no producer asks for, is aborted only after the timeout that its producer has
+  asked for (KIP-98). The time counts from the first partition of this transaction, and not from
+  that of an earlier one. A producer whose transaction is aborted is fenced, and most applications
+  end then.
+
+Only what is certain is judged: an InitProducerId without an answer may take effect later, so its
+transactional id is not judged until each has an answer.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+
+class _Timeout(NamedTuple):
+    """The timeout of a producer's transactions."""
+
+    producer: int
+    epoch: int
+    ms: int
+
+
+class _Open(NamedTuple):
+    """A transaction that was open when an addition to it was acknowledged."""
+
+    timeout: _Timeout
+    since_ns: int
+    """It has not begun before."""
+    leader_epoch: int
+    """That of the coordinator that has acknowledged the addition."""
+
+
+class Added(NamedTuple):
+    """A request that adds partitions to a transaction, when it arrives."""
+
+    name: str
+    since_ns: int
+    """When the earliest request arrived that may be the one that begins the transaction."""
+    changes: int
+    """The requests so far that end the transaction, or replace its producer."""
+
+
+class TransactionTimes:
+    """What all coordinators of a run have answered to producers, by transactional id."""
+
+    def __init__(self) -> None:
+        self._timeouts: dict[str, _Timeout] = {}
+        self._open: dict[str, _Open] = {}
+        self._changes: Counter[str] = Counter()
+        self._initialized: Counter[str] = Counter()
+        """The answers to InitProducerId so far."""
+        self._inits: Counter[str] = Counter()
+        self._adding: dict[str, list[Added]] = {}
+        """The additions without an answer."""
+
+    def initializes(self, name: str) -> None:
+        """An InitProducerId arrives, which aborts an open transaction."""
+        self._inits[name] += 1
+        self._timeouts.pop(name, None)
+        self.ends(name)
+
+    def initialized(self, name: str, producer: int, epoch: int, timeout_ms: int) -> None:
+        """An InitProducerId is answered; ``producer`` is -1 if it was refused."""
+        self._initialized[name] += 1
+        if producer >= 0 and self._initialized[name] == self._inits[name]:
+            self._timeouts[name] = _Timeout(producer, epoch, timeout_ms)
+
+    def ends(self, name: str) -> None:
+        """An EndTxn arrives."""
+        self._changes[name] += 1
+        self._open.pop(name, None)
+
+    def adds(self, name: str, now_ns: int) -> Added:
+        """A request arrives that adds partitions."""
+        adding = self._adding.setdefault(name, [])
+        since_ns = min((now_ns, *(each.since_ns for each in adding)))
+        added = Added(name, since_ns, self._changes[name])
+        adding.append(added)
+        return added
+
+    def added(
+        self, added: Added, producer: int, epoch: int, leader_epoch: int, *, begins: bool
+    ) -> None:
+        """Such a request is answered; ``producer`` is -1 if it was refused.
+
+        begins: whether this transaction was certainly not open when the request arrived.
+        """
+        name = added.name
+        self._adding[name].remove(added)
+        timeout = self._timeouts.get(name)
+        if not begins or timeout is None or timeout[:2] != (producer, epoch):
+            return
+        if added.changes == self._changes[name]:
+            self._open.setdefault(name, _Open(timeout, added.since_ns, leader_epoch))
+
+    def judge(
+        self, name: str, producer: int, epoch: int, leader_epoch: int, now_ns: int
+    ) -> str | None:
+        """Return why a transaction must still be open, or ``None``.
+
+        producer, epoch: what the coordinator in ``leader_epoch`` has for the transactional id now.
+        The coordinator aborts a transaction in the epoch after that of its producer.
+        """
+        open_ = self._open.get(name)
+        if open_ is None or leader_epoch < open_.leader_epoch:
+            return None
+        timeout = open_.timeout
+        if producer != timeout.producer or epoch <= timeout.epoch:
+            return None
+        del self._open[name]
+        lasted_ms = (now_ns - open_.since_ns) / 1e6
+        if lasted_ms >= timeout.ms:
+            return None
+        return (
+            f"the transaction of producer {producer} with epoch {timeout.epoch} was aborted at most"
+            f" {lasted_ms:.0f} ms after its begin; its timeout is {timeout.ms} ms"
+        )
