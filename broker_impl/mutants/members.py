@@ -217,3 +217,39 @@ def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
     If it is the leader of the group, no member gets partitions, for as long as it sends heartbeats.
     """
     return math.inf
+
+
+@mutant(
+    "leader-joins-without-rebalance",
+    of="broker_impl.coordinator.groups.rules:rejoin_rebalances",
+    source="G1",
+    kind="mutation",
+    symptom="invariant:joined-as-member",
+    schedule="The leader of a stable group joins again.",
+)
+def rejoin_rebalances(state: GroupStatus, *, is_unchanged: bool, is_leader: bool) -> bool:
+    """A leader that joins again is answered as any other member, in the current generation.
+
+    It has joined because its topics have other partitions now. Nothing is assigned, and no member
+    reads the new partitions.
+    """
+    return state not in (GroupStatus.STABLE, GroupStatus.COMPLETING) or not is_unchanged
+
+
+@mutant(
+    "subscription-kept",
+    of="broker_impl.coordinator.groups.rules:rejoin_rebalances",
+    source="G1",
+    kind="mutation",
+    symptom="invariant:joined-as-member",
+    schedule="A member of a stable group that is not its leader subscribes to another topic.",
+)
+def rejoin_rebalances_by_leader(state: GroupStatus, *, is_unchanged: bool, is_leader: bool) -> bool:
+    """A member that joins again with another subscription is answered in the current generation.
+
+    The leader does not learn of it: the member gets no partition of the topics that it has added,
+    and keeps those of the topics that it has left.
+    """
+    if state is GroupStatus.COMPLETING:
+        return False
+    return state is not GroupStatus.STABLE or is_leader

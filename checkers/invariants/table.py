@@ -208,10 +208,12 @@ INVARIANTS = (
     Invariant(
         id="joined-as-member",
         rules="G1, G4",
-        summary="A generation has a member that has not joined it.",
+        summary="A generation has a member that has not joined it, or goes on after a join.",
         holds=(
             "the answer to a JoinGroup names the generation of the group, which has its member; "
-            "each dynamic member of the generation before has joined again"
+            "each dynamic member of the generation before has joined again; a member that joins "
+            "again with another subscription, and the leader of a stable group, are answered in a "
+            "later generation"
         ),
     ),
     Invariant(

@@ -23,6 +23,8 @@ from workloads.client.asking.requests import Place
 BEATS: Final = 4
 BEAT_EVERY_S: Final = 0.15
 _PROTOCOL: Final = "range"
+SUBSCRIPTION: Final = b"\0\1\0\0\0\0\0\0\0\0"
+"""The subscription of a consumer without topics."""
 _MEMBER_ID_REQUIRED: Final = 79
 
 
@@ -100,6 +102,7 @@ class Groups:
         instance: str | None = None,
         group: int = ConnectionGroup.DEFAULT,
         timeouts: Timeouts = TIMEOUTS,
+        subscription: bytes = SUBSCRIPTION,
     ) -> Joined:
         request = JoinGroupRequest(
             self._group,
@@ -108,7 +111,7 @@ class Groups:
             member,
             instance,
             "consumer",
-            [(_PROTOCOL, b"\0\1\0\0\0\0\0\0\0\0")],
+            [(_PROTOCOL, subscription)],
         )
         answer = await self._apart(request, group)
         found = Joined(
@@ -119,7 +122,7 @@ class Groups:
             tuple(row[0] for row in answer.members),
         )
         if found.code == _MEMBER_ID_REQUIRED:
-            return await self._join(found.member, instance, group, timeouts)
+            return await self._join(found.member, instance, group, timeouts, subscription)
         self._note(f"join {found.generation}", found.code)
         return found
 

@@ -4,8 +4,8 @@ One process is all members of its groups. A static member joins a second time un
 which gives it another member id without a rebalance, and stays (KIP-345). In later rounds, when
 another broker may have become the coordinator, it sends heartbeats under the new id and under the
 former one. In other rounds, two members with different timeouts join a group, the slower one after
-the shorter timeout or after both (KIP-62), or members send heartbeats and no SyncGroup
-(KAFKA-12890).
+the shorter timeout or after both (KIP-62); then one of them sometimes changes its subscription. Or
+members send heartbeats and no SyncGroup (KAFKA-12890).
 """
 
 import asyncio
@@ -22,6 +22,8 @@ STAYS: Final = Timeouts(session_ms=60_000, rebalance_ms=700)
 """The timeouts of a member that stays: a fault is over before its session expires."""
 SLOW: Final = Timeouts(session_ms=6000, rebalance_ms=1500)
 FAST: Final = Timeouts(session_ms=6000, rebalance_ms=300)
+TO_A_TOPIC: Final = b"\0\1\0\0\0\1\0\5asked\0\0\0\0"
+"""The subscription to one topic."""
 WAIT_BEATS: Final = (4, 4, 15)
 """How many heartbeats the slow member sends before it joins, drawn from these: until after the
 timeout of the fast one, or after its own, too."""
@@ -150,10 +152,28 @@ class Memberships(Groups):
         beats = self._rng.choice(WAIT_BEATS)
         instance = f"{self._group}-static" if self._rng.random() < STATIC_P else None
         pair = await self._pair(SLOW, FAST, beats, instance)
-        if pair is not None:
-            await self._sync(pair[0], instance)
-            await self._sync(pair[1])
-            await self.leave(*(member.member for member in pair))
+        if pair is None:
+            return
+        one, other = pair
+        await self._sync(one, instance)
+        if not await self._sync(other) and instance is None:
+            await self._subscribes(one, other)
+        await self.leave(one.member, other.member)
+
+    async def _subscribes(self, one: Joined, other: Joined) -> None:
+        """The second member subscribes to a topic, and then the first one joins again, too."""
+        joining = asyncio.ensure_future(
+            self._join(other.member, timeouts=FAST, subscription=TO_A_TOPIC)
+        )
+        try:
+            await asyncio.sleep(BEAT_EVERY_S)
+            again = await self._join(one.member, None, ConnectionGroup.COORDINATION, SLOW)
+            changed = await joining
+        finally:
+            joining.cancel()
+        if not again.code and not changed.code:
+            await self._sync(again)
+            await self._sync(changed)
 
     async def _unsynced(self) -> None:
         """Members send heartbeats in place of SyncGroup: both of them, or all but the leader."""

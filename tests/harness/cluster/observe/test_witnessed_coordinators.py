@@ -16,7 +16,10 @@ from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.end_txn_request import EndTxnRequest
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
-from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.join_group_request import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
 from broker_impl.wire.messages.sync_group_request import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -132,6 +135,23 @@ def test_members_join_each_generation() -> None:
     coordinator.group.generation = 5
     assert coordinator.witness(other) is not None
     assert coordinator.ask(join, **joined(5, "a", "b")) == []
+
+
+def test_another_subscription_begins_a_generation() -> None:
+    """The leader of a stable group begins one with the same subscription, too."""
+    coordinator = Coordinator()
+    rows = [JoinGroupRequestProtocol("range", b"topics")]
+    same = JoinGroupRequest(group_id="g", member_id="a")
+    changed = JoinGroupRequest(group_id="g", member_id="a", protocols=rows)
+    new = JoinGroupRequest(group_id="g", member_id="", protocols=rows)
+    assert coordinator.ask(same, **joined(3)) == []
+    assert coordinator.ask(new, **joined(3)) == []
+    assert coordinator.ask(changed, **joined(3)) == ["joined-as-member"]
+    assert coordinator.ask(changed, error_code=27, **joined(3)) == []
+    coordinator.group.members["a"].protocols = {"range": b"topics"}
+    assert coordinator.ask(changed, **joined(3)) == []
+    coordinator.group.leader = "a"
+    assert coordinator.ask(changed, **joined(3)) == ["joined-as-member"]
 
 
 def test_members_receive_what_their_leader_sends() -> None:

@@ -19,6 +19,8 @@ class Client:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.timeouts: list[tuple[int, int]] = []
+        self.subscriptions: set[bytes] = set()
+        """Used for comparisons only."""
         self.is_known = True
 
     async def coordinator_lookup(self, kind: int, group: str) -> int:
@@ -29,6 +31,7 @@ class Client:
             case "JoinGroupRequest":
                 self.names.append(f"m{len(self.names)}")
                 self.timeouts.append(_timeouts(request))
+                self.subscriptions |= {row[1] for row in vars(request)["_group_protocols"]}
                 return SimpleNamespace(
                     error_code=0,
                     generation_id=1,
@@ -75,6 +78,8 @@ async def test_other_members_take_their_time(monkeypatch: pytest.MonkeyPatch) ->
     assert {each.split(", ")[0] for each in said} == {"slow", "unsynced"}
     assert {each.count("beat") for each in said} == {4, 15, 17}
     assert {each.count("sync: ") for each in said if "unsynced" in each} == {1, 2}
+    assert max(each.count("sync: ") for each in said if "slow" in each) == 5, "it has changed"
+    assert client.subscriptions == {memberships.TO_A_TOPIC, groups.SUBSCRIPTION}
     assert set(client.timeouts) == {memberships.SLOW, memberships.FAST, groups.TIMEOUTS}
 
 
