@@ -1,5 +1,6 @@
 """Bugs in which requests of transactional producers coordinators and leaders accept."""
 
+from broker_impl.coordinator.transactions import states
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
@@ -170,3 +171,20 @@ def begun_ms(metadata: Metadata, now_ms: int) -> int:
     producer is fenced.
     """
     return metadata.started_ms if metadata.started_ms >= 0 else now_ms
+
+
+@mutant(
+    "txnid-expired-since-begin",
+    of="broker_impl.coordinator.transactions.rules:may_expire",
+    source="KIP-98",
+    kind="mutation",
+    symptom="invariant:transactional-id-kept",
+    schedule="A transaction lasts for longer than transactional ids are kept.",
+)
+def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
+    """A transactional id expires at a time after its last transaction has begun, not after its end.
+
+    The producer of a long transaction cannot begin the next one, although it has just ended it.
+    """
+    begun = metadata.started_ms if metadata.started_ms >= 0 else metadata.updated_ms
+    return states.is_at_rest(metadata.state) and now_ms >= begun + expiration_ms

@@ -1,17 +1,28 @@
-"""When a coordinator may abort a transaction that its producer has not ended.
+"""When a coordinator may abort a transaction, and forget a transactional id.
 
 - ``aborted-after-timeout``: a transaction that is not ended by its producer, and whose
   transactional id no producer asks for, is aborted only after the timeout that its producer has
   asked for (KIP-98). The time counts from the first partition of this transaction, and not from
   that of an earlier one. A producer whose transaction is aborted is fenced, and most applications
   end then.
+- ``transactional-id-kept``: a coordinator forgets a transactional id only when it was not used for
+  ``transactional.id.expiration.ms`` (KIP-98). Its producer cannot begin another transaction.
 
 Only what is certain is judged: an InitProducerId without an answer may take effect later, so its
-transactional id is not judged until each has an answer.
+transactions are not judged until each has an answer. A coordinator is not judged whose log lacks
+the last record of the moment at which the id was used, as after a power loss.
 """
 
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from checkers.invariants.deleted_offsets import LastRecord
+
+ROUNDING_MS: Final = 1.0
+"""Coordinators store times in whole milliseconds."""
+EpochAt = Callable[[int], int | None]
+"""Returns the leader epoch of the record at an offset of a coordinator's log; None: it has none."""
 
 
 class _Timeout(NamedTuple):
@@ -42,6 +53,16 @@ class Added(NamedTuple):
     """The requests so far that end the transaction, or replace its producer."""
 
 
+class _Used(NamedTuple):
+    """The last use of a transactional id that was acknowledged."""
+
+    at_ns: int
+    """When the request arrived."""
+    leader_epoch: int
+    last: LastRecord
+    """The last record that was committed in the coordinator's log then."""
+
+
 class TransactionTimes:
     """What all coordinators of a run have answered to producers, by transactional id."""
 
@@ -54,6 +75,7 @@ class TransactionTimes:
         self._inits: Counter[str] = Counter()
         self._adding: dict[str, list[Added]] = {}
         """The additions without an answer."""
+        self._used: dict[str, _Used] = {}
 
     def initializes(self, name: str) -> None:
         """An InitProducerId arrives, which aborts an open transaction."""
@@ -116,4 +138,30 @@ class TransactionTimes:
         return (
             f"the transaction of producer {producer} with epoch {timeout.epoch} was aborted at most"
             f" {lasted_ms:.0f} ms after its begin; its timeout is {timeout.ms} ms"
+        )
+
+    def used(self, name: str, at_ns: int, leader_epoch: int, last: LastRecord) -> None:
+        """A request is acknowledged that changes a transactional id; it arrived at ``at_ns``."""
+        known = self._used.get(name)
+        if known is None or (known.leader_epoch, known.at_ns) <= (leader_epoch, at_ns):
+            self._used[name] = _Used(at_ns, leader_epoch, last)
+
+    def judge_forgotten(
+        self, name: str, leader_epoch: int, epoch_at: EpochAt, expiration_ms: int, now_ns: int
+    ) -> str | None:
+        """Return why the coordinator in ``leader_epoch`` must know a transactional id, or ``None``.
+
+        It does not know it.
+        """
+        used = self._used.get(name)
+        if used is None or leader_epoch < used.leader_epoch:
+            return None
+        if epoch_at(used.last.offset) != used.last.epoch:
+            return None
+        unused_ms = (now_ns - used.at_ns) / 1e6
+        if unused_ms + ROUNDING_MS >= expiration_ms:
+            return None
+        return (
+            f"it is forgotten at most {unused_ms:.0f} ms after its last use, and is kept for "
+            f"{expiration_ms} ms"
         )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from checkers.invariants.deleted_offsets import LastRecord
 from checkers.invariants.transaction_times import TransactionTimes
 
 MS = 1_000_000
@@ -120,3 +121,27 @@ def test_an_epoch_that_is_asked_for_may_be_given_later() -> None:
     times.initialized("t", 7, 4, TIMEOUT_MS)
     add(times, 1400, epoch=4)
     assert judge(times, 1500, epoch=5)
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "leader_epoch", "at_last", "is_early"),
+    [
+        (2500, 5, 5, True),
+        (2500, 6, 5, True),
+        (2999, 5, 5, False),  # times are whole milliseconds
+        (2500, 4, 5, False),  # a coordinator that was replaced
+        (2500, 6, 4, False),  # the record of the use was lost
+        (2500, 6, None, False),
+    ],
+)
+def test_a_transactional_id_is_kept(
+    at_ms: int, leader_epoch: int, at_last: int | None, is_early: bool
+) -> None:
+    """It was used last at 1,000 ms, in leader epoch 5, and is kept for 2,000 ms."""
+    times = TransactionTimes()
+    times.used("t", 1000 * MS, 5, LastRecord(9, 5))
+    times.used("t", 500 * MS, 5, LastRecord(8, 5))
+    known = {} if at_last is None else {9: at_last}
+    why = times.judge_forgotten("t", leader_epoch, known.get, TIMEOUT_MS, at_ms * MS)
+    assert (why is not None) == is_early
+    assert times.judge_forgotten("other", leader_epoch, known.get, TIMEOUT_MS, at_ms * MS) is None

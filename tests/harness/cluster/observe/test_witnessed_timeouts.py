@@ -8,6 +8,8 @@ import pytest
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
+from broker_impl.log.epochs import EpochStart, LeaderEpochs
+from broker_impl.replica.events import Role
 from broker_impl.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from broker_impl.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from broker_impl.wire.messages.end_txn_request import EndTxnRequest
@@ -36,9 +38,14 @@ class Coordinator:
         self.now_s = 10.0
         self.leader_epoch = 5
         self.known: Any = None
+        log = SimpleNamespace(offline=None, end_offset=10, epochs=LeaderEpochs([EpochStart(5, 0)]))
+        self.home = SimpleNamespace(role=Role.LEADER, leader_epoch=5, log=log, high_watermark=10)
         self.has(EMPTY)
         broker: Any = SimpleNamespace(
-            replicas=SimpleNamespace(leader_epoch=lambda tp: self.leader_epoch),
+            config=SimpleNamespace(transactional_id_expiration_ms=2000),
+            replicas=SimpleNamespace(
+                leader_epoch=lambda tp: self.leader_epoch, partitions={HOME: self.home}
+            ),
             transactions=SimpleNamespace(
                 describe=lambda name: self.known, partition_of=lambda name: HOME
             ),
@@ -134,3 +141,31 @@ def test_the_coordinator_may_change_meanwhile() -> None:
     on_answer(SimpleNamespace(error_code=0))
     coordinator.has(TransactionState.PREPARE_ABORT, epoch=3)
     assert coordinator.ask(END) == []
+
+
+@pytest.mark.parametrize("after_s", [1.5, 2.5])
+@pytest.mark.parametrize("last", [INIT, END])
+def test_a_transactional_id_is_kept(last: Any, after_s: float) -> None:
+    """Its last use is an InitProducerId, or the end of a transaction."""
+    coordinator = Coordinator()
+    coordinator.begins(ADD)
+    coordinator.now_s += 5
+    assert coordinator.ask(last) == []
+    coordinator.known = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    coordinator.now_s += after_s
+    assert coordinator.ask(ADD, code=49) == (["transactional-id-kept"] if after_s < 2 else [])
+    coordinator.home.role = Role.FOLLOWER
+    assert coordinator.ask(ADD, code=49) == []
+
+
+@pytest.mark.parametrize("code", [0, 51])
+def test_only_what_changes_a_transactional_id_keeps_it(code: int) -> None:
+    """A request that is refused, and the repeated end of a transaction, do not."""
+    coordinator = Coordinator()
+    coordinator.begins(ADD)
+    if code == 0:
+        coordinator.has(TransactionState.COMPLETE_COMMIT)
+    coordinator.now_s += 5
+    assert coordinator.ask(END, code) == []
+    coordinator.known = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert coordinator.ask(ADD, code=49) == []
