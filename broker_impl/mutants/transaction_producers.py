@@ -1,7 +1,7 @@
 """Bugs in which requests of transactional producers coordinators and leaders accept."""
 
 from broker_impl.coordinator.transactions import states
-from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
+from broker_impl.coordinator.transactions.metadata import NO_EPOCH, NO_ID, Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.log.producers import ProducerEntry
@@ -188,3 +188,19 @@ def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
     """
     begun = metadata.started_ms if metadata.started_ms >= 0 else metadata.updated_ms
     return states.is_at_rest(metadata.state) and now_ms >= begun + expiration_ms
+
+
+@mutant(
+    "timeout-of-former-producer",
+    of="broker_impl.coordinator.transactions.rules:timeout_ms",
+    source="T7, KIP-98",
+    kind="mutation",
+    symptom="invariant:aborted-after-timeout",
+    schedule="A producer takes over a transactional id with another timeout.",
+)
+def timeout_ms(metadata: Metadata, asked_ms: int) -> int:
+    """The first producer of a transactional id decides the timeout of all later ones.
+
+    After a deployment with a longer timeout, transactions are aborted as early as before.
+    """
+    return asked_ms if metadata.producer_id == NO_ID else metadata.timeout_ms

@@ -29,11 +29,12 @@ TRANSACTIONS = (
     Invariant(
         id="aborted-after-timeout",
         rules="T7, KIP-98",
-        summary="A coordinator aborted a transaction before its timeout.",
+        summary="A coordinator aborted a transaction before its timeout, or has another one.",
         holds=(
             "a transaction that its producer does not end, and whose transactional id no producer "
             "asks for, is aborted only after the timeout of this producer, which counts from the "
-            "first partition of this transaction"
+            "first partition of this transaction; each coordinator has the timeout that the "
+            "producer has asked for"
         ),
         suspended_under=(
             "`clock-jump`, `clock-skew`; transactional ids of which an InitProducerId was never "

@@ -2,9 +2,9 @@
 
 - ``aborted-after-timeout``: a transaction that is not ended by its producer, and whose
   transactional id no producer asks for, is aborted only after the timeout that its producer has
-  asked for (KIP-98). The time counts from the first partition of this transaction, and not from
-  that of an earlier one. A producer whose transaction is aborted is fenced, and most applications
-  end then.
+  asked for (KIP-98), which each coordinator has. The time counts from the first partition of this
+  transaction, and not from that of an earlier one. A producer whose transaction is aborted is
+  fenced, and most applications end then.
 - ``transactional-id-kept``: a coordinator forgets a transactional id only when it was not used for
   ``transactional.id.expiration.ms`` (KIP-98). Its producer cannot begin another transaction.
 
@@ -31,6 +31,8 @@ class _Timeout(NamedTuple):
     producer: int
     epoch: int
     ms: int
+    leader_epoch: int
+    """That of the coordinator that has given the epoch."""
 
 
 class _Open(NamedTuple):
@@ -83,11 +85,27 @@ class TransactionTimes:
         self._timeouts.pop(name, None)
         self.ends(name)
 
-    def initialized(self, name: str, producer: int, epoch: int, timeout_ms: int) -> None:
+    def initialized(
+        self, name: str, producer: int, epoch: int, timeout_ms: int, leader_epoch: int
+    ) -> None:
         """An InitProducerId is answered; ``producer`` is -1 if it was refused."""
         self._initialized[name] += 1
         if producer >= 0 and self._initialized[name] == self._inits[name]:
-            self._timeouts[name] = _Timeout(producer, epoch, timeout_ms)
+            self._timeouts[name] = _Timeout(producer, epoch, timeout_ms, leader_epoch)
+
+    def judge_timeout(
+        self, name: str, producer: int, epoch: int, timeout_ms: int, leader_epoch: int
+    ) -> str | None:
+        """Return why the coordinator in ``leader_epoch`` has a wrong timeout, or ``None``."""
+        known = self._timeouts.get(name)
+        if known is None or known[:2] != (producer, epoch) or leader_epoch < known.leader_epoch:
+            return None
+        if timeout_ms == known.ms:
+            return None
+        return (
+            f"the timeout of producer {producer} with epoch {epoch} is {timeout_ms} ms, but it has "
+            f"asked for {known.ms} ms"
+        )
 
     def ends(self, name: str) -> None:
         """An EndTxn arrives."""

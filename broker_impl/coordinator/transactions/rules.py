@@ -161,6 +161,14 @@ def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]
     return states.is_decided(state) and not unmarked
 
 
+def timeout_ms(metadata: Metadata, asked_ms: int) -> int:
+    """Return the timeout of transactions from now on: what the producer has asked for.
+
+    Each producer of a transactional id may ask for another one.
+    """
+    return asked_ms
+
+
 def begun_ms(metadata: Metadata, now_ms: int) -> int:
     """Return when the transaction began to which partitions are added now.
 

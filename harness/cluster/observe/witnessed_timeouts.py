@@ -96,8 +96,9 @@ class TimeoutWitness:
             if found is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 self._judge_forgotten(name)
             return None
-        current = found.producer_id, found.producer_epoch
-        why = self._times.judge(name, *current, self._leader_epoch(name), self._now_ns())
+        current, epoch = (found.producer_id, found.producer_epoch), self._leader_epoch(name)
+        why = self._times.judge(name, *current, epoch, self._now_ns())
+        why = why or self._times.judge_timeout(name, *current, found.timeout_ms, epoch)
         self._found("aborted-after-timeout", name, why)
         return found
 
@@ -141,6 +142,7 @@ class TimeoutWitness:
             producer,
             answer.producer_epoch,
             request.transaction_timeout_ms,
+            arrived.leader_epoch,
         )
 
     def _add(self, name: str, producer: tuple[int, int], is_ok: Callable[[Any], bool]) -> OnAnswer:

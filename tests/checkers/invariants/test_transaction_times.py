@@ -13,7 +13,7 @@ def initialized(*, epoch: int = 2) -> TransactionTimes:
     """Return what coordinators have answered, after producer 7 has got an epoch."""
     times = TransactionTimes()
     times.initializes("t")
-    times.initialized("t", 7, epoch, TIMEOUT_MS)
+    times.initialized("t", 7, epoch, TIMEOUT_MS, 5)
     return times
 
 
@@ -111,14 +111,14 @@ def test_an_epoch_that_is_asked_for_may_be_given_later() -> None:
     times = TransactionTimes()
     times.initializes("t")
     times.initializes("t")
-    times.initialized("t", 7, 2, TIMEOUT_MS)
+    times.initialized("t", 7, 2, TIMEOUT_MS, 5)
     add(times, 1000)
     assert not judge(times, 1100)
-    times.initialized("t", -1, -1, TIMEOUT_MS)
+    times.initialized("t", -1, -1, TIMEOUT_MS, 5)
     add(times, 1200)
     assert not judge(times, 1300)
     times.initializes("t")
-    times.initialized("t", 7, 4, TIMEOUT_MS)
+    times.initialized("t", 7, 4, TIMEOUT_MS, 5)
     add(times, 1400, epoch=4)
     assert judge(times, 1500, epoch=5)
 
@@ -145,3 +145,23 @@ def test_a_transactional_id_is_kept(
     why = times.judge_forgotten("t", leader_epoch, known.get, TIMEOUT_MS, at_ms * MS)
     assert (why is not None) == is_early
     assert times.judge_forgotten("other", leader_epoch, known.get, TIMEOUT_MS, at_ms * MS) is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "timeout_ms", "leader_epoch", "is_wrong"),
+    [
+        (2, TIMEOUT_MS, 5, False),
+        (2, 1000, 5, True),
+        (2, 1000, 6, True),
+        (2, 1000, 4, False),  # the producer may have asked for the same epoch again
+        (3, 1000, 5, False),
+    ],
+)
+def test_coordinators_have_the_timeout_of_the_producer(
+    epoch: int, timeout_ms: int, leader_epoch: int, is_wrong: bool
+) -> None:
+    """Also those that have loaded the transactional id."""
+    times = initialized()
+    assert (times.judge_timeout("t", 7, epoch, timeout_ms, leader_epoch) is not None) == is_wrong
+    times.initializes("t")
+    assert times.judge_timeout("t", 7, epoch, timeout_ms, leader_epoch) is None

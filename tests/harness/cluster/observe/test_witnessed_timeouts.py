@@ -169,3 +169,12 @@ def test_only_what_changes_a_transactional_id_keeps_it(code: int) -> None:
     assert coordinator.ask(END, code) == []
     coordinator.known = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert coordinator.ask(ADD, code=49) == []
+
+
+def test_a_coordinator_has_the_timeout_of_the_producer() -> None:
+    """The request after the InitProducerId shows it."""
+    coordinator = Coordinator()
+    assert coordinator.ask(InitProducerIdRequest("t", 3000)) == []
+    assert coordinator.ask(ADD) == ["aborted-after-timeout"]
+    assert coordinator.ask(INIT) == ["aborted-after-timeout"]
+    assert coordinator.ask(ADD) == []
