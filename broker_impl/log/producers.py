@@ -11,7 +11,7 @@ Here, a transaction is open from a producer's first transactional batch to its c
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -175,6 +175,19 @@ def may_expire(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
     return entry.transaction_start is None and now_ms - silent_since_ms(entry) >= expiration_ms
 
 
+def open_transactions(entries: Mapping[int, ProducerEntry]) -> dict[int, Offset]:
+    """The starts of the open transactions by producer id, in the order of the log.
+
+    Read_committed consumers read up to the first of them (KIP-98).
+    """
+    starts = (
+        (entry.transaction_start, number)
+        for number, entry in entries.items()
+        if entry.transaction_start is not None
+    )
+    return {number: start for start, number in sorted(starts)}
+
+
 class _Ended(NamedTuple):
     """A transaction that has ended in this log, but perhaps not yet on all replicas."""
 
@@ -188,12 +201,7 @@ class ProducerStates:
     def __init__(self, entries: dict[int, ProducerEntry] | None = None) -> None:
         self.entries: dict[int, ProducerEntry] = entries or {}
         """The entries by producer id."""
-        starts = (
-            (entry.transaction_start, number)
-            for number, entry in self.entries.items()
-            if entry.transaction_start is not None
-        )
-        self._open: dict[int, Offset] = {number: start for start, number in sorted(starts)}
+        self._open = open_transactions(self.entries)
         self._ended: deque[_Ended] = deque()
         self._guards: dict[int, int] = {}
         self._guards_given = 0

@@ -157,7 +157,7 @@ def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:
     schedule="A static member comes again, and does not support the protocol of its group any "
     "more.",
 )
-def static_join_keeps_protocol(state: GroupStatus, same_protocol: bool) -> bool:
+def static_join_rebalances_while_completing(state: GroupStatus, same_protocol: bool) -> bool:
     """A static member that comes again begins no rebalance, whatever protocols it supports.
 
     The group goes on with a protocol that the member does not support, and which the coordinator
@@ -252,3 +252,20 @@ def sync_deadline(now: float, rebalance_timeout_s: float) -> float:
     If it is the leader of the group, no member gets partitions, for as long as it sends heartbeats.
     """
     return math.inf
+
+
+@mutant(
+    "leader-joins-without-rebalance",
+    of="broker_impl.coordinator.groups.rules:rejoin_rebalances",
+    source="G1",
+    kind="mutation",
+    symptom="invariant:joined-as-member",
+    schedule="The leader of a stable group joins again.",
+)
+def rejoin_rebalances(state: GroupStatus, *, is_unchanged: bool, is_leader: bool) -> bool:
+    """A leader that joins again is answered as any other member, in the current generation.
+
+    It has joined because its topics have other partitions now. Nothing is assigned, and no member
+    reads the new partitions.
+    """
+    return state not in (GroupStatus.STABLE, GroupStatus.COMPLETING) or not is_unchanged

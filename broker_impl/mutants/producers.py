@@ -1,6 +1,6 @@
 """Bugs in the state that a log keeps about idempotent producers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from broker_impl.errors import ApiError, ErrorCode
 from broker_impl.log.disk import Disk
@@ -230,3 +230,25 @@ def copied(
         known.add(header.producer_id)
     write()
     remember()
+
+
+@mutant(
+    "open-transactions-unsorted",
+    of="broker_impl.log.producers:open_transactions",
+    source="T1, KIP-98",
+    kind="mutation",
+    symptom="invariant:read-as-stored",
+    schedule="A broker restarts while two transactions are open, of which the second one to begin "
+    "is that of the producer that is known for longer.",
+)
+def open_transactions(entries: Mapping[int, ProducerEntry]) -> dict[int, Offset]:
+    """After a start, the transaction of the first known producer counts as the first open one.
+
+    Another one may have begun before it: read_committed consumers read its records, whether or not
+    it commits.
+    """
+    return {
+        number: entry.transaction_start
+        for number, entry in entries.items()
+        if entry.transaction_start is not None
+    }

@@ -1,6 +1,7 @@
 """Bugs in which requests of transactional producers coordinators and leaders accept."""
 
-from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
+from broker_impl.coordinator.transactions import states
+from broker_impl.coordinator.transactions.metadata import NO_EPOCH, NO_ID, Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
 from broker_impl.log.producers import ProducerEntry
@@ -153,3 +154,53 @@ def check_epoch(entry: ProducerEntry | None, header: BatchHeader) -> None:
     The transaction is open in the group's partition, so no coordinator is asked about it. The
     offsets count if it commits, although the records that belong to them were aborted.
     """
+
+
+@mutant(
+    "timeout-since-first-transaction",
+    of="broker_impl.coordinator.transactions.rules:begun_ms",
+    source="T7, KIP-98",
+    kind="mutation",
+    symptom="invariant:aborted-after-timeout",
+    schedule="A producer has several transactions, together longer than the timeout of one.",
+)
+def begun_ms(metadata: Metadata, now_ms: int) -> int:
+    """The timeout of each transaction counts from the producer's first transaction.
+
+    After that time each transaction is aborted that is open when the coordinator looks, and its
+    producer is fenced.
+    """
+    return metadata.started_ms if metadata.started_ms >= 0 else now_ms
+
+
+@mutant(
+    "txnid-expired-since-begin",
+    of="broker_impl.coordinator.transactions.rules:may_expire",
+    source="KIP-98",
+    kind="mutation",
+    symptom="invariant:transactional-id-kept",
+    schedule="A transaction lasts for longer than transactional ids are kept.",
+)
+def may_expire(metadata: Metadata, now_ms: int, expiration_ms: int) -> bool:
+    """A transactional id expires at a time after its last transaction has begun, not after its end.
+
+    The producer of a long transaction cannot begin the next one, although it has just ended it.
+    """
+    begun = metadata.started_ms if metadata.started_ms >= 0 else metadata.updated_ms
+    return states.is_at_rest(metadata.state) and now_ms >= begun + expiration_ms
+
+
+@mutant(
+    "timeout-of-former-producer",
+    of="broker_impl.coordinator.transactions.rules:timeout_ms",
+    source="T7, KIP-98",
+    kind="mutation",
+    symptom="invariant:aborted-after-timeout",
+    schedule="A producer takes over a transactional id with another timeout.",
+)
+def timeout_ms(metadata: Metadata, asked_ms: int) -> int:
+    """The first producer of a transactional id decides the timeout of all later ones.
+
+    After a deployment with a longer timeout, transactions are aborted as early as before.
+    """
+    return asked_ms if metadata.producer_id == NO_ID else metadata.timeout_ms

@@ -9,7 +9,9 @@ request arrives (what is refused later, depends on later events, and is not comp
   during a rebalance is answered with it, and nothing is committed while a rebalance completes. A
   commit in a transaction is refused if what it names is wrong (KIP-447); it may name nothing.
 - ``joined-as-member``: what an accepted JoinGroup states of its generation is so. Each member of
-  the former generation that the answer lists has joined again since.
+  the former generation that the answer lists has joined again since. A member that joins again with
+  another subscription, and a leader that does so in Stable, are answered in a later generation:
+  only then does the leader assign partitions again.
 - ``assigned-as-given``: a member receives the assignment that its leader has sent for it.
 - ``group-deleted-unused``: a group with members is not deleted.
 - ``producer-refused``: a request within a transaction is accepted only from the current producer id
@@ -150,6 +152,23 @@ def not_rejoined(
     for member, count in before.items():
         if listed.get(member, "") is None and now.get(member, 0) == count:
             return f"{member} is a member of the generation, but has not joined it"
+    return None
+
+
+def goes_on(
+    before: Group, member: str, generation: int, *, is_changed: bool, is_leader: bool
+) -> str | None:
+    """Return why a member's JoinGroup must not be answered in this generation, or ``None``.
+
+    ``before`` is the group when the request arrived. is_changed: whether the member has changed its
+    protocols or its subscription.
+    """
+    if generation != before.generation or member not in before.members:
+        return None
+    if is_changed and before.state in (COMPLETING, STABLE):
+        return f"{member} has changed its subscription, and generation {generation} goes on"
+    if is_leader and before.state == STABLE:
+        return f"{member}, the leader, has joined again, and generation {generation} goes on"
     return None
 
 

@@ -74,13 +74,14 @@ LOG_ANSWERS = (
     ),
     Invariant(
         id="read-as-stored",
-        rules="R10, KIP-227, KIP-392",
+        rules="R10, T1, KIP-227, KIP-392",
         summary="A fetch returned something else than the log has from its offset on.",
         holds=(
             "a fetch returns the batches of the log one after the other, from the one with its "
             "offset on; an offset within the log is not out of range; a follower states no high "
-            "watermark, and no replica a start of the log, above its own; a response of a fetch "
-            "session does not leave out the only partition that was named, if it has records"
+            "watermark, and no replica a start of the log, above its own; a leader states no "
+            "stable offset above the begin of an open transaction; a response of a fetch session "
+            "does not leave out the only partition that was named, if it has records"
         ),
         suspended_under="the batches: compacted logs",
     ),

@@ -26,6 +26,8 @@ class Rules:
     recovery_s: float | None = None
     """How long after the last heal the cluster may take to become whole; None if nothing is
     promised."""
+    steady_clocks: bool = True
+    """Whether the wall clocks of all brokers are right, because no fault changes them."""
 
 
 @dataclass(frozen=True, slots=True)

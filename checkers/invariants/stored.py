@@ -12,8 +12,9 @@ in the log, at the moment of the answer:
   time or a later one, and the offset of the largest time has that time (KIP-734).
 - ``epoch-end-as-stored``: a leader epoch ends where the first later epoch begins (KIP-279).
 - ``read-as-stored``: a fetch returns the batches of the log one after the other, the one that
-  contains its offset first; an offset within the log is not out of range, and no follower states
-  a high watermark above its own; a response of a fetch session shows a partition with records.
+  contains its offset first; an offset within the log is not out of range; no follower states a high
+  watermark above its own, and no leader a stable offset above the begin of an open transaction; a
+  response of a fetch session shows a partition with records.
 - ``preferred-in-sync``: a leader prefers a replica in the reader's rack that is in sync (KIP-392).
 """
 
@@ -57,7 +58,7 @@ class Replica(NamedTuple):
     """The end of the log when the leader was elected."""
     start: int
     stable: int
-    """The last stable offset."""
+    """The last stable offset, where the first open transaction begins."""
     high: int
     """The high watermark."""
     end: int
@@ -100,6 +101,8 @@ class Read(NamedTuple):
     """The start of the log in the answer."""
     batches: Sequence[tuple[int, int, int]]
     """Base offset, next offset and CRC of each batch in the answer."""
+    stable: int = NONE
+    """The last stable offset in the answer; -1 if the reader reads uncommitted records."""
 
 
 def as_leader(replica: Replica, asked_epoch: int) -> str | None:
@@ -230,6 +233,8 @@ def read(before: Replica, now: Replica, answer: Read) -> str | None:
         return None
     if not now.is_leader and answer.high > max(before.high, now.high):
         return f"it stated the high watermark {answer.high}, but its own is {now.high}"
+    if now.is_leader and answer.stable > now.stable:
+        return f"it stated the stable offset {answer.stable}, but its own is {now.stable}"
     if answer.start > now.start:
         return f"it stated {answer.start} as the start of the log, which is {now.start}"
     if not answer.batches or not now.is_whole:

@@ -2,6 +2,7 @@
 
 from checkers.invariants.log_answer_rows import LOG_ANSWERS
 from checkers.invariants.row import Invariant
+from checkers.invariants.transaction_rows import TRANSACTIONS
 from checkers.invariants.zab_rows import ZAB
 
 INVARIANTS = (
@@ -108,10 +109,12 @@ INVARIANTS = (
     Invariant(
         id="joined-as-member",
         rules="G1, G4",
-        summary="A generation has a member that has not joined it.",
+        summary="A generation has a member that has not joined it, or goes on after a join.",
         holds=(
             "the answer to a JoinGroup names the generation of the group, which has its member; "
-            "each dynamic member of the generation before has joined again"
+            "each dynamic member of the generation before has joined again; a member that joins "
+            "again with another subscription, and the leader of a stable group, are answered in a "
+            "later generation"
         ),
     ),
     Invariant(
@@ -167,49 +170,7 @@ INVARIANTS = (
         summary="A group was deleted although it had members.",
         holds="a group that has members is not deleted",
     ),
-    Invariant(
-        id="producer-refused",
-        rules="T4, KIP-98, KIP-360",
-        summary="A coordinator accepted a request of a producer that is not the current one.",
-        holds=(
-            "a transaction is changed by the current producer id and epoch alone, and what was "
-            "committed is not aborted afterwards, nor the other way around; a producer that was "
-            "replaced gets no epoch, and a group accepts no offsets of an older epoch than that of "
-            "the producer's open transaction"
-        ),
-    ),
-    Invariant(
-        id="epoch-issued-once",
-        rules="T4, KIP-98",
-        summary="A producer epoch was issued again.",
-        holds="each InitProducerId without an epoch is answered with a later one than before",
-    ),
-    Invariant(
-        id="added-partition-kept",
-        rules="T1, KIP-98",
-        summary="An open transaction lacks a partition that was added to it.",
-        holds="an open transaction has each partition whose addition was acknowledged",
-    ),
-    Invariant(
-        id="accepted-outside-transaction",
-        rules="KIP-890",
-        summary="A broker accepted records or offsets of a transaction that was not open.",
-        holds=(
-            "a transaction begins in a partition, or in the offsets of a group, only while its "
-            "coordinator says that it is open and has that partition"
-        ),
-        suspended_under="`transaction.partition.verification.enable=false`",
-    ),
-    Invariant(
-        id="stable-offset-settled",
-        rules="KIP-447",
-        summary="An offset was returned as stable while an open transaction may change it.",
-        holds=(
-            "a request for stable offsets is not answered with an offset for which an open "
-            "transaction has committed another one"
-        ),
-        suspended_under="unclean elections",
-    ),
+    *TRANSACTIONS,
     Invariant(
         id="deleted-offset-returned",
         rules="KIP-229, KAFKA-2000",

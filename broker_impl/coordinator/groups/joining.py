@@ -71,16 +71,14 @@ def _known_member_joins(group: GroupState, join: Join, now: float, effects: list
         return
     member = group.members[join.member_id]
     is_unchanged = rules.is_same_subscription(member.protocols, dict(join.protocols))
-    if group.state is GroupStatus.COMPLETING and is_unchanged:
-        # It did not get the answer to its join: answer again.
-        effects.append(Answered(join.ticket, answers.joined(group, member)))
-        member.restart_session(now)
-    elif group.state is GroupStatus.STABLE and is_unchanged and member.id != group.leader:
-        effects.append(Answered(join.ticket, answers.joined(group, member)))
-        member.restart_session(now)
-    else:
+    is_leader = member.id == group.leader
+    if rules.rejoin_rebalances(group.state, is_unchanged=is_unchanged, is_leader=is_leader):
         _park(group, member, join, effects)
         rebalance.start(group, now, effects)
+    else:
+        # Perhaps it did not get the answer to its join: answer again.
+        effects.append(Answered(join.ticket, answers.joined(group, member)))
+        member.restart_session(now)
 
 
 def _add(group: GroupState, member_id: str, join: Join, now: float, effects: list[Effect]) -> None:

@@ -104,6 +104,17 @@ def heartbeat_state_error(state: GroupStatus) -> ErrorCode:
     return ErrorCode.REBALANCE_IN_PROGRESS if state is GroupStatus.PREPARING else ErrorCode.NONE
 
 
+def rejoin_rebalances(state: GroupStatus, *, is_unchanged: bool, is_leader: bool) -> bool:
+    """Must a member that joins again wait for another generation?
+
+    It must if it supports other protocols or has another subscription, which the leader has not
+    seen. A leader joins again in Stable because the partitions of its topics have changed.
+    """
+    if state is GroupStatus.COMPLETING:
+        return not is_unchanged
+    return state is not GroupStatus.STABLE or not is_unchanged or is_leader
+
+
 def is_absent(*, has_joined: bool, is_static: bool) -> bool:
     """Is a member removed because it has not joined again in time? Static members are not."""
     return not has_joined and not is_static

@@ -161,6 +161,22 @@ def is_to_complete(state: TransactionState, unmarked: Collection[TopicPartition]
     return states.is_decided(state) and not unmarked
 
 
+def timeout_ms(metadata: Metadata, asked_ms: int) -> int:
+    """Return the timeout of transactions from now on: what the producer has asked for.
+
+    Each producer of a transactional id may ask for another one.
+    """
+    return asked_ms
+
+
+def begun_ms(metadata: Metadata, now_ms: int) -> int:
+    """Return when the transaction began to which partitions are added now.
+
+    Its timeout counts from then, and not from the begin of an earlier transaction.
+    """
+    return metadata.started_ms if metadata.state is TransactionState.ONGOING else now_ms
+
+
 def is_timed_out(metadata: Metadata, now_ms: int) -> bool:
     """Return whether the transaction has been open for longer than its producer's timeout."""
     return (

@@ -167,7 +167,7 @@ class Transaction:
                 producer_epoch=0,
                 last_producer_id=metadata.producer_id if repeatable else NO_ID,
                 last_producer_epoch=metadata.producer_epoch if repeatable else NO_EPOCH,
-                timeout_ms=event.timeout_ms,
+                timeout_ms=rules.timeout_ms(metadata, event.timeout_ms),
                 updated_ms=now_ms,
             ),
             effects,
@@ -188,7 +188,7 @@ class Transaction:
                 producer_epoch=epoch,
                 last_producer_id=metadata.last_producer_id,
                 last_producer_epoch=last,
-                timeout_ms=event.timeout_ms,
+                timeout_ms=rules.timeout_ms(metadata, event.timeout_ms),
                 updated_ms=now_ms,
             ),
             effects,
@@ -214,7 +214,7 @@ class Transaction:
             metadata,
             state=TransactionState.ONGOING,
             partitions=added,
-            started_ms=metadata.started_ms if is_ongoing else now_ms,
+            started_ms=rules.begun_ms(metadata, now_ms),
             updated_ms=now_ms,
         )
         self._begin(changed, effects, event, ErrorCode.NONE)

@@ -17,6 +17,7 @@ from checkers.invariants.deleted_offsets import CommittedOffsets
 from checkers.invariants.fetched_offsets import Commits
 from checkers.invariants.step import Rules
 from checkers.invariants.stored_members import StoredMembers
+from checkers.invariants.transaction_times import TransactionTimes
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
 from harness.cluster.observe.reporter import Reporter
@@ -31,6 +32,7 @@ from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
 from harness.cluster.observe.witnessed_placements import PlacementWitness
 from harness.cluster.observe.witnessed_sizes import SizeWitness
+from harness.cluster.observe.witnessed_timeouts import TimeoutWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
 from harness.simulation.world import World
 from model import roles
@@ -44,6 +46,8 @@ PRODUCERS_EVERY: Final = 100
 """One snapshot out of this many contains the producer state of the logs."""
 DAY_S: Final = 86_400.0
 """Brokers that remember producers for a day remember them for a whole run."""
+CLOCK_FAULTS: Final = frozenset({"clock-jump", "clock-skew"})
+"""The faults that make the wall clock of a broker wrong."""
 RECOVERY_S: Final = 60.0
 """The cluster must have recovered this long after the last heal."""
 
@@ -61,6 +65,7 @@ def rules_of(plan: Plan) -> Rules:
         isr_min_of={"__transaction_state": settings.transaction_min_isr(plan.broker)},
         producer_expiration_s=7 * 86_400.0 if expiration_ms is None else int(expiration_ms) / 1000,
         recovery_s=RECOVERY_S,
+        steady_clocks=CLOCK_FAULTS.isdisjoint(fault.fault for fault in plan.schedule or ()),
     )
 
 
@@ -90,9 +95,11 @@ class Watcher:
         self._commits = Commits()
         self._members = StoredMembers()
         self._running: Running = {}
+        self._times = TransactionTimes()
         self._world = world
         self._watch = Watch(rules)
         self._keeps = not rules.unclean_elections
+        self._is_steady = rules.steady_clocks
         self._in_sequence = rules.producer_expiration_s >= DAY_S
         self._record = record
         self._interval_s = interval_s
@@ -150,6 +157,7 @@ class Watcher:
             SizeWitness(to, broker.config.fetch_max_bytes),
             PlacementWitness(to, lambda: broker.controller.cluster),
             DeletionWitness(to, replicas, self._running),
+            TimeoutWitness(to, broker, self._times, is_steady=self._is_steady),
         ]
         return Witness(to, life, replicas, self.answers, others=others)
 

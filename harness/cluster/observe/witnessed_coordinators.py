@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from broker_impl.coordinator.groups.group import Group
@@ -81,7 +82,8 @@ class CoordinatorWitness:
                 self._joins[request.group_id, request.member_id] += 1
                 if request.group_instance_id and not request.member_id:
                     self._subscriptions.forget(request.group_id)
-                return lambda answer: self._joined(request, answer)
+                goes_on = self._rejoins(request)
+                return lambda answer: self._joined(request, goes_on, answer)
             case DeleteGroupsRequest():
                 before = {name: self._group(name) for name in request.groups_names}
                 return lambda answer: self._deleted(before, answer)
@@ -158,12 +160,30 @@ class CoordinatorWitness:
 
         return on_answer
 
-    def _joined(self, request: JoinGroupRequest, answer: Any) -> None:
+    def _rejoins(self, request: JoinGroupRequest) -> Callable[[int], str | None]:
+        """Return a function that judges whether the group may go on in a generation."""
+        found = self._broker.groups.find(request.group_id)
+        member = found.members.get(request.member_id) if isinstance(found, Group) else None
+        if not isinstance(found, Group) or member is None:
+            return lambda generation: None
+        asked = {row.name: bytes(row.metadata) for row in request.protocols}
+        return partial(
+            coordinated.goes_on,
+            group_state(found),
+            member.id,
+            is_changed=member.protocols != asked,
+            is_leader=member.id == found.leader,
+        )
+
+    def _joined(
+        self, request: JoinGroupRequest, goes_on: Callable[[int], str | None], answer: Any
+    ) -> None:
         name = request.group_id
         group = self._group(name)
         if answer.error_code or group is None:
             return
         about = f"group {name}"
+        self._found("joined-as-member", about, goes_on(answer.generation_id))
         why = coordinated.joined(group, answer.member_id, answer.generation_id)
         self._found("joined-as-member", about, why)
         self._subscribed(request, answer)

@@ -319,6 +319,7 @@ class LogWitness:
             data.high_watermark,
             data.log_start_offset,
             [(each.base_offset, each.next_offset, each.crc) for each in _batches(data)],
+            data.last_stable_offset if request.isolation_level else NONE,
         )
         now = self._with_log(tp, partition) if given.batches else self._state(partition)
         if not (request.rack_id and not now.is_leader and epoch in (-1, now.epoch)):
@@ -343,7 +344,7 @@ class LogWitness:
             partition.leader_epoch,
             partition.epoch_start,
             log.start_offset,
-            partition.last_stable_offset,
+            _stable(partition),
             partition.high_watermark,
             log.end_offset,
         )
@@ -366,6 +367,18 @@ class LogWitness:
         self, invariant: str, tp: TopicPartition, why: str | None, at: stored.Replica
     ) -> None:
         self._reporter.found(invariant, why, key=str(tp), epochs=(at.epoch,))
+
+
+def _stable(partition: Partition) -> int:
+    """The last stable offset: none that is above the begin of an open transaction is right."""
+    log = partition.log
+    starts = [
+        entry.transaction_start
+        for entry in log.producers.entries.values()
+        if entry.transaction_start is not None
+    ]
+    open_from = max(log.start_offset, min(starts, default=log.end_offset))
+    return min(partition.last_stable_offset, open_from)
 
 
 def _stored(header: BatchHeader) -> StoredBatch:

@@ -109,6 +109,28 @@ def test_members_of_a_generation_have_joined_it() -> None:
     assert coordinated.not_rejoined({"b": 1}, {"b": 1}, {"b": "static"}) is None
 
 
+@pytest.mark.parametrize(
+    ("state", "is_changed", "is_leader", "generation", "is_wrong"),
+    [
+        (STABLE, True, False, 3, True),
+        (STABLE, False, True, 3, True),
+        (STABLE, False, False, 3, False),
+        (STABLE, True, True, 4, False),
+        (COMPLETING, True, False, 3, True),
+        (COMPLETING, False, True, 3, False),
+        (PREPARING, True, True, 3, False),
+    ],
+)
+def test_a_join_that_changes_something_begins_a_generation(
+    state: str, is_changed: bool, is_leader: bool, generation: int, is_wrong: bool
+) -> None:
+    """A member that has not got the answer to its join gets it again."""
+    group = Group(state, 3, {"a": None})
+    why = coordinated.goes_on(group, "a", generation, is_changed=is_changed, is_leader=is_leader)
+    assert (why is not None) == is_wrong
+    assert not coordinated.goes_on(group, "b", 3, is_changed=True, is_leader=True)
+
+
 def test_groups_with_members_stay() -> None:
     """A group without members may be deleted."""
     assert coordinated.deleted(Group(EMPTY, 3, {})) is None

@@ -136,9 +136,8 @@ def test_ends_of_deleted_epochs_are_not_compared() -> None:
 def read(offset: int, *batches: tuple[int, int, int], **more: Any) -> str | None:
     """Judge the answer to a fetch."""
     replica = more.get("replica", LEADER)
-    answer = Read(
-        offset, True, -1, more.get("out", False), more.get("high", 8), more.get("start", 2), batches
-    )
+    ends = more.get("high", 8), more.get("start", 2)
+    answer = Read(offset, True, -1, more.get("out", False), *ends, batches, more.get("stable", -1))
     return stored.read(more.get("before", replica), replica, answer)
 
 
@@ -164,6 +163,13 @@ def test_ends_in_a_fetch_are_those_of_the_replica() -> None:
     assert read(8, replica=FOLLOWER, high=8) is None
     assert read(8, replica=FOLLOWER, high=9) is not None
     assert read(8, start=3) is not None
+
+
+def test_a_leader_states_no_stable_offset_in_an_open_transaction() -> None:
+    """What a follower knows may be truncated meanwhile."""
+    assert read(8, stable=8) is None
+    assert read(8, stable=9) is not None
+    assert read(8, stable=9, replica=FOLLOWER) is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from aiokafka.protocol.transaction import EndTxnRequest
 from workloads.client.asking.txn_requests import InitRequest
 
 TIMEOUT_MS: Final = 4000
+TIMEOUTS: Final = 10
+"""Producers ask for so many different timeouts, which are a little longer."""
 BACKOFF_S: Final = 0.1
 ATTEMPTS: Final = 10
 CONCURRENT: Final = 51
@@ -28,6 +30,7 @@ class Producer:
         self._base = self._name = name
         self._names = 1
         """The number of transactional ids that it has used."""
+        self._inits = 0
         self._said: list[str] = []
         """What happened in the current story, as text."""
 
@@ -57,7 +60,9 @@ class Producer:
         self._name, self._names = f"{self._base}-{self._names}", self._names + 1
 
     async def _init(self, producer_id: int = -1, epoch: int = -1) -> tuple[int, int] | None:
-        answer = await self._when_free(InitRequest(self._name, TIMEOUT_MS, producer_id, epoch))
+        self._inits += 1
+        timeout_ms = TIMEOUT_MS + self._inits % TIMEOUTS
+        answer = await self._when_free(InitRequest(self._name, timeout_ms, producer_id, epoch))
         if answer.error_code == CONCURRENT:
             # A batch with a later epoch, which a log accepts, keeps the marker from being written.
             self._rename()

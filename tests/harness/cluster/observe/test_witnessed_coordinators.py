@@ -46,7 +46,7 @@ class Coordinator:
                     fresh_id=name,
                     session_timeout_ms=1,
                     rebalance_timeout_ms=1,
-                    protocols=(),
+                    protocols=(("range", b"1"),),
                 ),
             )
         self.group.state = GroupStatus.STABLE
@@ -144,6 +144,20 @@ def test_members_join_each_generation() -> None:
     coordinator.group.generation = 5
     assert coordinator.witness(other) is not None
     assert coordinator.ask(join, **joined(5, "a", "b")) == []
+
+
+def test_another_subscription_begins_a_generation() -> None:
+    """The leader of a stable group begins one with the same subscription, too."""
+    coordinator = Coordinator()
+    changed = join_of("a", b"topics")
+    assert coordinator.ask(join_of("a"), **joined(3)) == []
+    assert coordinator.ask(join_of("", b"topics"), **joined(3)) == []
+    assert coordinator.ask(changed, **joined(3)) == ["joined-as-member"]
+    assert coordinator.ask(changed, error_code=27, **joined(3)) == []
+    coordinator.group.members["a"].protocols = {"range": b"topics"}
+    assert coordinator.ask(changed, **joined(3)) == []
+    coordinator.group.leader = "a"
+    assert coordinator.ask(changed, **joined(3)) == ["joined-as-member"]
 
 
 def test_members_receive_what_their_leader_sends() -> None:
@@ -274,6 +288,7 @@ def test_the_leader_receives_the_subscriptions_of_members() -> None:
     follower = {**joined(3), "member_id": "b"}
     assert coordinator.ask(join_of("a"), **joined(3, "a", "b")) == []
     assert coordinator.ask(join_of("b"), **follower) == []
+    coordinator.group.members["b"].protocols = {"range": b"2"}
     assert coordinator.ask(join_of("b", b"2"), **follower) == ["subscribed-as-sent"]
     assert coordinator.witness(join_of("", b"1", group_instance_id="i")) is not None
     assert coordinator.ask(join_of("b", b"2"), **follower) == []

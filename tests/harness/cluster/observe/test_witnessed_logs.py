@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+from broker_impl.log.producers import ProducerEntry
 from broker_impl.replica.events import Role
 from broker_impl.wire.batch import Record, encode_batch, parse_header
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -58,6 +59,7 @@ class Broker:
             files=[(0, "log", len(self.data))],
             start_offset=0,
             end_offset=4,
+            producers=SimpleNamespace(entries={}),
         )
         self.partition: Any = SimpleNamespace(
             role=Role.LEADER,
@@ -117,13 +119,23 @@ class Broker:
         row = SimpleNamespace(partition_index=0, error_code=0, diverging_epoch=diverging)
         return self._told(request, fetched(SimpleNamespace(topic="t", partitions=[row])))
 
-    def fetch(self, offset: int, *records: bytes, rack: str = "b", **more: Any) -> list[str]:
+    def fetch(
+        self, offset: int, *records: bytes, rack: str = "b", isolation: int = 0, **more: Any
+    ) -> list[str]:
         """Answer a fetch; return the violations."""
         asked = FetchPartition(partition=0, fetch_offset=offset)
         request = FetchRequest(
-            replica_id=-1, rack_id=rack, topics=[FetchTopic(topic="t", partitions=[asked])]
+            replica_id=-1,
+            rack_id=rack,
+            isolation_level=isolation,
+            topics=[FetchTopic(topic="t", partitions=[asked])],
         )
-        fields = {"error_code": 0, "high_watermark": 4, "preferred_read_replica": -1}
+        fields = {
+            "error_code": 0,
+            "high_watermark": 4,
+            "last_stable_offset": 4,
+            "preferred_read_replica": -1,
+        }
         row = SimpleNamespace(
             partition_index=0, log_start_offset=0, records=records, **{**fields, **more}
         )
@@ -210,6 +222,23 @@ def test_fetches_return_the_log() -> None:
     broker.partition.role = Role.FOLLOWER
     assert broker.fetch(1, *BATCHES) == []
     assert broker.fetch(1, *BATCHES, rack="") == ["answered-as-leader"]
+
+
+def test_open_transactions_are_not_stable() -> None:
+    """The first one that is open in the log counts, but not what was deleted of it."""
+    broker = Broker()
+    broker.partition.log.producers.entries = {
+        7: ProducerEntry(0, transaction_start=3),
+        8: ProducerEntry(0, transaction_start=1),
+        9: ProducerEntry(0),
+    }
+    assert broker.fetch(0, isolation=1, last_stable_offset=1) == []
+    assert broker.fetch(0, isolation=1, last_stable_offset=3) == ["read-as-stored"]
+    assert broker.fetch(0, isolation=0, last_stable_offset=3) == []
+    broker.partition.log.start_offset = 2
+    assert broker.fetch(2, isolation=1, last_stable_offset=2) == []
+    broker.partition.role = Role.FOLLOWER
+    assert broker.fetch(2, isolation=1, last_stable_offset=3) == []
 
 
 def test_a_response_in_a_fetch_session_shows_a_partition_with_records() -> None:
