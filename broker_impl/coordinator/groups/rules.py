@@ -139,9 +139,10 @@ def is_same_subscription(known: Mapping[str, bytes], sent: Mapping[str, bytes]) 
     """Does a member join again with what the group already knows of it?
 
     Then it has not received its answer, and no rebalance is necessary. Both map each protocol to
-    the member's subscription.
+    the member's subscription, the preferred protocol first: another order may decide for another
+    protocol.
     """
-    return known == sent
+    return list(known.items()) == list(sent.items())
 
 
 def static_join_rebalances(state: GroupStatus, same_protocol: bool) -> bool:

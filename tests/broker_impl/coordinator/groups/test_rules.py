@@ -101,3 +101,36 @@ def test_is_subscribed() -> None:
 def test_settled(is_writing: bool, is_pending: bool, is_settled: bool) -> None:
     """Offsets are settled when no write is in flight and no transaction is pending."""
     assert rules.is_settled(is_writing=is_writing, is_pending=is_pending) is is_settled
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_same"),
+    [
+        ({"range": b"1", "sticky": b"2"}, True),
+        ({"sticky": b"2", "range": b"1"}, False),
+        ({"range": b"1", "sticky": b"3"}, False),
+        ({"range": b"1"}, False),
+    ],
+)
+def test_is_same_subscription(sent: dict[str, bytes], is_same: bool) -> None:
+    """The order of protocols counts, because it is the order of preference."""
+    assert rules.is_same_subscription({"range": b"1", "sticky": b"2"}, sent) is is_same
+
+
+@pytest.mark.parametrize(
+    ("state", "is_unchanged", "is_leader", "rebalances"),
+    [
+        (GroupStatus.STABLE, True, False, False),
+        (GroupStatus.STABLE, False, False, True),
+        (GroupStatus.STABLE, True, True, True),
+        (GroupStatus.COMPLETING, True, True, False),
+        (GroupStatus.COMPLETING, False, False, True),
+        (GroupStatus.PREPARING, True, False, True),
+    ],
+)
+def test_rejoin_rebalances(
+    state: GroupStatus, is_unchanged: bool, is_leader: bool, rebalances: bool
+) -> None:
+    """A member that has not got its answer gets it; others begin a generation."""
+    found = rules.rejoin_rebalances(state, is_unchanged=is_unchanged, is_leader=is_leader)
+    assert found is rebalances
