@@ -52,6 +52,8 @@ class CoordinatorWitness:
         self._reporter = reporter
         self._broker = broker
         self._producers = producers
+        self._seen: dict[str, Group] = {}
+        """The groups as this broker has created or loaded them."""
         self._joins: Counter[tuple[str, str]] = Counter()
         """The JoinGroup requests so far, by group and member."""
         self._former: dict[str, tuple[int, Mapping[str, int]]] = {}
@@ -106,7 +108,20 @@ class CoordinatorWitness:
 
     def _group(self, name: str) -> coordinated.Group | None:
         found = self._broker.groups.find(name)
-        return group_state(found) if isinstance(found, Group) else None
+        if not isinstance(found, Group):
+            return None
+        if self._seen.get(name) is not found:
+            self._forget(name)
+            self._seen[name] = found
+        return group_state(found)
+
+    def _forget(self, name: str) -> None:
+        """Forget the generations of a group: another one may have had its name since."""
+        self._former.pop(name, None)
+        self._subscriptions.forget(name)
+        for known in (self._given, self._listed):
+            for key in [key for key in known if key[0] == name]:
+                del known[key]
 
     def _of(
         self, request: Any, rule: Callable[[coordinated.Group, Said], int | None]

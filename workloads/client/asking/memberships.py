@@ -108,7 +108,7 @@ class Memberships(Groups):
         if former.code or await self._sync(former, instance):
             return
         joined = await self._rejoin(instance)
-        if not joined.code:
+        if not joined.code and not await self._sync(joined, instance):
             static = _Static(self._group, joined, former)
             self._kept = [*self._kept[1 - KEPT :], static]
             await self._beats(static)

@@ -1,5 +1,6 @@
 """Answers of coordinators are compared with their groups and transactions."""
 
+import copy
 import itertools
 from types import SimpleNamespace
 from typing import Any
@@ -195,6 +196,18 @@ def test_a_static_member_that_came_again_receives_what_its_former_id_was_assigne
     begin("second")
     assert coordinator.ask(again, assignment=b"second") == []
     assert coordinator.ask(again, assignment=b"first") == ["assigned-as-given"]
+
+
+def test_a_group_that_is_loaded_again_may_be_another_one() -> None:
+    """It had another coordinator meanwhile, and its generations may have begun again."""
+    coordinator = Coordinator()
+    sent = [SyncGroupRequestAssignment("a", b"sent")]
+    leader = SyncGroupRequest(group_id="g", generation_id=3, member_id="a", assignments=sent)
+    member = SyncGroupRequest(group_id="g", generation_id=3, member_id="a")
+    assert coordinator.ask(leader, assignment=b"sent") == []
+    assert coordinator.ask(member, assignment=b"other") == ["assigned-as-given"]
+    coordinator.group = copy.copy(coordinator.group)
+    assert coordinator.ask(member, assignment=b"other") == []
 
 
 def test_a_group_with_members_is_not_deleted() -> None:

@@ -62,7 +62,7 @@ async def test_a_static_member_comes_twice_and_stays(monkeypatch: pytest.MonkeyP
     asking = Memberships(client, random.Random(1), "g")
     beats = "beat: UnknownError, beat: NoError"
     joins = "join 1: NoError, sync: NoError"
-    assert await asking.ask(PLACE, 1, [1]) == f"new, {joins}, join 1: NoError, {beats}"
+    assert await asking.ask(PLACE, 1, [1]) == f"new, {joins}, {joins}, {beats}"
     assert await asking.ask(PLACE, 1, [1]) == f"later, {beats}"
     client.is_known = False
     assert f"{joins}, beat" in await asking.ask(PLACE, 1, [1])
