@@ -14,7 +14,8 @@ from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
 Running = dict[BrokerId, Callable[[], Replicas]]
-"""By broker: what returns the replicas of its latest life."""
+"""By broker: what returns the replicas of its latest life, from its first request on: it has them
+then."""
 
 
 class _Copy(NamedTuple):
@@ -54,10 +55,11 @@ class DeletionWitness:
         self._reporter = reporter
         self._replicas = replicas
         self._running = running
-        running[reporter.broker] = replicas
+        running.pop(reporter.broker, None)
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
+        self._running[self._reporter.broker] = self._replicas
         if not isinstance(request, DeleteRecordsRequest):
             return None
         asked = {}

@@ -42,16 +42,15 @@ class Cluster:
             3: replicas(Role.FOLLOWER, 13),
         }
         self.found: list[str] = []
-        running: Running = {}
-        witnesses = [
-            DeletionWitness(
-                Reporter(number, lambda: 0, lambda each: self.found.append(each.invariant)),
-                lambda number=number: self.brokers[number],  # type: ignore[misc]
-                running,
-            )
-            for number in self.brokers
-        ]
-        self.witness = witnesses[0]
+        self._running: Running = {}
+        self.witness = self.start(1)
+        for witness in (self.witness, self.start(2), self.start(3)):
+            assert witness(MetadataRequest()) is None
+
+    def start(self, number: int) -> DeletionWitness:
+        """Start a broker; it has replicas from its first request on."""
+        reporter = Reporter(number, lambda: 0, lambda each: self.found.append(each.invariant))
+        return DeletionWitness(reporter, lambda: self.brokers[number], self._running)
 
     def partition(self, number: int) -> Any:
         """The replica of a broker."""
@@ -116,6 +115,16 @@ def test_only_what_stays_the_same_meanwhile_is_judged(what: str) -> None:
             cluster.partition(2).log.offline = "failed"
         case _:
             cluster.partition(1).leader_epoch = 4
+    assert cluster.answer(on_answer, 5) == []
+
+
+def test_a_broker_that_starts_has_no_replicas_yet() -> None:
+    """It has loaded its logs when it receives its first request."""
+    cluster = Cluster()
+    cluster.start(2)
+    del cluster.brokers[2]
+    on_answer = cluster.ask(5)
+    cluster.partition(1).log.start_offset = 5
     assert cluster.answer(on_answer, 5) == []
 
 
