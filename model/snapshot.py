@@ -164,6 +164,17 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """The producer state by producer id; ``None`` if the snapshot does not include it."""
 
 
+class Shown(NamedTuple):
+    """A partition as a broker returns it to clients."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    topic_id: str = ""
+    """Empty if the topic has none."""
+
+
 class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that runs and has loaded its logs; it may be paused."""
 
@@ -173,8 +184,8 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """The highest controller epoch of the requests that it has received."""
     term: int | None = None
     """The controller epoch in which this broker is the controller; ``None`` if it is not."""
-    told: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """By partition: the leader's epoch that the broker returns to clients in Metadata responses."""
+    shown: Mapping[str, Shown] = {}
+    """The partitions that the broker returns to clients in Metadata responses."""
     lacks_directory: bool = False
     """Whether a data directory has failed (KIP-112): a replica that is missing may be in it."""
     unmarked: Mapping[str, Unmarked] = {}
@@ -198,6 +209,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the state znode: how often it was changed."""
     birth: int
     """Distinguishes a topic from an earlier one with the same name."""
+    topic_id: str = ""
+    """Empty if the topic has none (KIP-516)."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     """The replicas that a reassignment adds and removes; none if none is in progress (KIP-455)."""

@@ -132,10 +132,6 @@ class ClusterView:
         failed, live = partition.offline_replicas, self.brokers
         return [each for each in partition.replicas if each in failed or each not in live]
 
-    def leader_epochs(self) -> dict[TopicPartition, Epoch]:
-        """The leader epochs that this broker returns to clients, by partition."""
-        return {tp: partition.leader_epoch for tp, partition in self.partitions()}
-
     def partition(self, tp: TopicPartition) -> PartitionView | None:
         """The partition, None if this broker does not know it."""
         return self.topics.get(tp.topic, {}).get(tp.partition)

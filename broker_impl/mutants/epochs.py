@@ -189,6 +189,23 @@ def begins_epoch(epoch: Epoch, latest: Epoch) -> bool:
 
 
 @mutant(
+    "metadata-isr-outdated",
+    of="broker_impl.api.cluster_view:is_news",
+    source="E5",
+    kind="mutation",
+    symptom="stuck",
+    schedule="A follower leaves the ISR and returns to it, under one leader.",
+)
+def is_news_of_leaders(update_epoch: Epoch, known_epoch: Epoch) -> bool:
+    """A broker accepts what the controller sends of a partition only if its leader has changed.
+
+    Its clients and operators see the ISR as it was when the leader was elected: monitoring shows
+    partitions with too few replicas for ever, or none although some are missing.
+    """
+    return update_epoch > known_epoch
+
+
+@mutant(
     "metadata-epoch-regress",
     of="broker_impl.api.cluster_view:is_news",
     source="A21, KAFKA-7738, KAFKA-9212",

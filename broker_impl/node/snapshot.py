@@ -8,10 +8,11 @@ supplies, not through the broker's disk, where a read is an event.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
+from uuid import UUID
 
 import msgspec
 
-from broker_impl.api.cluster_view import ClusterView
+from broker_impl.api.cluster_view import ClusterView, PartitionView
 from broker_impl.coordinator.transactions.metadata import Unmarked
 from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
@@ -90,8 +91,8 @@ class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The highest controller epoch of the orders it has accepted."""
     term: Epoch | None
     """The controller epoch in which this broker is the controller; None if it is not."""
-    told: Mapping[TopicPartition, Epoch]
-    """The leader epochs that this broker returns to clients (Metadata)."""
+    shown: Mapping[TopicPartition, tuple[PartitionView, UUID | None]]
+    """The partitions that this broker returns to clients (Metadata), each with its topic's id."""
     lacks_directory: bool
     """Whether a data directory has failed: logs that are missing here may be in it."""
     unmarked: Mapping[str, Unmarked]
@@ -111,7 +112,8 @@ class SnapshotReader:
         self._logs: dict[TopicPartition, _Reading] = {}
         self._numbers: Counter[TopicPartition] = Counter()
         self._last: BrokerSnapshot | None = None
-        self._leader_epochs: tuple[int, Mapping[TopicPartition, Epoch]] = (0, {})
+        self._shown: tuple[int, Mapping[TopicPartition, tuple[PartitionView, UUID | None]]]
+        self._shown = (0, {})
 
     def look(
         self,
@@ -140,15 +142,17 @@ class SnapshotReader:
         if len(readings) > len(logs):
             for tp in [tp for tp in readings if tp not in logs]:
                 del readings[tp]
-        if self._leader_epochs[0] != view.updates:
-            self._leader_epochs = view.updates, view.leader_epochs()
+        if self._shown[0] != view.updates:
+            ids = view.topic_ids
+            shown = {tp: (found, ids.get(tp.topic)) for tp, found in view.partitions()}
+            self._shown = view.updates, shown
         last = self._last
         lacks = replicas.logs.lacks_directory
         place = (replicas.broker_epoch, replicas.controller_epoch, term, lacks)
         if (
             last is not None
             and place == (last.broker_epoch, last.controller_epoch, last.term, last.lacks_directory)
-            and self._leader_epochs[1] is last.told
+            and self._shown[1] is last.shown
             and unmarked == last.unmarked
             and len(shots) == len(last.replicas)
             and all(map(is_, shots, last.replicas))
@@ -160,7 +164,7 @@ class SnapshotReader:
             controller_epoch=place[1],
             term=term,
             lacks_directory=lacks,
-            told=self._leader_epochs[1],
+            shown=self._shown[1],
             unmarked=unmarked,
             replicas=tuple(shots),
         )

@@ -8,21 +8,10 @@ leader refuses it (KIP-98).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from checkers.invariants.step import Step
+from checkers.invariants.wait import Wait
 from model.snapshot import Unmarked
-
-
-class Wait(NamedTuple):
-    """A transaction that waits for the marker of a partition."""
-
-    key: str
-    coordinator: int
-    """The broker that coordinates it."""
-    since_ns: int
-    """When it was first seen to wait, since snapshots are read without a gap."""
-    why: str
 
 
 class Waiting:

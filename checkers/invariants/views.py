@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from checkers.invariants.step import Step
+from model.snapshot import Shown
 from model.violation import Violation
 
 
@@ -19,19 +20,20 @@ class Views:
     """
 
     def __init__(self) -> None:
-        self._reported: dict[int, tuple[int, Mapping[str, int]]] = {}
+        self._reported: dict[int, tuple[int, Mapping[str, Shown]]] = {}
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
         for number, broker in step.now.brokers.items():
             life, before = self._reported.get(number, (0, {}))
-            if broker.told is before:
+            if broker.shown is before:
                 continue
-            self._reported[number] = broker.life, broker.told
+            self._reported[number] = broker.life, broker.shown
             if broker.life != life:
                 continue
-            for key, epoch in broker.told.items():
-                known = before.get(key, epoch)
+            for key, shown in broker.shown.items():
+                epoch = shown.leader_epoch
+                known = before.get(key, shown).leader_epoch
                 if epoch < known and not step.is_deleted(key):
                     yield step.violation(
                         "metadata-epoch-monotone",

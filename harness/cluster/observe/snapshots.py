@@ -7,6 +7,7 @@ so that a snapshot costs little more than asking each replica whether it has cha
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from broker_impl.node import zk_paths
 from broker_impl.node.broker import Broker
@@ -17,8 +18,9 @@ from broker_impl.node.snapshot import (
     ReplicaSnapshot,
     SnapshotReader,
 )
+from broker_impl.wire import topic_ids
 from broker_impl.wire.batch import BatchHeader
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import NO_UUID, TopicPartition
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.program import Program
 from broker_impl.zookeeper.tree import Database
@@ -39,6 +41,7 @@ from model.snapshot import (
     RememberedBatch,
     ReplicaState,
     Role,
+    Shown,
     Unmarked,
     ZooKeeperState,
 )
@@ -177,7 +180,7 @@ class _Life:
         self.compacted: dict[str, None] = {}
         """Partitions with a compacted log."""
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
-        self._reported_epochs: tuple[object, Mapping[str, int]] = (None, {})
+        self._shown: tuple[object, Mapping[str, Shown]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
         self._batches: dict[TopicPartition, tuple[object, list[Batch]]] = {}
 
@@ -193,7 +196,7 @@ class _Life:
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
                 lacks_directory=shot.lacks_directory,
-                told=self._epochs_reported_by(shot),
+                shown=self._shown_by(shot),
                 unmarked={
                     name: Unmarked(
                         each.producer_id, each.producer_epoch, tuple(map(str, each.partitions))
@@ -215,10 +218,22 @@ class _Life:
             self._last = shot, state
         return self._last[1]
 
-    def _epochs_reported_by(self, shot: BrokerSnapshot) -> Mapping[str, int]:
-        if self._reported_epochs[0] is not shot.told:
-            self._reported_epochs = shot.told, {str(tp): epoch for tp, epoch in shot.told.items()}
-        return self._reported_epochs[1]
+    def _shown_by(self, shot: BrokerSnapshot) -> Mapping[str, Shown]:
+        if self._shown[0] is not shot.shown:
+            self._shown = (
+                shot.shown,
+                {
+                    str(tp): Shown(
+                        view.leader,
+                        view.leader_epoch,
+                        view.isr,
+                        view.replicas,
+                        _text_of(topic_id),
+                    )
+                    for tp, (view, topic_id) in shot.shown.items()
+                },
+            )
+        return self._shown[1]
 
     def _replica(self, shot: ReplicaSnapshot) -> ReplicaState:
         known = self._replicas.get(shot.tp)
@@ -238,6 +253,10 @@ class _Life:
             self._batches[tp] = log.headers, batches
         batches += map(_batch, log.headers[len(batches) : log.count])
         return Batches(batches, log.count)
+
+
+def _text_of(topic_id: UUID | None) -> str:
+    return "" if topic_id in (None, NO_UUID) else topic_ids.to_text(topic_id)
 
 
 def _batch(header: BatchHeader) -> Batch:
@@ -380,6 +399,7 @@ class _ZooKeeper:
                             controller_epoch=znode.controller_epoch,
                             version=state.version,
                             birth=node.czxid,
+                            topic_id=said.topic_id or "",
                             adding=tuple(said.adding_replicas.get(name, ())),
                             removing=tuple(said.removing_replicas.get(name, ())),
                         ),

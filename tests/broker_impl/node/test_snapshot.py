@@ -24,7 +24,7 @@ from broker_impl.wire.messages.update_metadata_request import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from broker_impl.wire.types import TopicPartition
+from broker_impl.wire.types import NO_UUID, TopicPartition
 
 TP = TopicPartition("t", 0)
 
@@ -157,14 +157,16 @@ def test_what_has_not_changed_is_the_same_object(broker: Watched) -> None:
     assert broker.look() is not first
 
 
-def test_what_clients_are_told_is_part_of_it(broker: Watched) -> None:
-    """A snapshot has the leader epochs that clients see; a new epoch makes another snapshot."""
+def test_what_clients_receive_is_part_of_it(broker: Watched) -> None:
+    """A snapshot has the partitions that clients see; a new epoch makes another snapshot."""
     broker.tell(1, 4)
     first = broker.look()
-    assert first.told == {TP: 4}
+    view, topic_id = first.shown[TP]
+    assert (view.leader_epoch, topic_id) == (4, NO_UUID)
     assert broker.look() is first
     broker.tell(2, 5)
-    assert (first.told, broker.look().told) == ({TP: 4}, {TP: 5})
+    epochs = [shot.shown[TP][0].leader_epoch for shot in (first, broker.look())]
+    assert epochs == [4, 5]
 
 
 def test_a_log_that_was_deleted_and_is_back_is_another(broker: Watched) -> None:

@@ -15,6 +15,7 @@ from model.snapshot import (
     Producer,
     RememberedBatch,
     ReplicaState,
+    Shown,
     ZooKeeperState,
 )
 
@@ -73,16 +74,22 @@ def broker(held: ReplicaState | None, life: int = 1, **other: Any) -> BrokerStat
     return BrokerState(life=life, replicas={} if held is None else {KEY: held}, **other)
 
 
+def shown_as(state: PartitionState) -> Shown:
+    """A partition as a broker returns it that has received this state."""
+    return Shown(state.leader, state.leader_epoch, state.isr, state.replicas, state.topic_id)
+
+
 def cluster(
     zookeeper: PartitionState | ZooKeeperState,
     brokers: Mapping[int, ReplicaState | BrokerState | None],
     **other: Any,
 ) -> ClusterState:
-    """One snapshot of the cluster."""
+    """One snapshot of the cluster; brokers that are given as replicas return what ZooKeeper has."""
     if isinstance(zookeeper, PartitionState):
         zookeeper = ZooKeeperState(partitions={KEY: zookeeper}, controller_epoch=1)
+    shown = {key: shown_as(each) for key, each in zookeeper.partitions.items()}
     running = {
-        number: found if isinstance(found, BrokerState) else broker(found)
+        number: found if isinstance(found, BrokerState) else broker(found, shown=shown)
         for number, found in brokers.items()
     }
     return ClusterState(

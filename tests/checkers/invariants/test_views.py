@@ -1,7 +1,7 @@
 import pytest
 
 from model.snapshot import BrokerState
-from tests.checkers.invariants.streams import KEY, broker, cluster, state, violated
+from tests.checkers.invariants.streams import KEY, broker, cluster, shown_as, state, violated
 
 
 def views(*stream: BrokerState) -> list[str]:
@@ -10,7 +10,8 @@ def views(*stream: BrokerState) -> list[str]:
 
 
 def telling(epoch: int | None, life: int = 1) -> BrokerState:
-    return broker(None, life, told={} if epoch is None else {KEY: epoch})
+    shown = {} if epoch is None else {KEY: shown_as(state(epoch=epoch))}
+    return broker(None, life, shown=shown)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Which brokers return other metadata to clients than ZooKeeper has.
+
+The controller sends each change to all brokers, and sends it again until they have it or end. So in
+a cluster that has recovered, each broker returns the leader, the ISR and the replicas of each
+partition as ZooKeeper has them, the id of its topic, and no partition of a deleted topic. A client
+that asks another broker would not find the leader, or would take a deleted topic for one that
+exists.
+"""
+
+from collections.abc import Iterator
+
+from checkers.invariants.step import Step
+from checkers.invariants.wait import Wait
+from model.snapshot import PartitionState, Shown
+
+
+class Outdated:
+    """Follows what brokers return from one snapshot to the next."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[int, str, str], int] = {}
+        """By broker, partition and reason."""
+
+    def step(self, step: Step) -> list[Wait]:
+        """Process the next snapshot; return what is outdated."""
+        known, self._since = self._since, {}
+        found = []
+        for number, key, why in _outdated(step):
+            place = number, key, why
+            since_ns = self._since[place] = known.get(place, step.now.time_ns)
+            found.append(Wait(key, number, since_ns, f"broker {number} returns {why}"))
+        return found
+
+
+def _outdated(step: Step) -> Iterator[tuple[int, str, str]]:
+    assert step.now.zookeeper is not None, "only clusters with a controller recover"
+    partitions = step.now.zookeeper.partitions
+    for number, broker in step.now.brokers.items():
+        for key, state in partitions.items():
+            why = differs(broker.shown.get(key), state)
+            if why is not None:
+                yield number, key, why
+        for key in broker.shown:
+            if key not in partitions:
+                yield number, key, "the partition to clients, but its topic was deleted"
+
+
+def differs(shown: Shown | None, state: PartitionState) -> str | None:
+    """Return how a partition that clients receive differs from ZooKeeper's, or ``None``."""
+    if shown is None:
+        return "no such partition to clients"
+    if (shown.leader, shown.leader_epoch) != (state.leader, state.leader_epoch):
+        return (
+            f"leader {shown.leader} of epoch {shown.leader_epoch} to clients, but ZooKeeper has "
+            f"{state.leader} of epoch {state.leader_epoch}"
+        )
+    for name, own, right in (
+        ("the ISR", shown.isr, state.isr),
+        ("the replicas", shown.replicas, state.replicas),
+    ):
+        if sorted(own) != sorted(right):
+            return f"{name} {sorted(own)} to clients, but ZooKeeper has {sorted(right)}"
+    if shown.topic_id != state.topic_id:
+        return f"the topic id {shown.topic_id!r} to clients, but ZooKeeper has {state.topic_id!r}"
+    return None
