@@ -38,7 +38,7 @@ TRANSACTIONS = (
         ),
         suspended_under=(
             "`clock-jump`, `clock-skew`; transactional ids of which an InitProducerId was never "
-            "answered"
+            "answered; coordinators whose logs have lost records"
         ),
     ),
     Invariant(

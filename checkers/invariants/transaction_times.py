@@ -2,7 +2,7 @@
 
 - ``aborted-after-timeout``: a transaction that is not ended by its producer, and whose
   transactional id no producer asks for, is aborted only after the timeout that its producer has
-  asked for (KIP-98), which each coordinator has. The time counts from the first partition of this
+  asked for (KIP-98). Each coordinator has this timeout. It counts from the first partition of this
   transaction, and not from that of an earlier one. A producer whose transaction is aborted is
   fenced, and most applications end then.
 - ``transactional-id-kept``: a coordinator forgets a transactional id only when it was not used for
@@ -10,7 +10,7 @@
 
 Only what is certain is judged: an InitProducerId without an answer may take effect later, so its
 transactions are not judged until each has an answer. A coordinator is not judged whose log lacks
-the last record of the moment at which the id was used, as after a power loss.
+the last record of the moment at which the request in question was answered, as after a power loss.
 """
 
 from collections import Counter
@@ -25,14 +25,35 @@ EpochAt = Callable[[int], int | None]
 """Returns the leader epoch of the record at an offset of a coordinator's log; None: it has none."""
 
 
+class Answered(NamedTuple):
+    """The coordinator that has answered a request, and its log then."""
+
+    leader_epoch: int
+    last: LastRecord
+    """The last record that was committed."""
+
+
+class Coordinator(NamedTuple):
+    """A coordinator that is judged."""
+
+    leader_epoch: int
+    epoch_at: EpochAt
+
+    def knows(self, answered: Answered) -> bool:
+        """Whether its log has what another coordinator had when it answered."""
+        last = answered.last
+        is_later = self.leader_epoch >= answered.leader_epoch
+        return is_later and self.epoch_at(last.offset) == last.epoch
+
+
 class _Timeout(NamedTuple):
     """The timeout of a producer's transactions."""
 
     producer: int
     epoch: int
     ms: int
-    leader_epoch: int
-    """That of the coordinator that has given the epoch."""
+    answered: Answered
+    """The InitProducerId that has given the epoch."""
 
 
 class _Open(NamedTuple):
@@ -41,8 +62,8 @@ class _Open(NamedTuple):
     timeout: _Timeout
     since_ns: int
     """It has not begun before."""
-    leader_epoch: int
-    """That of the coordinator that has acknowledged the addition."""
+    answered: Answered
+    """The addition."""
 
 
 class Added(NamedTuple):
@@ -60,9 +81,7 @@ class _Used(NamedTuple):
 
     at_ns: int
     """When the request arrived."""
-    leader_epoch: int
-    last: LastRecord
-    """The last record that was committed in the coordinator's log then."""
+    answered: Answered
 
 
 class TransactionTimes:
@@ -86,21 +105,24 @@ class TransactionTimes:
         self.ends(name)
 
     def initialized(
-        self, name: str, producer: int, epoch: int, timeout_ms: int, leader_epoch: int
+        self, name: str, producer: int, epoch: int, timeout_ms: int, answered: Answered | None
     ) -> None:
-        """An InitProducerId is answered; ``producer`` is -1 if it was refused."""
+        """An InitProducerId is answered; ``answered`` is None if it was refused."""
         self._initialized[name] += 1
-        if producer >= 0 and self._initialized[name] == self._inits[name]:
-            self._timeouts[name] = _Timeout(producer, epoch, timeout_ms, leader_epoch)
+        if answered is not None and self._initialized[name] == self._inits[name]:
+            self._timeouts[name] = _Timeout(producer, epoch, timeout_ms, answered)
+            # Additions in an earlier epoch that have no answer are refused from now on.
+            now, adding = self._changes[name], self._adding.get(name, [])
+            self._adding[name] = [each for each in adding if each.changes == now]
 
     def judge_timeout(
-        self, name: str, producer: int, epoch: int, timeout_ms: int, leader_epoch: int
+        self, name: str, producer: int, epoch: int, timeout_ms: int, coordinator: Coordinator
     ) -> str | None:
-        """Return why the coordinator in ``leader_epoch`` has a wrong timeout, or ``None``."""
+        """Return why the coordinator has a wrong timeout, or ``None``."""
         known = self._timeouts.get(name)
-        if known is None or known[:2] != (producer, epoch) or leader_epoch < known.leader_epoch:
+        if known is None or known[:2] != (producer, epoch) or timeout_ms == known.ms:
             return None
-        if timeout_ms == known.ms:
+        if not coordinator.knows(known.answered):
             return None
         return (
             f"the timeout of producer {producer} with epoch {epoch} is {timeout_ms} ms, but it has "
@@ -121,30 +143,30 @@ class TransactionTimes:
         return added
 
     def added(
-        self, added: Added, producer: int, epoch: int, leader_epoch: int, *, begins: bool
+        self, added: Added, producer: int, epoch: int, answered: Answered | None, *, begins: bool
     ) -> None:
-        """Such a request is answered; ``producer`` is -1 if it was refused.
+        """Such a request is answered; ``answered`` is None if it was refused.
 
         begins: whether this transaction was certainly not open when the request arrived.
         """
         name = added.name
-        self._adding[name].remove(added)
+        self._adding[name] = [each for each in self._adding[name] if each is not added]
         timeout = self._timeouts.get(name)
-        if not begins or timeout is None or timeout[:2] != (producer, epoch):
+        if answered is None or not begins or timeout is None:
             return
-        if added.changes == self._changes[name]:
-            self._open.setdefault(name, _Open(timeout, added.since_ns, leader_epoch))
+        if timeout[:2] == (producer, epoch) and added.changes == self._changes[name]:
+            self._open.setdefault(name, _Open(timeout, added.since_ns, answered))
 
     def judge(
-        self, name: str, producer: int, epoch: int, leader_epoch: int, now_ns: int
+        self, name: str, producer: int, epoch: int, coordinator: Coordinator, now_ns: int
     ) -> str | None:
         """Return why a transaction must still be open, or ``None``.
 
-        producer, epoch: what the coordinator in ``leader_epoch`` has for the transactional id now.
-        The coordinator aborts a transaction in the epoch after that of its producer.
+        producer, epoch: what the coordinator has for the transactional id now. It aborts a
+        transaction in the epoch after that of its producer.
         """
         open_ = self._open.get(name)
-        if open_ is None or leader_epoch < open_.leader_epoch:
+        if open_ is None or not coordinator.knows(open_.answered):
             return None
         timeout = open_.timeout
         if producer != timeout.producer or epoch <= timeout.epoch:
@@ -158,23 +180,18 @@ class TransactionTimes:
             f" {lasted_ms:.0f} ms after its begin; its timeout is {timeout.ms} ms"
         )
 
-    def used(self, name: str, at_ns: int, leader_epoch: int, last: LastRecord) -> None:
+    def used(self, name: str, at_ns: int, answered: Answered) -> None:
         """A request is acknowledged that changes a transactional id; it arrived at ``at_ns``."""
-        known = self._used.get(name)
-        if known is None or (known.leader_epoch, known.at_ns) <= (leader_epoch, at_ns):
-            self._used[name] = _Used(at_ns, leader_epoch, last)
+        known, now = self._used.get(name), (answered.leader_epoch, at_ns)
+        if known is None or (known.answered.leader_epoch, known.at_ns) <= now:
+            self._used[name] = _Used(at_ns, answered)
 
     def judge_forgotten(
-        self, name: str, leader_epoch: int, epoch_at: EpochAt, expiration_ms: int, now_ns: int
+        self, name: str, coordinator: Coordinator, expiration_ms: int, now_ns: int
     ) -> str | None:
-        """Return why the coordinator in ``leader_epoch`` must know a transactional id, or ``None``.
-
-        It does not know it.
-        """
+        """Return why a coordinator must know a transactional id that it does not know, or ``None``."""
         used = self._used.get(name)
-        if used is None or leader_epoch < used.leader_epoch:
-            return None
-        if epoch_at(used.last.offset) != used.last.epoch:
+        if used is None or not coordinator.knows(used.answered):
             return None
         unused_ms = (now_ns - used.at_ns) / 1e6
         if unused_ms + ROUNDING_MS >= expiration_ms:

@@ -14,7 +14,7 @@ from broker_impl.wire.messages.add_partitions_to_txn_request import AddPartition
 from broker_impl.wire.messages.end_txn_request import EndTxnRequest
 from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
 from checkers.invariants.coordinated import ONGOING
-from checkers.invariants.transaction_times import TransactionTimes
+from checkers.invariants.transaction_times import Answered, Coordinator, TransactionTimes
 from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_offsets import epoch_at, last_before
 
@@ -69,7 +69,11 @@ class TimeoutWitness:
                 if was is None or was.state.name != ONGOING:
                     return None
                 arrived = self._arrived(request.transactional_id)
-                return lambda answer: self._used(arrived, is_ok=not answer.error_code)
+
+                def ended(answer: Any) -> None:
+                    self._used(arrived, is_ok=not answer.error_code)
+
+                return ended
             case AddPartitionsToTxnRequest() if not request.transactions:
                 return self._add(
                     request.v3_and_below_transactional_id,
@@ -91,31 +95,41 @@ class TimeoutWitness:
             if found is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 self._judge_forgotten(name)
             return None
-        current, epoch = (found.producer_id, found.producer_epoch), self._leader_epoch(name)
-        why = self._times.judge(name, *current, epoch, self._now_ns())
-        why = why or self._times.judge_timeout(name, *current, found.timeout_ms, epoch)
-        self._found("aborted-after-timeout", name, why)
+        current, coordinator = (found.producer_id, found.producer_epoch), self._coordinator(name)
+        if coordinator is not None:
+            why = self._times.judge(name, *current, coordinator, self._now_ns())
+            why = why or self._times.judge_timeout(name, *current, found.timeout_ms, coordinator)
+            self._found("aborted-after-timeout", name, why)
         return found
 
-    def _judge_forgotten(self, name: str) -> None:
+    def _coordinator(self, name: str) -> Coordinator | None:
         home = self._home(name)
-        if home is not None:
+        return None if home is None else Coordinator(home.leader_epoch, partial(epoch_at, home))
+
+    def _judge_forgotten(self, name: str) -> None:
+        coordinator = self._coordinator(name)
+        if coordinator is not None:
             expiration_ms = self._broker.config.transactional_id_expiration_ms
-            of_log = home.leader_epoch, partial(epoch_at, home)
-            why = self._times.judge_forgotten(name, *of_log, expiration_ms, self._now_ns())
+            why = self._times.judge_forgotten(name, coordinator, expiration_ms, self._now_ns())
             self._found("transactional-id-kept", name, why)
 
     def _arrived(self, name: str) -> _Arrived:
         return _Arrived(name, self._now_ns(), self._leader_epoch(name))
 
-    def _used(self, arrived: _Arrived, *, is_ok: bool) -> None:
-        """A request is answered that changes a transactional id, unless it is refused."""
+    def _answered(self, arrived: _Arrived, *, is_ok: bool) -> Answered | None:
+        """Return who answers a request, None if it is refused or the coordinator was replaced."""
         home = self._home(arrived.name)
         if not is_ok or home is None or home.leader_epoch != arrived.leader_epoch:
-            return
+            return None
         last = last_before(home, home.high_watermark)
-        if last is not None:
-            self._times.used(arrived.name, arrived.at_ns, arrived.leader_epoch, last)
+        return None if last is None else Answered(arrived.leader_epoch, last)
+
+    def _used(self, arrived: _Arrived, *, is_ok: bool) -> Answered | None:
+        """A request is answered from which on the expiration of the transactional id counts."""
+        answered = self._answered(arrived, is_ok=is_ok)
+        if answered is not None:
+            self._times.used(arrived.name, arrived.at_ns, answered)
+        return answered
 
     def _home(self, name: str) -> Partition | None:
         """Return the partition of a transactional id, if this broker leads it."""
@@ -130,27 +144,24 @@ class TimeoutWitness:
         return self._broker.replicas.leader_epoch(home)
 
     def _initialized(self, request: InitProducerIdRequest, arrived: _Arrived, answer: Any) -> None:
-        self._used(arrived, is_ok=not answer.error_code)
-        producer = -1 if answer.error_code else answer.producer_id
         self._times.initialized(
             request.transactional_id or "",
-            producer,
+            answer.producer_id,
             answer.producer_epoch,
             request.transaction_timeout_ms,
-            arrived.leader_epoch,
+            self._used(arrived, is_ok=not answer.error_code),
         )
 
     def _add(self, name: str, producer: tuple[int, int], is_ok: Callable[[Any], bool]) -> OnAnswer:
-        was, epoch = self._look(name), self._leader_epoch(name)
+        was, arrived = self._look(name), self._arrived(name)
         begins = was is not None and (
             was.state.name != ONGOING or (was.producer_id, was.producer_epoch) != producer
         )
         added = self._times.adds(name, self._now_ns())
 
         def on_answer(answer: Any) -> None:
-            who = producer if is_ok(answer) else (-1, -1)
-            is_same = self._leader_epoch(name) == epoch
-            self._times.added(added, *who, epoch, begins=begins and is_same)
+            answered = self._answered(arrived, is_ok=is_ok(answer))
+            self._times.added(added, *producer, answered, begins=begins)
 
         return on_answer
 

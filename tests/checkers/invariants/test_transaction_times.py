@@ -3,17 +3,25 @@
 import pytest
 
 from checkers.invariants.deleted_offsets import LastRecord
-from checkers.invariants.transaction_times import TransactionTimes
+from checkers.invariants.transaction_times import Answered, Coordinator, TransactionTimes
 
 MS = 1_000_000
 TIMEOUT_MS = 2000
+ANSWERED = Answered(5, LastRecord(9, 5))
+"""The coordinator in leader epoch 5, with the record at offset 9."""
+
+
+def coordinator(leader_epoch: int = 5, at_last: int | None = 5) -> Coordinator:
+    """Return a coordinator whose record at offset 9, if there is one, has this epoch."""
+    known = {} if at_last is None else {9: at_last}
+    return Coordinator(leader_epoch, known.get)
 
 
 def initialized(*, epoch: int = 2) -> TransactionTimes:
     """Return what coordinators have answered, after producer 7 has got an epoch."""
     times = TransactionTimes()
     times.initializes("t")
-    times.initialized("t", 7, epoch, TIMEOUT_MS, 5)
+    times.initialized("t", 7, epoch, TIMEOUT_MS, ANSWERED)
     return times
 
 
@@ -22,14 +30,14 @@ def add(
 ) -> None:
     """Producer 7 adds a partition."""
     added = times.adds("t", at_ms * MS)
-    times.added(added, -1 if code else 7, epoch, 5, begins=begins)
+    times.added(added, 7, epoch, None if code else ANSWERED, begins=begins)
 
 
 def judge(
     times: TransactionTimes, at_ms: int, epoch: int = 3, producer: int = 7, leader_epoch: int = 5
 ) -> bool:
     """Return whether a transaction has been aborted too early."""
-    return times.judge("t", producer, epoch, leader_epoch, at_ms * MS) is not None
+    return times.judge("t", producer, epoch, coordinator(leader_epoch), at_ms * MS) is not None
 
 
 @pytest.mark.parametrize(("at_ms", "is_early"), [(1100, True), (2999, True), (3000, False)])
@@ -97,12 +105,31 @@ def test_another_addition_may_have_begun_the_transaction() -> None:
     assert not judge(times, 2100)
 
 
+def test_an_addition_of_a_former_epoch_has_begun_nothing_later() -> None:
+    """It never gets an answer, and is refused once its producer has another epoch."""
+    times = initialized()
+    times.adds("t", 0)
+    times.initializes("t")
+    times.initialized("t", 7, 3, TIMEOUT_MS, ANSWERED)
+    add(times, 1900, epoch=3)
+    assert judge(times, 2100, epoch=4)
+
+
+def test_a_log_that_has_lost_records_is_not_judged() -> None:
+    """The coordinator may know an earlier epoch of the producer only, and abort in the next."""
+    times = initialized()
+    add(times, 1000)
+    for log in (coordinator(6, 4), coordinator(6, None)):
+        assert times.judge("t", 7, 3, log, 1100 * MS) is None
+    assert times.judge("t", 7, 3, coordinator(6), 1100 * MS) is not None
+
+
 def test_an_end_may_overtake_an_addition() -> None:
     """The addition is answered after the end of the transaction has arrived."""
     times = initialized()
     added = times.adds("t", 1000 * MS)
     times.ends("t")
-    times.added(added, 7, 2, 5, begins=True)
+    times.added(added, 7, 2, ANSWERED, begins=True)
     assert not judge(times, 1100)
 
 
@@ -111,14 +138,14 @@ def test_an_epoch_that_is_asked_for_may_be_given_later() -> None:
     times = TransactionTimes()
     times.initializes("t")
     times.initializes("t")
-    times.initialized("t", 7, 2, TIMEOUT_MS, 5)
+    times.initialized("t", 7, 2, TIMEOUT_MS, ANSWERED)
     add(times, 1000)
     assert not judge(times, 1100)
-    times.initialized("t", -1, -1, TIMEOUT_MS, 5)
+    times.initialized("t", -1, -1, TIMEOUT_MS, None)
     add(times, 1200)
     assert not judge(times, 1300)
     times.initializes("t")
-    times.initialized("t", 7, 4, TIMEOUT_MS, 5)
+    times.initialized("t", 7, 4, TIMEOUT_MS, ANSWERED)
     add(times, 1400, epoch=4)
     assert judge(times, 1500, epoch=5)
 
@@ -139,12 +166,11 @@ def test_a_transactional_id_is_kept(
 ) -> None:
     """It was used last at 1,000 ms, in leader epoch 5, and is kept for 2,000 ms."""
     times = TransactionTimes()
-    times.used("t", 1000 * MS, 5, LastRecord(9, 5))
-    times.used("t", 500 * MS, 5, LastRecord(8, 5))
-    known = {} if at_last is None else {9: at_last}
-    why = times.judge_forgotten("t", leader_epoch, known.get, TIMEOUT_MS, at_ms * MS)
-    assert (why is not None) == is_early
-    assert times.judge_forgotten("other", leader_epoch, known.get, TIMEOUT_MS, at_ms * MS) is None
+    times.used("t", 1000 * MS, ANSWERED)
+    times.used("t", 500 * MS, Answered(5, LastRecord(8, 5)))
+    now = coordinator(leader_epoch, at_last)
+    assert (times.judge_forgotten("t", now, TIMEOUT_MS, at_ms * MS) is not None) == is_early
+    assert times.judge_forgotten("other", now, TIMEOUT_MS, at_ms * MS) is None
 
 
 @pytest.mark.parametrize(
@@ -162,6 +188,8 @@ def test_coordinators_have_the_timeout_of_the_producer(
 ) -> None:
     """Also those that have loaded the transactional id."""
     times = initialized()
-    assert (times.judge_timeout("t", 7, epoch, timeout_ms, leader_epoch) is not None) == is_wrong
+    now = coordinator(leader_epoch)
+    assert (times.judge_timeout("t", 7, epoch, timeout_ms, now) is not None) == is_wrong
+    assert times.judge_timeout("t", 7, epoch, timeout_ms, coordinator(leader_epoch, 4)) is None
     times.initializes("t")
-    assert times.judge_timeout("t", 7, epoch, timeout_ms, leader_epoch) is None
+    assert times.judge_timeout("t", 7, epoch, timeout_ms, now) is None

@@ -140,7 +140,7 @@ def test_the_coordinator_may_change_meanwhile() -> None:
     coordinator = Coordinator()
     coordinator.ask(INIT)
     on_answer: Any = coordinator.witness(ADD_OFFSETS)
-    coordinator.leader_epoch = 6
+    coordinator.leader_epoch = coordinator.home.leader_epoch = 6
     on_answer(SimpleNamespace(error_code=0))
     coordinator.has(TransactionState.PREPARE_ABORT, epoch=3)
     assert coordinator.ask(END) == []
