@@ -14,7 +14,8 @@ LOG = logging.getLogger("broker_impl")
 def exit_status(error: Exception) -> int:
     """Log this error and return the exit status of the broker that ended with it.
 
-    64: the configuration is not valid; 74: the disk failed; 1: any other error.
+    64: the configuration is not valid; 74: the disk failed; 1: any other error. Exceptions that end
+    the broker are logged as critical: those that it survives are errors.
     """
     match error:
         case ConfigError():

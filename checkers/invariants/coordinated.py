@@ -155,7 +155,7 @@ def not_rejoined(
     return None
 
 
-def goes_on(
+def not_rebalanced(
     before: Group, member: str, generation: int, *, is_changed: bool, is_leader: bool
 ) -> str | None:
     """Return why a member's JoinGroup must not be answered in this generation, or ``None``.

@@ -91,8 +91,11 @@ LOG_ANSWERS = (
         summary="A fetch returned more bytes than the reader asked for.",
         holds=(
             "a response has no more bytes of records than `max_bytes` and `fetch.max.bytes` "
-            "permit, and of each partition no more than `partition_max_bytes`; only a first batch "
+            "permit, and of each partition no more than `partition_max_bytes`; only a single batch "
             "may be larger"
+        ),
+        suspended_under=(
+            "`partition_max_bytes`: partitions that a fetch session does not name again"
         ),
     ),
     Invariant(

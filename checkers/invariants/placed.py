@@ -4,8 +4,8 @@
   partition whose replicas are in one rack is lost with it. The controller places replicas itself if
   a request to create topics or partitions does not, and knows the racks of the brokers that are
   alive then. What an operator assigns is not judged.
-- ``placed-as-asked``: a reassignment ends with the replicas that the operator has named, in that
-  order (KIP-455). The first one is the preferred leader.
+- ``placed-as-asked``: a reassignment begins with the replicas as its target that the operator has
+  named, in that order (KIP-455). The first one is the preferred leader.
 """
 
 from collections.abc import Mapping, Sequence

@@ -189,7 +189,7 @@ class TransactionTimes:
     def judge_forgotten(
         self, name: str, coordinator: Coordinator, expiration_ms: int, now_ns: int
     ) -> str | None:
-        """Return why a coordinator must know a transactional id that it does not know, or ``None``."""
+        """Return why a coordinator must know this id, which it does not know, or ``None``."""
         used = self._used.get(name)
         if used is None or not coordinator.knows(used.answered):
             return None

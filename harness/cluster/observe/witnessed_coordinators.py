@@ -84,8 +84,8 @@ class CoordinatorWitness:
                 self._joins[request.group_id, request.member_id] += 1
                 if request.group_instance_id and not request.member_id:
                     self._subscriptions.forget(request.group_id)
-                goes_on = self._rejoins(request)
-                return lambda answer: self._joined(request, goes_on, answer)
+                not_rebalanced = self._rejoins(request)
+                return lambda answer: self._joined(request, not_rebalanced, answer)
             case DeleteGroupsRequest():
                 before = {name: self._group(name) for name in request.groups_names}
                 return lambda answer: self._deleted(before, answer)
@@ -183,22 +183,22 @@ class CoordinatorWitness:
             return lambda generation: None
         asked = {row.name: bytes(row.metadata) for row in request.protocols}
         return partial(
-            coordinated.goes_on,
+            coordinated.not_rebalanced,
             group_state(found),
             member.id,
-            is_changed=member.protocols != asked,
+            is_changed=list(member.protocols.items()) != list(asked.items()),
             is_leader=member.id == found.leader,
         )
 
     def _joined(
-        self, request: JoinGroupRequest, goes_on: Callable[[int], str | None], answer: Any
+        self, request: JoinGroupRequest, not_rebalanced: Callable[[int], str | None], answer: Any
     ) -> None:
         name = request.group_id
         group = self._group(name)
         if answer.error_code or group is None:
             return
         about = f"group {name}"
-        self._found("joined-as-member", about, goes_on(answer.generation_id))
+        self._found("joined-as-member", about, not_rebalanced(answer.generation_id))
         why = coordinated.joined(group, answer.member_id, answer.generation_id)
         self._found("joined-as-member", about, why)
         self._subscribed(request, answer)

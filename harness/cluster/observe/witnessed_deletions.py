@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
+from broker_impl.replica.watermark import CONSUMER
 from broker_impl.wire.messages.delete_records_request import DeleteRecordsRequest
 from broker_impl.wire.messages.delete_records_response import DeleteRecordsResponse
+from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.types import BrokerId, Epoch, TopicPartition
 from checkers.invariants import deleted_records
 from harness.cluster.observe.reporter import Reporter
@@ -38,7 +40,8 @@ class DeletionWitness:
     """Sees requests to delete records to one life of a broker, and their answers.
 
     A replica counts if the leader takes it for live when the request arrives and when it is
-    answered, and if its broker has the same registration then.
+    answered, and if its broker has the same registration then, in which it has fetched before: as
+    in Kafka, a leader goes by the log start that the former registration has reported.
 
     Args:
         reporter: reports violations in the broker's answers.
@@ -55,11 +58,15 @@ class DeletionWitness:
         self._reporter = reporter
         self._replicas = replicas
         self._running = running
+        self._heard: dict[tuple[TopicPartition, BrokerId], Epoch] = {}
+        """The registration in which a follower has last fetched a partition by its name."""
         running.pop(reporter.broker, None)
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
         self._running[self._reporter.broker] = self._replicas
+        if isinstance(request, FetchRequest) and request.replica_id != CONSUMER:
+            self._hear(request)
         if not isinstance(request, DeleteRecordsRequest):
             return None
         asked = {}
@@ -74,6 +81,15 @@ class DeletionWitness:
                 asked[tp] = _Asked(partition, partition.leader_epoch, wanted, copies)
         return lambda answer: self._answered(asked, answer)
 
+    def _hear(self, request: FetchRequest) -> None:
+        follower = self._running.get(request.replica_id)
+        if follower is not None:
+            epoch = follower().broker_epoch
+            for topic in request.topics:
+                for row in topic.partitions:
+                    tp = TopicPartition(topic.topic, row.partition)
+                    self._heard[tp, request.replica_id] = epoch
+
     def _copies(self, tp: TopicPartition, leader: Partition) -> dict[BrokerId, _Copy]:
         """Return the replicas of live followers, without those in failed directories."""
         found = {}
@@ -82,7 +98,12 @@ class DeletionWitness:
                 continue
             replicas = self._running[number]()
             partition = replicas.partitions.get(tp)
-            if partition is not None and partition.log.topic_id == leader.log.topic_id:
+            has_fetched = self._heard.get((tp, number)) == replicas.broker_epoch
+            if (
+                has_fetched
+                and partition is not None
+                and partition.log.topic_id == leader.log.topic_id
+            ):
                 found[number] = _Copy(partition, replicas.broker_epoch)
         return found
 

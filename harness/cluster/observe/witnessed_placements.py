@@ -90,7 +90,7 @@ class PlacementWitness:
         self, context: Context, tp: TopicPartition, racks: Mapping[int, str | None]
     ) -> None:
         state = context.leadership.get(tp)
-        if state is None or state.leader_epoch > 0:
+        if state is None or state.leader_epoch > 0 or tp in context.moves:
             return  # it may have been reassigned since
         why = placed.crowded(context.replicas(tp), racks)
         self._found("placed-over-racks", context, tp, why)

@@ -126,9 +126,11 @@ def test_a_join_that_changes_something_begins_a_generation(
 ) -> None:
     """A member that has not got the answer to its join gets it again."""
     group = Group(state, 3, {"a": None})
-    why = coordinated.goes_on(group, "a", generation, is_changed=is_changed, is_leader=is_leader)
+    why = coordinated.not_rebalanced(
+        group, "a", generation, is_changed=is_changed, is_leader=is_leader
+    )
     assert (why is not None) == is_wrong
-    assert not coordinated.goes_on(group, "b", 3, is_changed=True, is_leader=True)
+    assert not coordinated.not_rebalanced(group, "b", 3, is_changed=True, is_leader=True)
 
 
 def test_groups_with_members_stay() -> None:

@@ -83,11 +83,8 @@ class Groups:
         story: Callable[[Place], Awaitable[None]] = self._rng.choice(stories)
         self._said = [story.__name__.strip("_")]
         self._use(self._group)
-        try:
-            await story(place)
-        finally:
-            story_told = ", ".join(self._said)
-        return story_told
+        await story(place)
+        return ", ".join(self._said)
 
     async def enter(self, said: list[str], instance: str | None = None) -> Joined | None:
         """Join and sync, and add the answers to ``said``; None if a request was refused."""

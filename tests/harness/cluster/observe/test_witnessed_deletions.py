@@ -16,6 +16,7 @@ from broker_impl.wire.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from broker_impl.wire.messages.metadata_request import MetadataRequest
 from broker_impl.wire.types import TopicPartition
 from harness.cluster.observe.reporter import Reporter
@@ -46,11 +47,17 @@ class Cluster:
         self.witness = self.start(1)
         for witness in (self.witness, self.start(2), self.start(3)):
             assert witness(MetadataRequest()) is None
+        self.fetch(2)
 
     def start(self, number: int) -> DeletionWitness:
         """Start a broker; it has replicas from its first request on."""
         reporter = Reporter(number, lambda: 0, lambda each: self.found.append(each.invariant))
         return DeletionWitness(reporter, lambda: self.brokers[number], self._running)
+
+    def fetch(self, number: int) -> None:
+        """A follower fetches from the leader."""
+        topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0)])]
+        assert self.witness(FetchRequest(replica_id=number, topics=topics)) is None
 
     def partition(self, number: int) -> Any:
         """The replica of a broker."""
@@ -126,6 +133,17 @@ def test_a_broker_that_starts_has_no_replicas_yet() -> None:
     on_answer = cluster.ask(5)
     cluster.partition(1).log.start_offset = 5
     assert cluster.answer(on_answer, 5) == []
+
+
+def test_a_follower_that_has_not_fetched_since_its_start_is_not_judged() -> None:
+    """The leader knows the start of its log before it was started again."""
+    cluster = Cluster()
+    cluster.brokers[2].broker_epoch = 20
+    on_answer = cluster.ask(5)
+    cluster.partition(1).log.start_offset = 5
+    assert cluster.answer(on_answer, 5) == []
+    cluster.fetch(2)
+    assert cluster.answer(cluster.ask(5), 5) == WRONG
 
 
 def test_only_a_leader_that_deletes_is_judged() -> None:
