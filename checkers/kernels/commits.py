@@ -10,7 +10,7 @@ whichever commit was last.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -50,9 +50,10 @@ class Choices(NamedTuple):
 class Register:
     """The commits of a group to a partition."""
 
-    def __init__(self, log: Log, group: int) -> None:
+    def __init__(self, log: Log, group: int, doubted: Collection[int] = ()) -> None:
+        """``doubted``: rows of :attr:`commits` that may have no effect, whatever was answered."""
         steps = log.steps.where(log.steps.group == group)
-        self.group = log.groups[group]
+        self.number, self.group = group, log.groups[group]
         self.steps = steps
         self.lives = Lives(steps, log.is_deleted)
         commits = steps.where((steps.kind == COMMIT) & (steps.outcome != FAIL))
@@ -64,6 +65,7 @@ class Register:
         """The event from which on each commit has taken effect, or never will."""
         certain = (commits.outcome == OK) | commits.proven | _were_found(commits, steps, self.end)
         certain &= self.end >= commits.invoked
+        certain[list(doubted)] = False
         closed = np.flatnonzero(self.end < FOREVER)
         self._closed = closed[np.argsort(self.end[closed], kind="stable")]
         self._open = np.flatnonzero(self.end == FOREVER)
@@ -225,9 +227,10 @@ def kernel(log: Log) -> list[Found]:
 
     ``offset`` is what was found, or what is missing. There is one finding for each commit that is
     contradicted; further fetches are folded into it. The variant ``stale`` may be the answer of a
-    former coordinator (:mod:`checkers.kernels.former`): ``also`` holds for how many seconds without
-    a fault it must have missed its successor. Such a coordinator answers from a state that was
-    right in its time, so one answer of it does not contain a later commit of another partition.
+    former coordinator (:mod:`checkers.kernels.former`), or follow a deletion that one has
+    acknowledged: ``also`` holds for how many seconds without a fault it must have missed its
+    successor. Such a coordinator answers from a state that was right in its time, so one answer of
+    it does not contain a later commit of another partition.
     """
     found: list[Found] = []
     for _, register in registers(log):
@@ -259,8 +262,12 @@ def _misread(log: Log, register: Register) -> Iterable[Found]:
     found: dict[tuple[str, str, int], Found] = {}
     for fetch, choices in _unexplained(register):
         one = _contradiction(log, register, fetch, choices)
-        if one.variant != "nobody" and (idle_ns := _remembered(log, register, fetch)) is not None:
-            one = replace(one, variant="stale", also=(seconds(idle_ns),))
+        if one.variant != "nobody":
+            idle_ns = _remembered(log, register, fetch)
+            if idle_ns is None:
+                idle_ns = _undeleted(log, register, fetch, choices)
+            if idle_ns is not None:
+                one = replace(one, variant="stale", also=(seconds(idle_ns),))
         place = (one.anomaly, one.variant, choices.newest)
         found[place] = _worst(found.get(place), one)
     return found.values()
@@ -339,6 +346,29 @@ def _remembered(log: Log, register: Register, fetch: _Fetch) -> int | None:
 
     intervals = former.coordinators_of(log.faults)
     return former.idle_ns(intervals, fetch.start_ns, fetch.end_ns, explains)
+
+
+def _undeleted(log: Log, register: Register, fetch: _Fetch, choices: Choices) -> int | None:
+    """Return the same time for a former coordinator that has acknowledged a deletion.
+
+    The deletion has no effect at its successor: the former coordinator has no offset to delete, or
+    writes the tombstone to a log that will be truncated (Kafka does not wait for its replication).
+    ``None`` if the fetch is wrong without such deletions, too.
+    """
+    intervals = former.coordinators_of(log.faults)
+    commits, doubted = register.commits, dict[int, int]()
+    while choices.newest != UNKNOWN and commits.offset[choices.newest] == UNKNOWN:
+        row = choices.newest
+        began_ns, answered_ns = int(commits.start_ns[row]), int(commits.end_ns[row])
+        idle_ns = former.idle_ns(intervals, began_ns, answered_ns, lambda spell: True)
+        if idle_ns is None or row in doubted:
+            return None
+        doubted[row] = idle_ns
+        without = Register(log, register.number, doubted)
+        choices = without.choices(fetch.invoked, fetch.op)
+        if choices.explains(fetch.offset):
+            return max(doubted.values())
+    return None
 
 
 def _last_known(register: Register, fetch: _Fetch) -> tuple[int, int] | None:

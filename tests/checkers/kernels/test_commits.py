@@ -273,6 +273,26 @@ def test_a_commit_after_the_fault_is_not_remembered(histories: Any) -> None:
         assert found.variant == variant
 
 
+@pytest.mark.parametrize(
+    ("text", "from_s", "variants"),
+    [
+        ("k1:x@5 k2:x z:60 f3:x@5", 0, ["stale"]),
+        ("k1:x@5 k2:x k3:x z:60 f3:x@5", 0, ["stale"]),
+        ("k1:x@5 k2:x z:60 k3:x z:60 f3:x@5", 0, [""]),  # the second deletion is certain
+        ("k1:x@5 k2:x z:60 f3:x@5", 30, [""]),  # the deletion came before the fault
+        ("k1:x@5 k2:x@9 k3:x z:60 f3:x@5", 0, [""]),  # and so did another commit
+        ("k1:x@5 k2:x z:60 f3:x", 0, []),
+    ],
+)
+def test_a_former_coordinator_may_acknowledge_a_deletion(
+    histories: Any, text: str, from_s: int, variants: list[str]
+) -> None:
+    """The successor has the offset all the same, also long after the fault."""
+    interval = FaultInterval(1, from_s * SECOND, (from_s + 2) * SECOND)
+    log: Log = dataclasses.replace(histories.log(text), faults=(interval,))
+    assert [f.variant for f in kernel(log)] == variants
+
+
 def test_how_long_it_has_not_heard_is_told(histories: Any) -> None:
     """A stale answer reports the longest time without a fault, in whole seconds."""
     log: Log = histories.log("k1:x@5 k1:x@9 f:x@5 f:x@5")
