@@ -125,13 +125,18 @@ async def _until_known(
     """Repeat a change until it is confirmed and known; return whether it is, and to which brokers.
 
     ``known``: for each broker that answers, whether it knows. With ``everywhere`` all of these must
-    know in the end; otherwise one is enough after ``EVERYWHERE_S``.
+    know in the end; otherwise one is enough after ``EVERYWHERE_S``. A change that no broker knows
+    after this time is asked for again: the broker that has confirmed it may not have known of the
+    former change yet, and had nothing to do.
     """
     clock = asyncio.get_running_loop().time
     began_s, within_s = clock(), HEAL_S if everywhere else WITHIN_S
-    is_confirmed, now = False, dict[NodeId, bool]()
+    is_confirmed, now, changed_s = False, dict[NodeId, bool](), began_s
     while (waited_s := clock() - began_s) < within_s:
-        is_confirmed = is_confirmed or await change()
+        is_unknown = bool(now) and not any(now.values())
+        if not is_confirmed or (is_unknown and clock() - changed_s > EVERYWHERE_S):
+            changed_s = clock()
+            is_confirmed = await change() or is_confirmed
         now = dict(await known()) if is_confirmed else {}
         late = waited_s > EVERYWHERE_S and not everywhere
         if now and (all(now.values()) or (late and any(now.values()))):

@@ -104,6 +104,23 @@ async def test_one_broker_proves_the_effect_but_not_the_heal(
     assert (await access.heal(guarded, applied)).proved
 
 
+async def test_a_change_that_no_broker_knows_is_repeated(
+    guarded: GuardedFake, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker has confirmed it that had nothing to do, as it did not know of the former one."""
+    changes: list[bool] = []
+    change = guarded.change_right
+
+    async def first_without_effect(right: Right, *, is_granted: bool) -> bool:
+        changes.append(is_granted)
+        return True if len(changes) == 1 else await change(right, is_granted=is_granted)
+
+    monkeypatch.setattr(guarded, "change_right", first_without_effect)
+    applied = await apply(access, guarded, "revoke-acl", ALL, {"rights": "topics"}, rng)
+    assert (applied.effect.proved, guarded.rights["topics"]) == (True, False)
+    assert changes == [False, False]
+
+
 async def test_without_an_answer_nothing_is_proved(
     guarded: GuardedFake, rng: random.Random
 ) -> None:
