@@ -12,7 +12,7 @@ from typing import Final
 
 from broker_impl import failpoints
 from broker_impl.config import BrokerConfig
-from broker_impl.errors import DirectoryFailed, WireError
+from broker_impl.errors import BrokerError, DirectoryFailed, StorageError, WireError
 from broker_impl.log import cleaner, compaction
 from broker_impl.log.manager import LogManager
 from broker_impl.log.partition_log import PartitionLog
@@ -47,14 +47,11 @@ class Cleaner:
             for tp in self.due():
                 try:
                     await self._clean(tp)
-                except WireError as error:
-                    LOG.warning("the log of %s cannot be compacted: %s", tp, error)
-                    if not goes_on_after(error):
-                        return
-                    self._damaged[tp] = self._logs.logs[tp]
                 except DirectoryFailed:
                     if not self._logs.goes_on:
                         raise
+                except (StorageError, WireError) as error:
+                    self._leave_out(tp, error)
 
     def due(self) -> list[TopicPartition]:
         """The logs to compact, the dirtiest first."""
@@ -68,9 +65,18 @@ class Cleaner:
                     if not self._logs.goes_on:
                         raise
                     continue
+                except (StorageError, WireError) as error:
+                    self._leave_out(tp, error)
+                    continue
                 if dirtiness > 0:
                     found.append((-dirtiness, tp))
         return [tp for _, tp in sorted(found)]
+
+    def _leave_out(self, tp: TopicPartition, error: BrokerError) -> None:
+        """Compact a log no more that cannot be read; the others are compacted (KAFKA-8725)."""
+        LOG.warning("the log of %s cannot be compacted: %s", tp, error)
+        if tp in self._logs.logs:
+            self._damaged[tp] = self._logs.logs[tp]
 
     async def _clean(self, tp: TopicPartition) -> None:
         log = self._logs.logs.get(tp)
@@ -95,8 +101,3 @@ class Cleaner:
         if partition is None:
             return 0
         return compaction.limit(partition.high_watermark, partition.last_stable_offset)
-
-
-def goes_on_after(error: WireError) -> bool:
-    """Return whether the cleaner continues with other logs when one is unreadable (KAFKA-8725)."""
-    return True

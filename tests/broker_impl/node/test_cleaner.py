@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from broker_impl import config as configuration
-from broker_impl.errors import DirectoryFailed, WireError
+from broker_impl.errors import BrokerError, DirectoryFailed, StorageError, WireError
 from broker_impl.log import cleaner
 from broker_impl.log.config import LogConfig
 from broker_impl.log.directory import CLEANED_OFFSETS
@@ -151,20 +151,24 @@ async def test_nothing_is_compacted_that_is_not_committed(world: World) -> None:
     assert cleaner.dirtiness(log, log.end_offset, 0) == 1.0
 
 
+@pytest.mark.parametrize("step", ["dirtiness", "clean"])
+@pytest.mark.parametrize("error", [WireError("garbage"), StorageError("an incomplete batch")])
 async def test_a_log_that_cannot_be_read_keeps_no_other_from_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str, error: BrokerError
 ) -> None:
     """KAFKA-8725: a log that cannot be read is not cleaned any more; the other logs are."""
     damaged, sound = world.fill(A), world.fill(B)
-    whole = cleaner.clean
+    whole = getattr(cleaner, step)
 
-    def clean(log: PartitionLog, *rest: int) -> object:
+    def unreadable(log: PartitionLog, *rest: int) -> object:
         if log is damaged:
-            raise WireError("garbage")
+            raise error
         return whole(log, *rest)
 
-    monkeypatch.setattr(cleaner, "clean", clean)
+    monkeypatch.setattr(cleaner, step, unreadable)
     await world.runs_until_clean()
+    assert world.running is not None
+    assert not world.running.done()
     assert (damaged.rewrites, sound.rewrites > 0) == (0, True)
     assert world.cleaner.due() == []
 
