@@ -165,45 +165,39 @@ class Watcher:
         """Record that a node has logged an exception, and runs on."""
         number = roles.number(node)
         brokers = (number,) if node == roles.broker(number) else ()
-        violation = Violation(
-            invariant="unexpected-error",
-            time_ns=self._time_ns(),
-            brokers=brokers,
-            why=f"{node}: {why}",
-        )
-        self._report(violation)
+        self._found("unexpected-error", brokers, f"{node}: {why}")
 
     def leaked(self, broker: int, key: str, offset: int, why: str) -> None:
         """Record that a broker returned records to a client that had no right to read them."""
-        violation = Violation(
-            invariant="leaked",
-            time_ns=self._time_ns(),
-            key=key,
-            offset=offset,
-            brokers=(broker,),
-            why=why,
-        )
-        self._report(violation)
+        self._found("leaked", (broker,), why, key=key, offset=offset)
 
     def wrong_password_accepted(self, broker: int, why: str) -> None:
         """Record that a broker authenticated a client by a wrong password."""
-        violation = Violation(
-            invariant="wrong-password-accepted",
-            time_ns=self._time_ns(),
-            brokers=(broker,),
-            why=why,
-        )
-        self._report(violation)
+        self._found("wrong-password-accepted", (broker,), why)
 
     def expired_login_served(self, broker: int, why: str) -> None:
         """Record that a broker answered a client whose authentication had expired."""
-        violation = Violation(
-            invariant="expired-login-served",
-            time_ns=self._time_ns(),
-            brokers=(broker,),
-            why=why,
+        self._found("expired-login-served", (broker,), why)
+
+    def _found(
+        self,
+        invariant: str,
+        brokers: tuple[int, ...],
+        why: str,
+        *,
+        key: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        self._report(
+            Violation(
+                invariant=invariant,
+                time_ns=self._time_ns(),
+                key=key,
+                offset=offset,
+                brokers=brokers,
+                why=why,
+            )
         )
-        self._report(violation)
 
     def _report(self, violation: Violation) -> None:
         """Record a violation in a response, once for each invariant and partition."""

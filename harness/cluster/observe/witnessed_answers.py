@@ -5,16 +5,13 @@ reads the state of the replica at that moment, and changes nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from broker_impl.errors import WireError
 from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import LATEST
 from broker_impl.replica.watermark import CONSUMER
-from broker_impl.wire.batch import BatchHeader, batches
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import FetchResponse, PartitionData
 from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
@@ -24,6 +21,7 @@ from broker_impl.wire.messages.produce_response import ProduceResponse
 from broker_impl.wire.types import TopicPartition
 from broker_impl.wire.writing import Records
 from checkers.invariants.answers import Acknowledged, Answers, Stated, Term
+from harness.cluster.observe.batch_headers import whole_headers
 from harness.cluster.observe.reporter import Reporter
 from model.violation import Violation
 
@@ -191,25 +189,11 @@ class Witness:
         return known
 
 
-def _reads_uncommitted(request: ListOffsetsRequest) -> bool:
-    """Whether a consumer asks for the end of all records: the high watermark."""
-    return request.replica_id == CONSUMER and request.isolation_level == 0
-
-
 def _count(records: Records | None) -> int:
     """The number of offsets that the batches of a produce request take."""
-    return sum(header.last_offset_delta + 1 for header in _batches(records))
+    return sum(header.last_offset_delta + 1 for header in whole_headers(records))
 
 
 def _end(records: Records | None) -> int | None:
     """The offset after the last batch; None if there is none."""
-    return max((header.next_offset for header in _batches(records)), default=None)
-
-
-def _batches(records: Records | None) -> Iterator[BatchHeader]:
-    """Yield the headers of the batches; invalid bytes of a client are left to the broker."""
-    if isinstance(records, bytes | bytearray | memoryview):
-        records = [records]
-    for buffer in records or ():
-        with suppress(WireError):
-            yield from (header for _, header in batches(buffer, torn_tail=True))
+    return max((header.next_offset for header in whole_headers(records)), default=None)

@@ -332,8 +332,7 @@ class CoordinatorWitness:
         self._producers.issued[producer] = max(known, epoch)
 
     def _found(self, invariant: str, about: str, why: str | None, prefix: str = "") -> None:
-        if why is not None:
-            self._reporter.found(invariant, prefix + why, about=about)
+        self._reporter.found(invariant, why and prefix + why, about=about)
 
 
 def group_state(group: Group) -> coordinated.Group:

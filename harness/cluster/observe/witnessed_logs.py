@@ -4,18 +4,16 @@ The headers of the logs are read from the disk directly, which is no event of th
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from broker_impl.errors import WireError
 from broker_impl.node.snapshot import LogHeaders, Peek
 from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.watermark import CONSUMER
-from broker_impl.wire.batch import LOG_APPEND_TIME, BatchHeader, batches
+from broker_impl.wire.batch import LOG_APPEND_TIME, BatchHeader
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import FetchResponse, PartitionData
 from broker_impl.wire.messages.list_offsets_request import ListOffsetsRequest
@@ -30,6 +28,7 @@ from broker_impl.wire.messages.produce_response import (
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import stored
 from checkers.invariants.stored import NONE, StoredBatch
+from harness.cluster.observe.batch_headers import whole_headers
 from harness.cluster.observe.reporter import Reporter
 
 LOOKED_BACK: Final = 200
@@ -120,7 +119,7 @@ class LogWitness:
                     tp: (partition, found[0])
                     for topic in request.topic_data
                     for row in topic.partition_data
-                    if (found := list(_headers(row.records)))
+                    if (found := list(whole_headers(row.records)))
                     and (partition := self._partition(tp := TopicPartition(topic.name, row.index)))
                 }
                 keeps = self._keeps and request.acks == _ALL
@@ -318,7 +317,10 @@ class LogWitness:
             data.error_code == _OUT_OF_RANGE,
             data.high_watermark,
             data.log_start_offset,
-            [(each.base_offset, each.next_offset, each.crc) for each in _batches(data)],
+            [
+                (each.base_offset, each.next_offset, each.crc)
+                for each in whole_headers(data.records)
+            ],
             data.last_stable_offset if request.isolation_level else NONE,
         )
         now = self._with_log(tp, partition) if given.batches else self._state(partition)
@@ -398,16 +400,3 @@ def _producer_batch(header: BatchHeader) -> stored.ProducerBatch:
         header.base_sequence,
         header.last_offset_delta + 1,
     )
-
-
-def _batches(data: PartitionData) -> Iterator[BatchHeader]:
-    return _headers(data.records)
-
-
-def _headers(records: Any) -> Iterator[BatchHeader]:
-    """Yield the headers of the batches; invalid bytes of a client are left to the broker."""
-    if isinstance(records, bytes | bytearray | memoryview):
-        records = [records]
-    for buffer in records or ():
-        with suppress(WireError):
-            yield from (header for _, header in batches(buffer, torn_tail=True))

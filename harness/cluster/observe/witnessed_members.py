@@ -11,7 +11,6 @@ from typing import Any
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.errors import ErrorCode
 from broker_impl.node.broker import Broker
-from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
@@ -22,9 +21,9 @@ from checkers.invariants import coordinated
 from checkers.invariants.coordinated import NONE, REBALANCE, STABLE, Said
 from checkers.invariants.rebalances import Rebalances, Sight, Timed
 from checkers.invariants.stored_members import StoredMembers
+from harness.cluster.observe.coordinator_logs import epoch_at, last_before, led
 from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_coordinators import group_state
-from harness.cluster.observe.witnessed_offsets import epoch_at, last_before
 
 OnAnswer = Callable[[Any], None]
 
@@ -161,10 +160,7 @@ class MemberWitness:
 
     def _home(self, group: str) -> Partition | None:
         """Return the partition of the group's records, if this broker leads it."""
-        partition = self._broker.replicas.partitions.get(self._broker.groups.partition_of(group))
-        if partition is None or partition.role is not Role.LEADER:
-            return None
-        return partition if partition.log.offline is None else None
+        return led(self._broker, self._broker.groups.partition_of(group))
 
     def _found(self, invariant: str, name: str, why: str) -> None:
         self._reporter.found(invariant, why, about=f"group {name}")

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from broker_impl.api.cluster_view import BEING_DELETED
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.node.broker import Broker
-from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
@@ -26,9 +25,9 @@ from checkers.invariants.deleted_offsets import (
     CommittedOffsets,
     Deletion,
     Key,
-    LastRecord,
     Standing,
 )
+from harness.cluster.observe.coordinator_logs import epoch_at, last_before, led
 from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_fetches import rows
 
@@ -212,10 +211,8 @@ class OffsetWitness:
 
     def _leading(self, home: TopicPartition) -> _Leading | None:
         """Return the leadership of this broker of a partition, if it leads it."""
-        partition = self._broker.replicas.partitions.get(home)
-        if partition is None or partition.role is not Role.LEADER:
-            return None
-        if partition.log.offline is not None:
+        partition = led(self._broker, home)
+        if partition is None:
             return None
         return _Leading(
             partition,
@@ -224,17 +221,3 @@ class OffsetWitness:
             partition.isr,
             partition.maximal_isr,
         )
-
-
-def last_before(partition: Partition, end: int) -> LastRecord | None:
-    """Return the record at the offset before ``end``; None if the log does not know its epoch."""
-    epoch = epoch_at(partition, end - 1)
-    return None if epoch is None else LastRecord(end - 1, epoch)
-
-
-def epoch_at(partition: Partition, offset: int) -> int | None:
-    """Return the leader epoch of the record at an offset; None if the log does not have it."""
-    if offset >= partition.log.end_offset:
-        return None
-    starts = [entry for entry in partition.log.epochs.entries if entry.start <= offset]
-    return starts[-1].epoch if starts else None

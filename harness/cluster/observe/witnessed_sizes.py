@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from broker_impl.errors import WireError
-from broker_impl.wire.batch import batches
 from broker_impl.wire.messages.fetch_request import FetchRequest
 from broker_impl.wire.messages.fetch_response import FetchResponse
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import fetch_sizes
 from checkers.invariants.fetch_sizes import Part
+from harness.cluster.observe.batch_headers import headers
 from harness.cluster.observe.reporter import Reporter
 
 OnAnswer = Callable[[Any], None]
@@ -60,12 +60,7 @@ class SizeWitness:
 
 def _sizes(records: Any) -> list[int] | None:
     """Return the size of each batch in a response; None: the bytes are not whole batches."""
-    if isinstance(records, bytes | bytearray | memoryview):
-        records = [records]
-    sizes = []
-    for buffer in records or ():
-        try:
-            sizes += [header.size for _, header in batches(buffer)]
-        except WireError:
-            return None
-    return sizes
+    try:
+        return [header.size for header in headers(records)]
+    except WireError:
+        return None

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.errors import ErrorCode
 from broker_impl.node.broker import Broker
-from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from broker_impl.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
@@ -15,8 +14,8 @@ from broker_impl.wire.messages.end_txn_request import EndTxnRequest
 from broker_impl.wire.messages.init_producer_id_request import InitProducerIdRequest
 from checkers.invariants.coordinated import ONGOING
 from checkers.invariants.transaction_times import Answered, Coordinator, TransactionTimes
+from harness.cluster.observe.coordinator_logs import epoch_at, last_before, led
 from harness.cluster.observe.reporter import Reporter
-from harness.cluster.observe.witnessed_offsets import epoch_at, last_before
 
 OnAnswer = Callable[[Any], None]
 
@@ -133,11 +132,7 @@ class TimeoutWitness:
 
     def _home(self, name: str) -> Partition | None:
         """Return the partition of a transactional id, if this broker leads it."""
-        home = self._broker.transactions.partition_of(name)
-        partition = self._broker.replicas.partitions.get(home)
-        if partition is None or partition.role is not Role.LEADER:
-            return None
-        return partition if partition.log.offline is None else None
+        return led(self._broker, self._broker.transactions.partition_of(name))
 
     def _leader_epoch(self, name: str) -> int:
         home = self._broker.transactions.partition_of(name)
