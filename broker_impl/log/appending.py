@@ -42,8 +42,9 @@ def append_as_leader(
         if repeated is not None:
             time = repeated.timestamp_ms if stamped else -1
             return Appended(repeated.first_offset, repeated.last_offset, time, duplicate=True)
-    if config.compression not in (None, sent.compression):
-        records, sent = validation.recompressed(records, sent, config)
+    codec = validation.codec(sent, config)
+    if codec != sent.compression:
+        records, sent = validation.recompressed(records, sent, codec, config)
     head = bytearray(records[: batch.HEADER_BYTES])
     rest = memoryview(records)[batch.HEADER_BYTES :]
     header = batch.patch(head, sent, log.end_offset, leader_epoch)

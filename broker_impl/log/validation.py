@@ -166,17 +166,21 @@ def _refuse_times(count: int, why: str) -> NoReturn:
     raise RecordsRefused(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, errors)
 
 
+def codec(sent: BatchHeader, config: LogConfig) -> int:
+    """The codec with which a producer's batch is stored."""
+    return sent.compression if config.compression is None else config.compression
+
+
 def recompressed(
-    records: Buffer, header: BatchHeader, config: LogConfig
+    records: Buffer, header: BatchHeader, codec: int, config: LogConfig
 ) -> tuple[bytes, BatchHeader]:
-    """Return a producer's batch in the codec of the log's settings, and its new header.
+    """Return a producer's batch in another codec, and its new header.
 
     ApiError: CORRUPT_MESSAGE if it cannot be decompressed, MESSAGE_TOO_LARGE or
     RECORD_LIST_TOO_LARGE for the new size.
     """
-    assert config.compression is not None, "the producer's codec needs no recompression"
     try:
-        changed = batch.recompressed(records, header, config.compression)
+        changed = batch.recompressed(records, header, codec)
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     after = batch.parse_header(changed)

@@ -9,7 +9,7 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.segment import Segment
 from broker_impl.mutants import mutant
-from broker_impl.wire.batch import BatchHeader, Record, parse_header
+from broker_impl.wire.batch import NONE, BatchHeader, Record, parse_header
 from broker_impl.wire.types import Buffer, Offset
 
 
@@ -271,3 +271,22 @@ def stamp(head: bytearray, rest: Buffer, log_append_time_ms: int) -> BatchHeader
     Retention and offsets by time then depend on the clocks of the producers.
     """
     return parse_header(head)
+
+
+@mutant(
+    "uncompressed-stays",
+    of="broker_impl.log.validation:codec",
+    source="KIP-110",
+    kind="mutation",
+    symptom="invariant:acknowledged-as-stored",
+    schedule="A producer without compression writes to a topic with compression.type=gzip.",
+)
+def codec(sent: BatchHeader, config: LogConfig) -> int:
+    """Only batches that are compressed are compressed again with the topic's codec.
+
+    A topic whose operators ask for compression keeps the batches of most producers, which compress
+    nothing by default, as they are: it takes several times the space, unnoticed.
+    """
+    if config.compression is None or sent.compression == NONE:
+        return sent.compression
+    return config.compression

@@ -269,3 +269,20 @@ def rejoin_rebalances(state: GroupStatus, *, is_unchanged: bool, is_leader: bool
     reads the new partitions.
     """
     return state not in (GroupStatus.STABLE, GroupStatus.COMPLETING) or not is_unchanged
+
+
+@mutant(
+    "group-one-too-large",
+    of="broker_impl.coordinator.groups.rules:is_full",
+    source="KIP-389",
+    kind="mutation",
+    symptom="invariant:joined-as-member",
+    schedule="More members join a group than group.max.size permits.",
+)
+def is_full(members: int, size_max: int) -> bool:
+    """A group accepts one member more than group.max.size.
+
+    The limit keeps a coordinator from groups that are too large for it, and a group of the size
+    that was planned for, such as one member for each license, is larger than it may be.
+    """
+    return members > size_max

@@ -8,8 +8,9 @@ request arrives (what is refused later, depends on later events, and is not comp
   from joining again), or names another generation than the current one (KAFKA-2596); a heartbeat
   during a rebalance is answered with it, and nothing is committed while a rebalance completes. A
   commit in a transaction is refused if what it names is wrong (KIP-447); it may name nothing.
-- ``joined-as-member``: what an accepted JoinGroup states of its generation is so. Each member of
-  the former generation that the answer lists has joined again since. A member that joins again with
+- ``joined-as-member``: what an accepted JoinGroup states of its generation is so, and the
+  generation is no larger than ``group.max.size`` (KIP-389). Each member of the former generation
+  that the answer lists has joined again since. A member that joins again with
   another subscription, and a leader that does so in Stable, are answered in a later generation:
   only then does the leader assign partitions again.
 - ``assigned-as-given``: a member receives the assignment that its leader has sent for it.
@@ -139,6 +140,13 @@ def joined(group: Group, member: str, generation: int) -> str | None:
     if generation == group.generation and member not in group.members:
         return f"{member} is not a member of generation {generation}"
     return None
+
+
+def too_large(members: int, size_max: int) -> str | None:
+    """Return why a generation has more members than ``group.max.size``, or ``None`` (KIP-389)."""
+    if members <= size_max:
+        return None
+    return f"the generation has {members} members, and group.max.size is {size_max}"
 
 
 def not_rejoined(

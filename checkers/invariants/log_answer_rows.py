@@ -106,13 +106,14 @@ LOG_ANSWERS = (
     ),
     Invariant(
         id="acknowledged-as-stored",
-        rules="P1, P2, KAFKA-2960, KIP-98",
+        rules="P1, P2, KAFKA-2960, KIP-32, KIP-98, KIP-110",
         summary="A batch was acknowledged that the log does not have so, or not in sequence.",
         holds=(
             "an acknowledged batch of an idempotent producer is in the leader's log at the offset "
             "in the answer, with acks=all also if the leader was replaced meanwhile; within an "
             "epoch its sequence follows that of the producer's batch before it, and a later epoch "
-            "begins with 0; it has the LogAppendTime that was answered"
+            "begins with 0; it has the LogAppendTime that was answered, the codec of "
+            "`compression.type` and the type of times of `message.timestamp.type`"
         ),
         suspended_under=(
             "compacted logs; the sequence: a `producer.id.expiration.ms` of less than a day; "

@@ -261,6 +261,8 @@ class ProducerBatch(NamedTuple):
 
 
 SEQUENCES: Final = 1 << 31
+PRODUCERS_CODEC: Final = -1
+"""``compression.type=producer``: the codec with which the producer has sent the batch."""
 
 
 def acknowledged(
@@ -303,6 +305,36 @@ def stamped(answered_ms: int, *, is_stamped: bool, stored_ms: int) -> str | None
         return None
     type_ = "LogAppendTime" if is_stamped else "CreateTime"
     return f"it answered LogAppendTime {answered_ms}, and its log has {type_} {stored_ms}"
+
+
+class Format(NamedTuple):
+    """How a batch is stored."""
+
+    codec: int
+    """The number of the codec in the batch's attributes; 0: it is not compressed."""
+    is_stamped: bool
+    """Whether its timestamp type is LogAppendTime."""
+
+
+def formatted(found: Format, sent: Format, configured: Format) -> str | None:
+    """Return how the format of an acknowledged batch differs from the settings, or ``None``.
+
+    Args:
+        found: the format in the log.
+        sent: that in which the producer has sent the batch.
+        configured: what ``compression.type`` (`PRODUCERS_CODEC` for ``producer``) and
+            ``message.timestamp.type`` demand.
+    """
+    wanted = sent.codec if configured.codec == PRODUCERS_CODEC else configured.codec
+    if found.codec != wanted:
+        return (
+            f"its log has a batch with codec {found.codec}, and compression.type asks for {wanted}"
+        )
+    if found.is_stamped != configured.is_stamped:
+        types = "CreateTime", "LogAppendTime"
+        own, right = types[found.is_stamped], types[configured.is_stamped]
+        return f"its log has a batch with {own}, and message.timestamp.type is {right}"
+    return None
 
 
 def left_out(was: Replica, end: int, offset: int, epoch: int) -> str | None:

@@ -108,13 +108,13 @@ INVARIANTS = (
     ),
     Invariant(
         id="joined-as-member",
-        rules="G1, G4",
+        rules="G1, G4, KIP-389",
         summary="A generation has a member that has not joined it, or goes on after a join.",
         holds=(
-            "the answer to a JoinGroup names the generation of the group, which has its member; "
-            "each dynamic member of the generation before has joined again; a member that joins "
-            "again with another subscription, and the leader of a stable group, are answered in a "
-            "later generation"
+            "the answer to a JoinGroup names the generation of the group, which has its member "
+            "and no more members than `group.max.size`; each dynamic member of the generation "
+            "before has joined again; a member that joins again with another subscription, and the "
+            "leader of a stable group, are answered in a later generation"
         ),
     ),
     Invariant(

@@ -40,7 +40,7 @@ def _join_error(group: GroupState, join: Join) -> ErrorCode:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     is_static = join.instance_id is not None and join.instance_id in group.static
     is_counted = is_static or join.member_id in group.members
-    if not is_counted and len(group.members) >= config.size_max:
+    if not is_counted and rules.is_full(len(group.members), config.size_max):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     return ErrorCode.NONE
 

@@ -104,6 +104,11 @@ def heartbeat_state_error(state: GroupStatus) -> ErrorCode:
     return ErrorCode.REBALANCE_IN_PROGRESS if state is GroupStatus.PREPARING else ErrorCode.NONE
 
 
+def is_full(members: int, size_max: int) -> bool:
+    """Has a group no room for another member (KIP-389)?"""
+    return members >= size_max
+
+
 def rejoin_rebalances(state: GroupStatus, *, is_unchanged: bool, is_leader: bool) -> bool:
     """Must a member that joins again wait for another generation?
 

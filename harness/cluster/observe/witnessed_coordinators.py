@@ -204,6 +204,8 @@ class CoordinatorWitness:
         self._subscribed(request, answer)
         if not answer.members:
             return
+        why = coordinated.too_large(len(answer.members), self._broker.config.group_max_size)
+        self._found("joined-as-member", about, why)
         listed = {row.member_id: row.group_instance_id for row in answer.members}
         counts = {member: self._joins[name, member] for member in listed}
         instances = {instance: member for member, instance in listed.items() if instance}

@@ -6,8 +6,9 @@ The headers of the logs are read from the disk directly, which is no event of th
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from broker_impl.log.config import LogConfig
 from broker_impl.node.snapshot import LogHeaders, Peek
 from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
@@ -37,6 +38,14 @@ _OUT_OF_RANGE: Final = 1
 _ALL: Final = -1
 """``acks=all``."""
 OnAnswer = Callable[[Any], None]
+
+
+class _Sent(NamedTuple):
+    """The first batch of a produce request for a partition, when it arrives."""
+
+    partition: Partition
+    header: BatchHeader
+    config: LogConfig
 
 
 class _Converted:
@@ -116,7 +125,7 @@ class LogWitness:
                 return lambda answer: self._ended(request, answer)
             case ProduceRequest() if request.acks:
                 sent = {
-                    tp: (partition, found[0])
+                    tp: _Sent(partition, found[0], partition.log.config)
                     for topic in request.topic_data
                     for row in topic.partition_data
                     if (found := list(whole_headers(row.records)))
@@ -129,26 +138,25 @@ class LogWitness:
 
     def _produced(
         self,
-        sent: Mapping[TopicPartition, tuple[Partition, BatchHeader]],
+        sent: Mapping[TopicPartition, _Sent],
         keeps: bool,
         answer: ProduceResponse,
     ) -> None:
         for topic in answer.responses:
             for row in topic.partition_responses:
                 tp = TopicPartition(topic.name, row.index)
-                partition, header = sent.get(tp, (None, None))
-                if row.error_code or row.base_offset < 0 or partition is None or header is None:
+                if row.error_code or row.base_offset < 0 or tp not in sent:
                     continue
-                if header.producer_id < 0 or self._partition(tp) is not partition:
+                partition = sent[tp].partition
+                if sent[tp].header.producer_id < 0 or self._partition(tp) is not partition:
                     continue
                 if keeps or partition.role is Role.LEADER:
-                    self._stored_batch(tp, partition, header, row, keeps)
+                    self._stored_batch(tp, sent[tp], row, keeps)
 
     def _stored_batch(
         self,
         tp: TopicPartition,
-        partition: Partition,
-        sent: BatchHeader,
+        sent: _Sent,
         answer: PartitionProduceResponse,
         keeps: bool,
     ) -> None:
@@ -157,8 +165,8 @@ class LogWitness:
         keeps: a broker that was replaced as the leader has it, too, because it was committed. If
         not, the leadership may have ended and begun again, and the batch may have been truncated.
         """
-        offset = answer.base_offset
-        state = self._with_log(tp, partition)
+        offset, producer = answer.base_offset, sent.header.producer_id
+        state = self._with_log(tp, sent.partition)
         if not state.is_whole or offset < state.start or (offset >= state.end and not keeps):
             return
         headers = self._headers[tp].read(self._peek)
@@ -166,11 +174,11 @@ class LogWitness:
         found = headers[at] if at < len(headers) and headers[at].base_offset == offset else None
         earlier = islice(reversed(headers), len(headers) - at, len(headers) - at + LOOKED_BACK)
         of_producer = (
-            each for each in earlier if each.producer_id == sent.producer_id and not each.is_control
+            each for each in earlier if each.producer_id == producer and not each.is_control
         )
         before = next(of_producer, None)  # a marker has no sequence number
         why = stored.acknowledged(
-            _producer_batch(sent),
+            _producer_batch(sent.header),
             None if found is None else _producer_batch(found),
             None if before is None else _producer_batch(before),
             in_sequence=self._in_sequence,
@@ -181,6 +189,9 @@ class LogWitness:
                 is_stamped=found.timestamp_type == LOG_APPEND_TIME,
                 stored_ms=found.max_timestamp,
             )
+            if why is None and sent.config is sent.partition.log.config:
+                wanted = _configured(sent.config)
+                why = stored.formatted(_format(found), _format(sent.header), wanted)
         self._found("acknowledged-as-stored", tp, why, state)
 
     def _listed(self, request: ListOffsetsRequest, answer: ListOffsetsResponse) -> None:
@@ -381,6 +392,15 @@ def _stable(partition: Partition) -> int:
     ]
     open_from = max(log.start_offset, min(starts, default=log.end_offset))
     return min(partition.last_stable_offset, open_from)
+
+
+def _format(header: BatchHeader) -> stored.Format:
+    return stored.Format(header.compression, header.timestamp_type == LOG_APPEND_TIME)
+
+
+def _configured(config: LogConfig) -> stored.Format:
+    codec = stored.PRODUCERS_CODEC if config.compression is None else config.compression
+    return stored.Format(codec, config.timestamp_type == LOG_APPEND_TIME)
 
 
 def _stored(header: BatchHeader) -> StoredBatch:

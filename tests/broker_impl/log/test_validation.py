@@ -128,25 +128,33 @@ def test_a_batch_is_recompressed(codec: int) -> None:
         transactional=True,
     )
     before = batch.parse_header(sent)
-    config = LogConfig(compression=codec)
-    stored, after = validation.recompressed(sent, before, config)
+    stored, after = validation.recompressed(sent, before, codec, LogConfig())
     assert batch.check_crc(stored, 0, after)
     assert batch.records(stored) == batch.records(sent)
     assert after.compression == codec
     assert after == before._replace(
         length=after.length, crc=after.crc, attributes=before.attributes ^ batch.GZIP ^ codec
     )
-    small = LogConfig(compression=codec, message_bytes_max=after.size - 1)
+    small = LogConfig(message_bytes_max=after.size - 1)
     with pytest.raises(ApiError) as refused:
-        validation.recompressed(sent, before, small)
+        validation.recompressed(sent, before, codec, small)
     assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("sent", [batch.NONE, batch.LZ4])
+@pytest.mark.parametrize("configured", [None, batch.NONE, batch.GZIP])
+def test_the_codec_is_the_configured_one(sent: int, configured: int | None) -> None:
+    """Without one it is the producer's; a batch that is not compressed has a codec, too."""
+    header = batch.parse_header(batch.encode_batch([Record()], compression=sent))
+    wanted = sent if configured is None else configured
+    assert validation.codec(header, LogConfig(compression=configured)) == wanted
 
 
 def test_what_cannot_be_decompressed_is_refused() -> None:
     """A batch whose CRC is right, but whose bytes are not those of its codec, is refused."""
     sent = changed(21, ">h", batch.ZSTD)
     with pytest.raises(ApiError) as refused:
-        validation.recompressed(sent, batch.parse_header(sent), LogConfig(compression=batch.NONE))
+        validation.recompressed(sent, batch.parse_header(sent), batch.NONE, LogConfig())
     assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
 
 

@@ -101,6 +101,12 @@ def test_who_joins_is_a_member_of_the_generation() -> None:
     assert coordinated.joined(group, "c", 2) is None
 
 
+def test_a_generation_is_no_larger_than_configured() -> None:
+    """A group is full at ``group.max.size``."""
+    assert coordinated.too_large(3, 3) is None
+    assert coordinated.too_large(4, 3) is not None
+
+
 def test_members_of_a_generation_have_joined_it() -> None:
     """Dynamic members join each generation; static ones may be absent for a while."""
     assert coordinated.not_rejoined({"a": 1}, {"a": 2}, {"a": None}) is None

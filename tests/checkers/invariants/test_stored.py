@@ -208,6 +208,28 @@ def test_the_time_in_an_answer_is_that_of_the_log() -> None:
     assert stored.stamped(300, is_stamped=True, stored_ms=200) is not None
 
 
+@pytest.mark.parametrize(
+    ("found", "sent", "configured", "is_right"),
+    [
+        ((0, False), (0, False), (stored.PRODUCERS_CODEC, False), True),
+        ((3, False), (3, False), (stored.PRODUCERS_CODEC, False), True),
+        ((0, False), (3, False), (stored.PRODUCERS_CODEC, False), False),
+        ((1, False), (0, False), (1, False), True),
+        ((0, False), (0, False), (1, False), False),
+        ((3, False), (3, False), (0, False), False),
+        ((0, True), (0, False), (0, True), True),
+        ((0, False), (0, False), (0, True), False),
+        ((0, True), (0, False), (0, False), False),
+    ],
+)
+def test_batches_have_the_configured_format(
+    found: tuple[int, bool], sent: tuple[int, bool], configured: tuple[int, bool], is_right: bool
+) -> None:
+    """The codec is that of the topic or of the producer, the type of times that of the topic."""
+    formats = stored.Format(*found), stored.Format(*sent), stored.Format(*configured)
+    assert (stored.formatted(*formats) is None) == is_right
+
+
 def test_sequence_numbers_begin_again_at_0() -> None:
     """After the last sequence number comes 0 (KAFKA-7692)."""
     last = ProducerBatch(7, 2, stored.SEQUENCES - 2, 2)

@@ -134,3 +134,9 @@ def test_rejoin_rebalances(
     """A member that has not got its answer gets it; others begin a generation."""
     found = rules.rejoin_rebalances(state, is_unchanged=is_unchanged, is_leader=is_leader)
     assert found is rebalances
+
+
+def test_is_full() -> None:
+    """A group has room up to its size and no further."""
+    assert not rules.is_full(2, 3)
+    assert rules.is_full(3, 3)

@@ -56,6 +56,7 @@ class Coordinator:
         )
         self.found: list[str] = []
         broker: Any = SimpleNamespace(
+            config=SimpleNamespace(group_max_size=2),
             groups=SimpleNamespace(find=lambda name: self.group if name == "g" else None),
             transactions=SimpleNamespace(
                 describe=lambda name: self.metadata if name == "t" else ErrorCode.NOT_COORDINATOR
@@ -145,6 +146,13 @@ def test_members_join_each_generation() -> None:
     coordinator.group.generation = 5
     assert coordinator.witness(other) is not None
     assert coordinator.ask(join, **joined(5, "a", "b")) == []
+
+
+def test_a_generation_has_no_more_members_than_configured() -> None:
+    """The coordinator of the test has two members, and may have no third one."""
+    coordinator = Coordinator()
+    assert coordinator.ask(join_of("a"), **joined(3, "a", "b")) == []
+    assert coordinator.ask(join_of("a"), **joined(3, "a", "b", "c")) == ["joined-as-member"]
 
 
 def test_another_subscription_begins_a_generation() -> None:

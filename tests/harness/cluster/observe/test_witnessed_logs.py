@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+from broker_impl.log.config import LogConfig
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.replica.events import Role
 from broker_impl.wire.batch import Record, encode_batch, parse_header
@@ -60,6 +61,7 @@ class Broker:
             start_offset=0,
             end_offset=4,
             producers=SimpleNamespace(entries={}),
+            config=LogConfig(),
         )
         self.partition: Any = SimpleNamespace(
             role=Role.LEADER,
@@ -269,6 +271,28 @@ def test_acknowledged_batches_are_in_the_log() -> None:
     assert broker.produce(BATCHES[1], 2) == []
     assert broker.produce(BATCHES[1], 0) == ["acknowledged-as-stored"]
     assert broker.produce(BATCHES[1], 2, stamped_ms=300) == ["acknowledged-as-stored"]
+
+
+def test_batches_are_stored_as_configured() -> None:
+    """The batch is not compressed and has the producer's time."""
+    broker = Broker()
+    log = broker.partition.log
+    for config, is_right in (
+        (LogConfig(compression=0), True),
+        (LogConfig(compression=1), False),
+        (LogConfig(timestamp_type=1), False),
+    ):
+        log.config = config
+        assert broker.produce(BATCHES[1], 2) == ([] if is_right else ["acknowledged-as-stored"])
+    asked = PartitionProduceData(index=0, records=BATCHES[1])
+    topic = TopicProduceData(name="t", partition_data=[asked])
+    on_answer = broker.witness(ProduceRequest(acks=-1, topic_data=[topic]))
+    log.config = LogConfig(compression=1)
+    row = SimpleNamespace(index=0, error_code=0, base_offset=2, log_append_time_ms=-1)
+    broker.found.clear()
+    assert on_answer is not None
+    on_answer(SimpleNamespace(responses=[SimpleNamespace(name="t", partition_responses=[row])]))
+    assert broker.found == []
 
 
 def test_sequence_numbers_go_on_after_a_marker() -> None:
