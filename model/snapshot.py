@@ -175,6 +175,15 @@ class Shown(NamedTuple):
     """Empty if the topic has none."""
 
 
+class KeptSettings(NamedTuple):
+    """The settings of a topic as a broker that hosts it knows them."""
+
+    overrides: Mapping[str, str]
+    """Those that differ from the broker's own, by name."""
+    is_applied: bool
+    """Whether its logs of the topic have them."""
+
+
 class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that runs and has loaded its logs; it may be paused."""
 
@@ -186,6 +195,8 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     """The controller epoch in which this broker is the controller; ``None`` if it is not."""
     shown: Mapping[str, Shown] = {}
     """The partitions that the broker returns to clients in Metadata responses."""
+    settings: Mapping[str, KeptSettings] = {}
+    """The settings of the topics that it hosts; empty while faults are active."""
     lacks_directory: bool = False
     """Whether a data directory has failed (KIP-112): a replica that is missing may be in it."""
     unmarked: Mapping[str, Unmarked] = {}
@@ -220,6 +231,8 @@ class ZooKeeperState(msgspec.Struct, frozen=True, kw_only=True):
     """The data in ZooKeeper, whether or not it can be reached."""
 
     partitions: Mapping[str, PartitionState]
+    settings: Mapping[str, Mapping[str, str]] = {}
+    """The settings of the topics that have any, by topic."""
     controller: int = NOBODY
     controller_epoch: int = 0
 

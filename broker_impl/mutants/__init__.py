@@ -36,6 +36,7 @@ _SECTIONS = (
     "protocols",
     "readers",
     "replicas",
+    "settings",
     "transaction_producers",
     "transactions",
     "zookeeper_clients",

@@ -95,14 +95,8 @@ class Broker:
         self._settings = TopicSettings(config, lambda: self._session.zk)
         self._security = Security(config, rng, lambda: self._session.zk, wall_ms)
         self._quotas = QuotasRuntime(config, self._settings, lambda: self._session.zk, wall_ms)
-        self._reader = SettingsReader(
-            config,
-            self._settings,
-            self._quotas,
-            self._security,
-            lambda: self._session.zk,
-            self._obey_settings,
-        )
+        kept = self._settings, self._quotas, self._security
+        self._reader = SettingsReader(config, *kept, lambda: self._session.zk, self._obey_settings)
         self._producer_ids = ProducerIds(config.broker_id, lambda: self._session.zk)
         self._all_peers: list[Peers] = []
         self._controller_peers = self._peers("controller")
@@ -206,10 +200,9 @@ class Broker:
     async def settle_topics(self, topics: Sequence[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}
         for topic in topics:
-            # What is kept for a topic that is not hosted here may belong to a deleted one.
-            is_kept = topic in hosted and topic in self._settings
+            is_current = self._settings.are_current(topic, is_hosted=topic in hosted)
             keep = partial(self._settings.keep, topic)
-            if not is_kept and not await persist(keep, until=self._stopping):
+            if not is_current and not await persist(keep, until=self._stopping):
                 raise CloseConnection("stopping")
 
     def forget_topics(self, topics: Iterable[str]) -> None:
@@ -472,7 +465,9 @@ class Broker:
         """Call ``witness`` with every request and answer of this broker from now on."""
         self._server.witness = witness
 
-    def snapshot(self, reader: SnapshotReader, *, producers: bool = False) -> BrokerSnapshot | None:
+    def snapshot(
+        self, reader: SnapshotReader, *, producers: bool = False, settings: bool = False
+    ) -> BrokerSnapshot | None:
         """The broker's state (``broker_impl.node.snapshot``); None before its logs are open."""
         if not self._logs_are_open:
             return None
@@ -482,6 +477,7 @@ class Broker:
             term=self._controller.controller_epoch if reigns else None,
             producers=producers,
             unmarked=self._transactions.unmarked(),
+            settings=self._settings if settings else None,
         )
 
     def connections(self) -> dict[str, int]:

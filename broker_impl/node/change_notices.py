@@ -6,7 +6,7 @@ it starts by reading everything.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -81,8 +81,8 @@ async def follow(
             if known is None:
                 await everything()
             else:
-                fresh = [f"{parent}/{name}" for name in names if name not in known]
-                for each in await _named(zk, fresh, named):
+                paths = [f"{parent}/{name}" for name in unread(names, known)]
+                for each in await _named(zk, paths, named):
                     await one(each)
         except SessionExpired:
             return
@@ -93,6 +93,14 @@ async def follow(
             continue
         known = dict.fromkeys(names)
         await news.wait()
+
+
+def unread(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """The notifications, in their order, that have arrived since those that are known.
+
+    ZooKeeper reports several changes that follow each other quickly by one event.
+    """
+    return [name for name in names if name not in known]
 
 
 def _heard(news: asyncio.Event, seen: WatchEvent) -> None:

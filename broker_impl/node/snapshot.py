@@ -19,6 +19,8 @@ from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import BatchMetadata
 from broker_impl.log.results import Deleted
+from broker_impl.node.log_settings import log_config
+from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import PartitionSnapshot
@@ -81,6 +83,14 @@ class ReplicaSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     state: PartitionSnapshot | None
 
 
+class SettingsSnapshot(msgspec.Struct, frozen=True):
+    """The settings of a topic that the broker hosts."""
+
+    overrides: Mapping[str, str]
+    is_applied: bool
+    """Whether the logs of the topic have them."""
+
+
 class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All replicas of one broker, and the broker's part in the cluster."""
 
@@ -93,6 +103,8 @@ class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The controller epoch in which this broker is the controller; None if it is not."""
     shown: Mapping[TopicPartition, tuple[PartitionView, UUID | None]]
     """The partitions that this broker returns to clients (Metadata), each with its topic's id."""
+    settings: Mapping[str, SettingsSnapshot]
+    """The settings of hosted topics; empty if they were not requested."""
     lacks_directory: bool
     """Whether a data directory has failed: logs that are missing here may be in it."""
     unmarked: Mapping[str, Unmarked]
@@ -124,11 +136,13 @@ class SnapshotReader:
         term: Epoch | None,
         producers: bool,
         unmarked: Mapping[str, Unmarked],
+        settings: TopicSettings | None,
     ) -> BrokerSnapshot:
         """Take a snapshot between two events.
 
         ``producers``: include the state of producers, which is current only in snapshots that
-        request it.
+        request it. ``settings``: those of topics, which are compared with what the logs have; None:
+        leave them out.
         """
         readings, partitions, peek = self._logs, replicas.partitions, self._peek
         shots = []
@@ -146,7 +160,7 @@ class SnapshotReader:
             ids = view.topic_ids
             shown = {tp: (found, ids.get(tp.topic)) for tp, found in view.partitions()}
             self._shown = view.updates, shown
-        last = self._last
+        last, kept = self._last, {} if settings is None else _of_topics(logs, settings)
         lacks = replicas.logs.lacks_directory
         place = (replicas.broker_epoch, replicas.controller_epoch, term, lacks)
         if (
@@ -154,6 +168,7 @@ class SnapshotReader:
             and place == (last.broker_epoch, last.controller_epoch, last.term, last.lacks_directory)
             and self._shown[1] is last.shown
             and unmarked == last.unmarked
+            and kept == last.settings
             and len(shots) == len(last.replicas)
             and all(map(is_, shots, last.replicas))
         ):
@@ -163,12 +178,28 @@ class SnapshotReader:
             broker_epoch=place[0],
             controller_epoch=place[1],
             term=term,
+            settings=kept,
             lacks_directory=lacks,
             shown=self._shown[1],
             unmarked=unmarked,
             replicas=tuple(shots),
         )
         return self._last
+
+
+def _of_topics(
+    logs: Mapping[TopicPartition, PartitionLog], settings: TopicSettings
+) -> dict[str, SettingsSnapshot]:
+    """Return the settings of the topics of these logs."""
+    of_topics: dict[str, list[PartitionLog]] = {}
+    for tp, log in logs.items():
+        of_topics.setdefault(tp.topic, []).append(log)
+    found = {}
+    for topic, hosted in of_topics.items():
+        wanted = log_config(settings.merged(topic))
+        is_applied = all(log.config == wanted for log in hosted)
+        found[topic] = SettingsSnapshot(settings.overrides(topic), is_applied)
+    return found
 
 
 class _Reading:

@@ -35,9 +35,6 @@ class TopicSettings:
         self._config = config
         self._merged = {topic: config.for_topic(kept) for topic, kept in self._kept.items()}
 
-    def __contains__(self, topic: str) -> bool:
-        return topic in self._kept
-
     def merged(self, topic: str) -> BrokerConfig:
         """The configuration for this topic, with its overrides if they are kept."""
         return self._merged.get(topic, self._config)
@@ -60,6 +57,10 @@ class TopicSettings:
             return {}
         return settings
 
+    def are_current(self, topic: str, *, is_hosted: bool) -> bool:
+        """Whether what is kept of a topic can be used when the broker is to host a replica."""
+        return outlives(is_kept=topic in self._kept, is_hosted=is_hosted)
+
     async def keep(self, topic: str) -> None:
         """Read a topic's overrides and keep them."""
         settings = await self.read(topic)
@@ -75,3 +76,11 @@ class TopicSettings:
         """Drop the overrides of a deleted topic; a new topic of the same name may have others."""
         self._kept.pop(topic, None)
         self._merged.pop(topic, None)
+
+
+def outlives(*, is_kept: bool, is_hosted: bool) -> bool:
+    """Do kept settings apply to another replica of the topic?
+
+    Those of a topic that is not hosted here may belong to a deleted one of the same name.
+    """
+    return is_kept and is_hosted

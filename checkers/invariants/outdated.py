@@ -1,17 +1,22 @@
-"""Which brokers return other metadata to clients than ZooKeeper has.
+"""Which brokers return other metadata to clients, or have other settings, than ZooKeeper has.
 
 The controller sends each change to all brokers, and sends it again until they have it or end. So in
 a cluster that has recovered, each broker returns the leader, the ISR and the replicas of each
 partition as ZooKeeper has them, the id of its topic, and no partition of a deleted topic. A client
 that asks another broker would not find the leader, or would take a deleted topic for one that
 exists.
+
+Brokers read the settings of topics in ZooKeeper, where they are notified of changes. A broker that
+hosts a topic has these settings, and so have its logs: otherwise it would delete or compact what
+the settings of the topic keep, and leaders that follow each other would treat it differently.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from checkers.invariants.step import Step
 from checkers.invariants.wait import Wait
-from model.snapshot import PartitionState, Shown
+from model.snapshot import KeptSettings, PartitionState, Shown
 
 
 class Outdated:
@@ -25,10 +30,10 @@ class Outdated:
         """Process the next snapshot; return what is outdated."""
         known, self._since = self._since, {}
         found = []
-        for number, key, why in _outdated(step):
+        for number, key, why in chain(_outdated(step), _other_settings(step)):
             place = number, key, why
             since_ns = self._since[place] = known.get(place, step.now.time_ns)
-            found.append(Wait(key, number, since_ns, f"broker {number} returns {why}"))
+            found.append(Wait(key, number, since_ns, f"broker {number} {why}"))
         return found
 
 
@@ -39,10 +44,22 @@ def _outdated(step: Step) -> Iterator[tuple[int, str, str]]:
         for key, state in partitions.items():
             why = differs(broker.shown.get(key), state)
             if why is not None:
-                yield number, key, why
+                yield number, key, f"returns {why}"
         for key in broker.shown:
             if key not in partitions:
-                yield number, key, "the partition to clients, but its topic was deleted"
+                yield number, key, "returns the partition to clients, but its topic was deleted"
+
+
+def _other_settings(step: Step) -> Iterator[tuple[int, str, str]]:
+    assert step.now.zookeeper is not None, "only clusters with a controller recover"
+    zookeeper = step.now.zookeeper
+    for number, broker in step.now.brokers.items():
+        for topic, kept in broker.settings.items():
+            key = f"{topic}-0"
+            if key in zookeeper.partitions:
+                why = differ(kept, zookeeper.settings.get(topic, {}))
+                if why is not None:
+                    yield number, key, why
 
 
 def differs(shown: Shown | None, state: PartitionState) -> str | None:
@@ -63,3 +80,11 @@ def differs(shown: Shown | None, state: PartitionState) -> str | None:
     if shown.topic_id != state.topic_id:
         return f"the topic id {shown.topic_id!r} to clients, but ZooKeeper has {state.topic_id!r}"
     return None
+
+
+def differ(kept: KeptSettings, stored: Mapping[str, str]) -> str | None:
+    """Return how the settings of a topic differ from those in ZooKeeper, or ``None``."""
+    if kept.overrides != stored:
+        own, right = dict(sorted(kept.overrides.items())), dict(sorted(stored.items()))
+        return f"has the settings {own} of the topic, but ZooKeeper has {right}"
+    return None if kept.is_applied else "has not applied the settings of the topic to its logs"

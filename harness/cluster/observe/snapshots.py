@@ -36,6 +36,7 @@ from model.snapshot import (
     Compaction,
     DeletedSegment,
     EpochStart,
+    KeptSettings,
     PartitionState,
     Producer,
     RememberedBatch,
@@ -54,8 +55,11 @@ _ROLES: Final[dict[str, Role]] = {
 }
 
 
-Look = Callable[[bool], BrokerSnapshot | None]
-"""Returns a broker's own snapshot of its current life, with or without its producers."""
+Look = Callable[[bool, bool], BrokerSnapshot | None]
+"""Returns a broker's own snapshot of its current life.
+
+With or without its producers, and the settings of its topics.
+"""
 
 
 def peeking(disk: SimDisk, directories: Sequence[str]) -> Peek:
@@ -75,7 +79,9 @@ def looking_at(broker: Broker, disk: SimDisk) -> Look:
     """Return a function that takes snapshots of a broker without the broker's own disk access."""
 
     reader = SnapshotReader(peeking(disk, broker.config.log_directories()))
-    return lambda producers: broker.snapshot(reader, producers=producers)
+    return lambda producers, settings: broker.snapshot(
+        reader, producers=producers, settings=settings
+    )
 
 
 class Snapshots:
@@ -148,7 +154,8 @@ class Snapshots:
         brokers = {}
         for number in sorted(self._lives):
             if number not in self._distrusted:
-                state = self._lives[number].look(producers)
+                is_calm = self.calm_since_ns is not None
+                state = self._lives[number].look(producers, is_calm)
                 if state is not None:
                     brokers[number] = state
                     new = self._lives[number].compacted.keys() - self._compacted.keys()
@@ -184,10 +191,10 @@ class _Life:
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
         self._batches: dict[TopicPartition, tuple[object, list[Batch]]] = {}
 
-    def look(self, producers: bool) -> BrokerState | None:
+    def look(self, producers: bool, settings: bool) -> BrokerState | None:
         if not self._is_alive():
             return None
-        shot = self._look(producers)
+        shot = self._look(producers, settings)
         if shot is None:
             return None
         if self._last is None or self._last[0] is not shot:
@@ -195,6 +202,10 @@ class _Life:
                 life=self._number,
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
+                settings={
+                    topic: KeptSettings(dict(each.overrides), each.is_applied)
+                    for topic, each in shot.settings.items()
+                },
                 lacks_directory=shot.lacks_directory,
                 shown=self._shown_by(shot),
                 unmarked={
@@ -336,6 +347,7 @@ class _ZooKeeper:
         self._zxid = -1
         self._last = ZooKeeperState(partitions={})
         self._partitions: dict[str, tuple[tuple[int, int], PartitionState]] = {}
+        self._settings: dict[str, tuple[int, Mapping[str, str]]] = {}
 
     def look(self) -> ZooKeeperState:
         database = self._committed()
@@ -362,9 +374,23 @@ class _ZooKeeper:
             ).brokerid
         return ZooKeeperState(
             partitions=self._read_partitions(),
+            settings=self._read_settings(),
             controller=controller,
             controller_epoch=0 if epoch is None else int(epoch.data or b"0"),
         )
+
+    def _read_settings(self) -> dict[str, Mapping[str, str]]:
+        nodes, found = self._database.nodes, {}
+        parent = nodes.get(zk_paths.TOPIC_CONFIGS)
+        for topic in () if parent is None else parent.children:
+            path = zk_paths.topic_config(topic)
+            node = nodes[path]
+            known = self._settings.get(topic)
+            if known is None or known[0] != node.mzxid:
+                znode = zk_paths.decode(path, node.data or b"", zk_paths.ConfigZnode)
+                known = self._settings[topic] = node.mzxid, znode.config
+            found[topic] = known[1]
+        return found
 
     def _read_partitions(self) -> dict[str, PartitionState]:
         nodes, states = self._database.nodes, {}

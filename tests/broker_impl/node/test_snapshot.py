@@ -1,7 +1,10 @@
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from broker_impl import config as configuration
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.coordinator.transactions.metadata import Unmarked
 from broker_impl.errors import StorageError
@@ -9,7 +12,15 @@ from broker_impl.log import moving
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
-from broker_impl.node.snapshot import BrokerSnapshot, ReplicaSnapshot, SnapshotReader
+from broker_impl.node import zk_paths
+from broker_impl.node.log_settings import log_config
+from broker_impl.node.snapshot import (
+    BrokerSnapshot,
+    ReplicaSnapshot,
+    SettingsSnapshot,
+    SnapshotReader,
+)
+from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica import log_directories
 from broker_impl.replica.hosted import ReplicaConfig
 from broker_impl.replica.replicas import Replicas
@@ -49,6 +60,7 @@ class Watched:
         )
         self.view = ClusterView()
         self.unmarked: dict[str, Unmarked] = {}
+        self.settings: TopicSettings | None = None
         self.reader = SnapshotReader(
             lambda name, path, at, size: disks[name].open(path).pread(at, size)
         )
@@ -88,6 +100,7 @@ class Watched:
             term=None,
             producers=producers,
             unmarked=self.unmarked,
+            settings=self.settings,
         )
 
     def replica(self, *, producers: bool = False) -> ReplicaSnapshot:
@@ -235,7 +248,11 @@ def test_a_damaged_log_is_seen_up_to_the_damage(broker: Watched) -> None:
     whole = disk.pread(0, size)
     torn = whole[:first] + b"\0" * 61 + whole[first + 61 :]
     shot = SnapshotReader(lambda _, path, at, size: torn[at : at + size]).look(
-        broker.replicas, broker.logs.logs, broker.view, term=None, producers=False, unmarked={}
+        *(broker.replicas, broker.logs.logs, broker.view),
+        term=None,
+        producers=False,
+        unmarked={},
+        settings=None,
     )
     (replica,) = shot.replicas
     assert offsets(replica) == [0]
@@ -268,3 +285,26 @@ def test_a_broker_that_lacks_a_directory_shows_it() -> None:
         watched.logs.directories[1].sync_names()
     last = watched.look()
     assert (last.replicas, last.lacks_directory) == ((), True)  # the broker is about to end
+
+
+async def test_the_settings_of_topics_are_compared_with_those_of_their_logs() -> None:
+    """A snapshot has them on request: the overrides, and whether the logs have them."""
+    broker = Watched()
+    broker.order(1, 0)
+    assert broker.look().settings == {}
+    zk: Any = SimpleNamespace(get=_stored)
+    config = configuration.parse({"broker.id": "1", "zookeeper.connect": "h:1"})
+    settings = broker.settings = TopicSettings(config, lambda: zk)
+    assert broker.look().settings == {"t": SettingsSnapshot({}, is_applied=False)}
+    broker.logs.logs[TP].config = log_config(settings.merged("t"))
+    assert broker.look().settings == {"t": SettingsSnapshot({}, is_applied=True)}
+    assert broker.look() is broker.look()
+    await settings.keep("t")
+    kept = {"segment.ms": "7"}
+    assert broker.look().settings == {"t": SettingsSnapshot(kept, is_applied=False)}
+    broker.logs.logs[TP].config = log_config(settings.merged("t"))
+    assert broker.look().settings == {"t": SettingsSnapshot(kept, is_applied=True)}
+
+
+async def _stored(path: str) -> tuple[bytes, None]:
+    return zk_paths.encode(zk_paths.ConfigZnode(config={"segment.ms": "7"})), None

@@ -1,8 +1,9 @@
 """Brokers that return other metadata than ZooKeeper has, in a cluster that has recovered."""
 
+import msgspec
 import pytest
 
-from model.snapshot import ClusterState, Shown
+from model.snapshot import ClusterState, KeptSettings, Shown
 from tests.checkers.invariants.streams import (
     KEY,
     broker,
@@ -59,3 +60,37 @@ def test_a_reason_that_changes_begins_again() -> None:
     assert violated(*stream, recovery_s=30) == []
     late = [at(second, wrong[0]) for second in range(1, 32)]
     assert violated(*late, recovery_s=30) == ["stuck"]
+
+
+SETTINGS = {"t": {"retention.ms": "5"}}
+KEPT = KeptSettings(SETTINGS["t"], is_applied=True)
+
+
+def settings_at(second: int, kept: dict[str, KeptSettings]) -> ClusterState:
+    """Broker 3 has these settings; ZooKeeper has those of one topic."""
+    now = at(second, {KEY: RIGHT})
+    assert now.zookeeper is not None
+    third = msgspec.structs.replace(now.brokers[3], settings=kept)
+    zookeeper = msgspec.structs.replace(now.zookeeper, settings=SETTINGS)
+    return msgspec.structs.replace(now, brokers={**now.brokers, 3: third}, zookeeper=zookeeper)
+
+
+@pytest.mark.parametrize(
+    ("kept", "names"),
+    [
+        ({"t": KEPT}, []),
+        ({}, []),
+        ({"t": KEPT, "gone": KEPT}, []),
+        ({"t": KEPT._replace(is_applied=False)}, ["stuck"]),
+        ({"t": KEPT._replace(overrides={})}, ["stuck"]),
+        ({"t": KEPT._replace(overrides={"retention.ms": "6"})}, ["stuck"]),
+    ],
+)
+def test_brokers_have_the_settings_that_zookeeper_has(
+    kept: dict[str, KeptSettings], names: list[str]
+) -> None:
+    """A topic that a broker does not host, or that was deleted, does not count."""
+    stream = settings_at(1, kept), settings_at(31, kept)
+    assert violated(*stream, recovery_s=30) == names
+    in_time = settings_at(1, kept), settings_at(29, {"t": KEPT}), settings_at(31, kept)
+    assert violated(*in_time, recovery_s=30) == []

@@ -1,4 +1,6 @@
-"""Topics that only the asking process uses: it creates, extends and deletes them during the run.
+"""Topics that only the asking process uses: it creates, changes and deletes them during the run.
+
+Each has other settings than the one before it, and they change while it exists.
 
 About half of the deleted topics are created again under the same name. A group without members has
 committed an offset for the former topic, and the process asks for it in the next rounds: a consumer
@@ -12,6 +14,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import for_code
 from aiokafka.protocol.admin import CreatePartitionsRequest
 
+from workloads.client import aio_admin
 from workloads.client.asking.group_offsets import GroupOffsets
 from workloads.client.asking.own_topics import Administrator, append
 from workloads.client.asking.requests import Place
@@ -19,6 +22,9 @@ from workloads.client.asking.txn_requests import batch
 
 SECONDS: Final = 2000
 PARTITIONS_MAX: Final = 4
+HOUR_MS: Final = 3_600_000
+ALTER_P: Final = 0.2
+"""How often the settings of a topic are changed."""
 AGAIN_P: Final = 0.5
 """How often a deleted topic is created again under the same name."""
 READ_P: Final = 0.3
@@ -43,6 +49,8 @@ class Topics:
         self._reader = ""
         """The group that committed an offset for the former topic of the same name; empty: none."""
         self._commits = 0
+        self._changes = 0
+        """How often the settings of a topic were requested."""
 
     async def lasting(self, partitions: int) -> str:
         """Return a topic that is never deleted; create it first."""
@@ -53,10 +61,10 @@ class Topics:
         return self._lasting
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
-        """Create a topic, write to it, add a partition to it, or delete it."""
+        """Create a topic, write to it, change its settings, add a partition, or delete it."""
         name = f"{self._name}-{self._count}"
         if not self._partitions:
-            kind, error = await self._admin.create(name)
+            kind, error = await self._admin.create(name, settings=self._settings())
             self._partitions = int(kind == "ok")
             if kind == "fail":
                 self._next_name()
@@ -65,11 +73,19 @@ class Topics:
         if self._reader and self._rng.random() < READ_P:
             return await self._read(name)
         how = self._rng.random()
+        if how < ALTER_P:
+            error = await aio_admin.alter_topic(self._admin.common, name, self._settings())
+            return f"alter {name}: {error or 'NoError'}"
         if how < 0.5:
             return await self._write(Place(name, self._rng.randrange(self._partitions)))
         if how < 0.75 and self._partitions < PARTITIONS_MAX:
             return await self._extend(name)
         return await self._delete(name)
+
+    def _settings(self) -> dict[str, str]:
+        """Return settings that differ from the former ones; every second time there are none."""
+        self._changes += 1
+        return {} if self._changes % 2 else {"segment.ms": str(HOUR_MS + self._changes)}
 
     def _next_name(self) -> None:
         self._count += 1

@@ -63,9 +63,13 @@ class WatchedCluster(PureCluster):
         reader = SnapshotReader(lambda _, path, at, size: disk.open(path).pread(at, size))
         view = ClusterView()
 
-        def look(producers: bool) -> BrokerSnapshot:
+        def look(producers: bool, settings: bool) -> BrokerSnapshot:
             return reader.look(
-                node.replicas, node.logs.logs, view, term=None, producers=producers, unmarked={}
+                *(node.replicas, node.logs.logs, view),
+                term=None,
+                producers=producers,
+                unmarked={},
+                settings=None,
             )
 
         self.snapshots.broker_started(

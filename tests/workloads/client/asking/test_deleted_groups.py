@@ -128,3 +128,25 @@ async def test_an_error_of_the_coordinator_is_an_answer() -> None:
 
     client: Any = Refusing()
     assert await GroupOffsets(client).fetch("g", PLACE) == (-1, 16)
+
+
+async def test_the_settings_of_a_topic_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each topic has other settings than the one before, and they change while it exists."""
+    asked: list[dict[str, str]] = []
+
+    async def create(common: Any, new: Any) -> tuple[str, None]:
+        asked.append(new.topic_configs)
+        return "ok", None
+
+    async def alter_topic(common: Any, topic: str, settings: dict[str, str]) -> str | None:
+        asked.append(settings)
+        return None if len(asked) < 3 else "UnknownTopicOrPartitionError"
+
+    monkeypatch.setattr(aio_admin, "create", create)
+    monkeypatch.setattr(aio_admin, "alter_topic", alter_topic)
+    monkeypatch.setattr(topics, "ALTER_P", 1.0)
+    client: Any = Client()
+    asking = Topics(client, random.Random(1), "a", Administrator({}, 1))
+    said = [await asking.ask(PLACE, 1, [1]) for _ in range(3)]
+    assert said[1:] == ["alter a-0: NoError", "alter a-0: UnknownTopicOrPartitionError"]
+    assert [len(settings) for settings in asked] == [0, 1, 0]
