@@ -119,6 +119,28 @@ class DeletedSegment(NamedTuple):
     """The topic's setting, as the broker knew it; -1: segments are not deleted by time."""
 
 
+class KeptSegment(NamedTuple):
+    """The first segment of a log, and the log, after retention has looked at it."""
+
+    base: int
+    next: int
+    bytes: int
+    is_active: bool
+    """Whether it is the only segment."""
+    start: int
+    """The log start."""
+    log_bytes: int
+    high_watermark: int
+    at_ms: int
+    """When retention looked at it, by the clock of the broker."""
+    retention_bytes: int = -1
+    """The topic's setting, as the broker knew it; -1: segments are not deleted by size."""
+    retention_ms: int = -1
+    """The topic's setting, as the broker knew it; -1: segments are not deleted by time."""
+    cuts: int = 0
+    """How often the log had been truncated."""
+
+
 class Unmarked(NamedTuple):
     """A transaction that is committed or aborted, and has partitions without a marker."""
 
@@ -149,6 +171,8 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     Without them, a truncation that is followed at once by a fetch would go unnoticed."""
     deleted: tuple[DeletedSegment, ...] = ()
     """The segments that retention has deleted last, oldest first."""
+    kept: KeptSegment | None = None
+    """What retention has left when it ran last, if it could have deleted something."""
     isr: tuple[int, ...] = ()
     """The ISR in ZooKeeper as the leader knows it; empty for other replicas."""
     maximal_isr: tuple[int, ...] = ()

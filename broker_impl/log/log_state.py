@@ -14,7 +14,7 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk
 from broker_impl.log.epochs import LeaderEpochs
 from broker_impl.log.producers import ProducerStates
-from broker_impl.log.results import Deleted
+from broker_impl.log.results import Deleted, Retained
 from broker_impl.log.segment import Segment
 from broker_impl.log.snapshots import Snapshots
 from broker_impl.wire.types import NO_UUID, Offset, TopicPartition
@@ -55,6 +55,8 @@ class LogState:
         """How many segments retention has deleted."""
         self.latest_deleted: deque[Deleted] = deque(maxlen=_DELETED_KEPT)
         """The last of them."""
+        self.retained: Retained | None = None
+        """What retention has left when it ran last."""
         self.offline: StorageError | None = None
         """The error since which the log must not be changed any more."""
         self.cuts: list[Offset] = [loaded.start_offset] if loaded.was_emptied else []

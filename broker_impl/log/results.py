@@ -27,6 +27,27 @@ class TimestampOffset(NamedTuple):
     leader_epoch: Epoch
 
 
+class Retained(NamedTuple):
+    """The first segment of a log, and the log, after retention has looked at it."""
+
+    base_offset: Offset
+    next_offset: Offset
+    segment_bytes: int
+    is_active: bool
+    start_offset: Offset
+    """The first offset that can be read."""
+    log_bytes: int
+    high_watermark: Offset
+    at_ms: int
+    """When that was, by the clock of the broker."""
+    retention_bytes: int
+    """-1: no limit, or segments are not deleted by size."""
+    retention_ms: int
+    """-1: no limit, or segments are not deleted by time."""
+    cuts: int
+    """How often the log had been truncated."""
+
+
 class Deleted(NamedTuple):
     """A segment that retention has deleted, and what the log was like then."""
 

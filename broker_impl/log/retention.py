@@ -2,7 +2,7 @@
 
 from broker_impl.log import appending, loading
 from broker_impl.log.log_state import LogState
-from broker_impl.log.results import Deleted
+from broker_impl.log.results import Deleted, Retained
 from broker_impl.log.segment import (
     ABORTED_INDEX_SUFFIX,
     INDEX_SUFFIX,
@@ -28,17 +28,34 @@ def retain(log: LogState, now_ms: int, high_watermark: Offset) -> list[str]:
     """Delete segments that are too old, exceed `retention.bytes`, or are before the start."""
     surplus = _surplus_bytes(log)
     names: list[str] = []
-    while True:
+    while is_committed(log.segments[0].next_offset, high_watermark):
         segment = log.segments[0]
-        if not is_committed(segment.next_offset, high_watermark):
-            return names
         if not _must_go(log, segment, now_ms, surplus):
-            return names
+            break
         with log.changing():
             if segment is log.segments[-1]:
                 appending.roll(log, now_ms)
             surplus -= segment.size
             names.append(_delete_first(log, now_ms))
+    log.retained = _left(log, now_ms, high_watermark)
+    return names
+
+
+def _left(log: LogState, now_ms: int, high_watermark: Offset) -> Retained:
+    first, deletes = log.segments[0], log.config.deletes_old
+    return Retained(
+        base_offset=first.base_offset,
+        next_offset=first.next_offset,
+        segment_bytes=first.size,
+        is_active=first is log.segments[-1],
+        start_offset=log.start_offset,
+        log_bytes=log.size_bytes,
+        high_watermark=high_watermark,
+        at_ms=now_ms,
+        retention_bytes=log.config.retention_bytes if deletes else -1,
+        retention_ms=log.config.retention_ms if deletes else -1,
+        cuts=len(log.cuts),
+    )
 
 
 def _must_go(log: LogState, segment: Segment, now_ms: int, surplus: int) -> bool:

@@ -167,6 +167,23 @@ def is_committed(next_offset: Offset, high_watermark: Offset) -> bool:
 
 
 @mutant(
+    "last-record-never-expires",
+    of="broker_impl.log.retention:is_committed",
+    source="KIP-33",
+    kind="mutation",
+    symptom="invariant:retained-as-configured",
+    schedule="A topic with retention.ms gets no more records.",
+)
+def is_committed_later(next_offset: Offset, high_watermark: Offset) -> bool:
+    """A segment is committed once a record after it is.
+
+    The last records of a topic stay until another one is sent: what must be deleted after some time
+    by law, for example, is kept for as long as the topic is idle.
+    """
+    return next_offset < high_watermark
+
+
+@mutant(
     "retention-below-its-bytes",
     of="broker_impl.log.retention:is_surplus",
     source="KAFKA-70",

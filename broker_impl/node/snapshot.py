@@ -8,6 +8,7 @@ supplies, not through the broker's disk, where a read is an event.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -18,7 +19,7 @@ from broker_impl.errors import WireError
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import BatchMetadata
-from broker_impl.log.results import Deleted
+from broker_impl.log.results import Deleted, Retained
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.partition import Partition
@@ -27,6 +28,9 @@ from broker_impl.replica.results import PartitionSnapshot
 from broker_impl.wire import batch
 from broker_impl.wire.batch import HEADER_BYTES, BatchHeader, Record, parse_header
 from broker_impl.wire.types import BrokerId, Epoch, Offset, TopicPartition
+
+_LONG_MS: Final = 3_600_000
+"""Records that are kept for so long are not deleted while snapshots are taken."""
 
 Peek = Callable[[str, str, int, int], bytes]
 """Reads a file of a log: data directory, path in it, start position, number of bytes."""
@@ -71,6 +75,8 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The topic's ``min.compaction.lag.ms``."""
     deleted: tuple[Deleted, ...]
     """The segments that retention has deleted last."""
+    retained: Retained | None
+    """What retention has left when it ran last; None: no limit of the log is near."""
     producers: tuple[ProducerSnapshot, ...] | None
     """None if they were not requested."""
 
@@ -216,11 +222,14 @@ class _Reading:
     def look(self, partition: Partition | None, peek: Peek, producers: bool) -> ReplicaSnapshot:
         """The replica's current snapshot; the previous one if nothing has changed."""
         log = self.log
+        is_limited = log.config.retention_bytes >= 0 or log.config.retention_ms < _LONG_MS
+        retained = log.retained if is_limited else None
         seen: tuple[object, ...] = (
             log.end_offset,
             len(log.cuts),
             log.rewrites,
             log.deletions,
+            retained,
             log.config,
             log.start_offset,
             log.offline,
@@ -258,6 +267,7 @@ class _Reading:
                 is_compacted=log.config.is_compacted,
                 compaction_lag_ms=log.config.min_compaction_lag_ms,
                 deleted=tuple(log.latest_deleted),
+                retained=retained,
                 producers=_producers(log) if producers else None,
             ),
             state=None if partition is None else partition.snapshot(),

@@ -17,10 +17,10 @@ class Liveness:
     and follows, all that was ever committed can be read again, and the followers know the high
     watermark that the leader had early in the calm. And no transaction waits for a marker without a
     reason (:mod:`checkers.invariants.unmarked`), and all brokers return to clients what ZooKeeper
-    has, and use its settings of topics (:mod:`checkers.invariants.outdated`). The protocol does not promise this, but a run does:
-    its bound must leave time for sessions to expire, dead connections to be noticed,
-    ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for each calm, at
-    the first snapshot after the bound.
+    has, and use its settings of topics (:mod:`checkers.invariants.outdated`). The protocol does not
+    promise this, but a run does: its bound must leave time for sessions to expire, dead connections
+    to be noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for
+    each calm, at the first snapshot after the bound.
     """
 
     is_pending = False

@@ -1,8 +1,10 @@
-"""``retained-as-configured``: retention deletes no segment that the topic's settings keep.
+"""``retained-as-configured``: retention deletes what the topic's settings do not keep, and no more.
 
-A segment may be deleted for one of three reasons: its newest record is older than ``retention.ms``
+A segment is deleted for one of three reasons: its newest record is older than ``retention.ms``
 by the broker's clock (KIP-33), the segments after it have ``retention.bytes`` (KAFKA-70), or the
-log starts after it, because clients have deleted its records or the leader's log starts there.
+log starts after it, because clients have deleted its records or the leader's log starts there. When
+retention has run, no such reason applies to the first segment, if all of it is committed and, but
+for the time, if it is closed.
 
 How old the newest record was is read from the batches themselves, not from the indexes by which the
 broker knows it. So a segment is judged only if all of its batches were seen.
@@ -13,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.invariants.step import Changed, Step
-from model.snapshot import Batches, DeletedSegment
+from model.snapshot import Batches, DeletedSegment, KeptSegment, ReplicaState
 from model.violation import Violation
 
 _NONE: Final = -1
@@ -29,8 +31,12 @@ class Retention:
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
         for change in step.changed:
-            if change.now.deleted and not step.is_compacted(change.key):
+            if step.is_compacted(change.key):
+                continue
+            if change.now.deleted:
                 yield from self._of_log(step, change)
+            if change.now.kept is not None:
+                yield from _of_kept(step, change, change.now.kept)
 
     def _of_log(self, step: Step, change: Changed) -> Iterator[Violation]:
         place, log = (change.broker, change.key), (change.life, change.now.log_number)
@@ -54,7 +60,37 @@ class Retention:
             )
 
 
-def _newest_ms(batches: Batches, segment: DeletedSegment) -> int | None:
+def _of_kept(step: Step, change: Changed, segment: KeptSegment) -> Iterator[Violation]:
+    why = _overdue(change.now, segment)
+    if why is not None:
+        yield step.violation(
+            "retained-as-configured",
+            f"broker {change.broker} has kept the segment from {segment.base} to {segment.next}, "
+            f"although {why}",
+            key=change.key,
+            offset=segment.base,
+            brokers=(change.broker,),
+        )
+
+
+def _overdue(now: ReplicaState, segment: KeptSegment) -> str | None:
+    """Return why retention had to delete the first segment, or ``None``."""
+    is_empty = segment.base == segment.next
+    if is_empty or segment.next > segment.high_watermark or len(now.cuts) != segment.cuts:
+        return None
+    newest_ms = _newest_ms(now.batches, segment)
+    if newest_ms is not None and 0 <= segment.retention_ms < segment.at_ms - newest_ms:
+        age_ms = segment.at_ms - newest_ms
+        return f"its newest record was {age_ms} ms old (retention.ms = {segment.retention_ms})"
+    if segment.is_active:
+        return None
+    left = segment.log_bytes - segment.bytes
+    if 0 <= segment.retention_bytes <= left:
+        return f"{left} bytes remain without it (retention.bytes = {segment.retention_bytes})"
+    return f"the log starts at {segment.start}" if segment.next <= segment.start else None
+
+
+def _newest_ms(batches: Batches, segment: DeletedSegment | KeptSegment) -> int | None:
     """Return the largest timestamp of a segment; None: not known, because of a batch or a
     timestamp that is missing."""
     number = bisect_left(batches.all, segment.base, hi=batches.count, key=_base)

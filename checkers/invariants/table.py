@@ -280,10 +280,11 @@ INVARIANTS = (
     Invariant(
         id="retained-as-configured",
         rules="KIP-33, KAFKA-70",
-        summary="Retention has deleted a segment that the topic's settings keep.",
+        summary="Retention has deleted a segment that the settings keep, or kept another.",
         holds=(
             "a segment is deleted only if its newest record is older than `retention.ms` by the "
             "broker's clock, if `retention.bytes` remain without it, or if the log starts after it"
+            "; when retention has run, this is so of no first segment that is committed"
         ),
         suspended_under=(
             "compacted logs; segments that are deleted before a snapshot shows their batches"

@@ -36,6 +36,7 @@ from model.snapshot import (
     Compaction,
     DeletedSegment,
     EpochStart,
+    KeptSegment,
     KeptSettings,
     PartitionState,
     Producer,
@@ -304,6 +305,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
         }
     epochs = tuple(EpochStart(*entry) for entry in log.epochs)
     deleted = tuple(DeletedSegment(*each) for each in log.deleted)
+    kept = None if log.retained is None else KeptSegment(*log.retained)
     if state is None:
         return ReplicaState(
             role="offline" if log.is_offline else "untold",
@@ -314,6 +316,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
             log_number=log.number,
             cuts=log.cuts,
             deleted=deleted,
+            kept=kept,
             producers=producers,
         )
     return ReplicaState(
@@ -327,6 +330,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
         log_number=log.number,
         cuts=log.cuts,
         deleted=deleted,
+        kept=kept,
         isr=state.isr,
         maximal_isr=state.maximal_isr,
         state_version=state.zk_version,

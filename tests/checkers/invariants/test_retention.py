@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from model.snapshot import Batch, DeletedSegment, EpochStart, ReplicaState
+from model.snapshot import Batch, DeletedSegment, EpochStart, KeptSegment, ReplicaState
 from tests.checkers.invariants.streams import KEY, broker, cluster, log, replica, state, violated
 
 NAME = "retained-as-configured"
@@ -74,3 +74,45 @@ def test_each_segment_is_judged_once() -> None:
     assert violated(first, cluster(isr, {2: same})) == []
     assert violated(first, cluster(isr, {2: broker(held(SEGMENT), life=2)})) == [NAME]
     assert violated(first, cluster(isr, {2: held(SEGMENT, log_number=1)})) == [NAME]
+
+
+KEPT = KeptSegment(0, 2, 100, False, 0, 500, 2, 2000)
+"""A closed segment with a newest time of 1010; all of it is committed."""
+
+
+def left(segment: KeptSegment, **other: Any) -> list[str]:
+    """What is found of a segment that retention has left."""
+    start: dict[str, Any] = {"log_start": 0, "epochs": (EpochStart(0, 0),)}
+    return judged(kept=segment, **start | other)
+
+
+@pytest.mark.parametrize(
+    ("segment", "names"),
+    [
+        (KEPT, []),
+        (KEPT._replace(retention_ms=990), []),
+        (KEPT._replace(retention_ms=989), [NAME]),
+        (KEPT._replace(retention_ms=989, is_active=True), [NAME]),
+        (KEPT._replace(retention_ms=989, high_watermark=1), []),
+        (KEPT._replace(retention_ms=989, next=0), []),
+        (KEPT._replace(retention_ms=989, cuts=1), []),  # it had other records then
+        (KEPT._replace(retention_bytes=400), [NAME]),
+        (KEPT._replace(retention_bytes=401), []),
+        (KEPT._replace(retention_bytes=400, is_active=True), []),
+        (KEPT._replace(start=2), [NAME]),
+        (KEPT._replace(start=1), []),
+        (KEPT._replace(start=2, is_active=True), []),
+    ],
+)
+def test_a_segment_is_kept_without_a_reason_to_delete_it(
+    segment: KeptSegment, names: list[str]
+) -> None:
+    """It is not old, not surplus, and not before the start of the log, or not committed yet."""
+    assert left(segment) == names
+
+
+def test_a_kept_segment_of_a_compacted_log_is_not_judged() -> None:
+    """Its records may be older ones than those that were read."""
+    now = held(log_start=0, epochs=(EpochStart(0, 0),), kept=KEPT._replace(retention_ms=0))
+    assert violated(cluster(state(isr=(1,)), {2: now})) == [NAME]
+    assert violated(cluster(state(isr=(1,)), {2: now}, compacted={KEY: None})) == []
