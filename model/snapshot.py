@@ -141,6 +141,20 @@ class KeptSegment(NamedTuple):
     """How often the log had been truncated."""
 
 
+class KeyedRecord(NamedTuple):
+    """A record of a compacted log, or the marker that ends a transaction there."""
+
+    offset: int
+    key: bytes
+    """Empty for a marker."""
+    value_crc: int | None
+    """The CRC-32 of the value; None: the record is a tombstone."""
+    producer: int = -1
+    """The producer id of a transaction's record or marker; -1: it is in no transaction."""
+    commits: bool | None = None
+    """Whether a marker commits its transaction; None: it is no marker."""
+
+
 class Unmarked(NamedTuple):
     """A transaction that is committed or aborted, and has partitions without a marker."""
 
@@ -173,6 +187,9 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """The segments that retention has deleted last, oldest first."""
     kept: KeptSegment | None = None
     """What retention has left when it ran last, if it could have deleted something."""
+    records: Sequence[KeyedRecord] | None = None
+    """The records of a compacted log with their keys, in a list that only grows; None for other
+    logs, and for a follower unless it has just loaded or compacted it."""
     isr: tuple[int, ...] = ()
     """The ISR in ZooKeeper as the leader knows it; empty for other replicas."""
     maximal_isr: tuple[int, ...] = ()

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from broker_impl.log import compaction
 from broker_impl.log.aborted_index import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.log.compaction import Fates
 from broker_impl.log.config import LogConfig
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.mutants import mutant
 from broker_impl.wire import batch
-from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Offset
 
 
@@ -218,3 +219,22 @@ def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> boo
     how far that producer had come. When the producer sends the batch again, it looks new.
     """
     return False
+
+
+@mutant(
+    "full-key-map-drops",
+    of="broker_impl.log.compaction:keeps",
+    source="KIP-58",
+    kind="mutation",
+    symptom="invariant:compacted-to-latest",
+    schedule="A log has more new keys than a pass of the cleaner has room for.",
+)
+def keeps(record: Record, last: Offset, horizon_ms: int | None, now_ms: int) -> bool:
+    """A record stays if the pass has read it as the last of its key, and not otherwise.
+
+    A pass reads keys until its map is full (log.cleaner.dedupe.buffer.size), and may copy a segment
+    of which it has not read the end: the records there are removed, the last ones of their keys.
+    """
+    if record.key is None or record.offset != last:
+        return False
+    return record.value is not None or not compaction.may_go(horizon_ms, now_ms)

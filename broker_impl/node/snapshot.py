@@ -20,8 +20,10 @@ from broker_impl.log.epochs import EpochStart
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.log.producers import BatchMetadata
 from broker_impl.log.results import Deleted, Retained
+from broker_impl.node.keyed_records import KeyedRecord, KeyedRecords
 from broker_impl.node.log_settings import log_config
 from broker_impl.node.topic_settings import TopicSettings
+from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.replica.replicas import Replicas
 from broker_impl.replica.results import PartitionSnapshot
@@ -75,6 +77,9 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The topic's ``min.compaction.lag.ms``."""
     deleted: tuple[Deleted, ...]
     """The segments that retention has deleted last."""
+    records: Sequence[KeyedRecord] | None
+    """The records of a compacted log; None for other logs, and for a follower unless it has just
+    loaded or compacted it."""
     retained: Retained | None
     """What retention has left when it ran last; None: no limit of the log is near."""
     producers: tuple[ProducerSnapshot, ...] | None
@@ -216,7 +221,9 @@ class _Reading:
         self._tp = tp
         self._number = number
         self._headers = LogHeaders(log)
+        self._records = KeyedRecords()
         self._seen: tuple[object, ...] = ()
+        self._rewrites = -1
         self._last: ReplicaSnapshot
 
     def look(self, partition: Partition | None, peek: Peek, producers: bool) -> ReplicaSnapshot:
@@ -268,11 +275,23 @@ class _Reading:
                 compaction_lag_ms=log.config.min_compaction_lag_ms,
                 deleted=tuple(log.latest_deleted),
                 retained=retained,
+                records=self._keyed(partition, headers, peek),
                 producers=_producers(log) if producers else None,
             ),
             state=None if partition is None else partition.snapshot(),
         )
         return self._last
+
+    def _keyed(
+        self, partition: Partition | None, headers: Sequence[BatchHeader], peek: Peek
+    ) -> list[KeyedRecord] | None:
+        is_compacted = self.log.config.is_compacted or self.log.rewrites > 0
+        if partition is None or not is_compacted:
+            return None
+        if self.log.rewrites == self._rewrites and partition.role is not Role.LEADER:
+            return None
+        self._rewrites = self.log.rewrites
+        return self._records.read(headers, lambda number: self._headers.records(number, peek))
 
 
 class LogHeaders:

@@ -156,6 +156,11 @@ class Committed:
         line = self._lines.get(key)
         return None if line is None or line.is_lost else line.end
 
+    def is_lost(self, key: str) -> bool:
+        """Return whether committed records may be lost, because all disks have lost some."""
+        line = self._lines.get(key)
+        return line is not None and line.is_lost
+
     def step(self, step: Step) -> Iterator[Violation]:
         """Take the next snapshot in."""
         for number in step.damaged():

@@ -278,6 +278,16 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="compacted-to-latest",
+        rules="KIP-58",
+        summary="Compaction has removed the last committed record of a key.",
+        holds=(
+            "a compacted log has the last record of each key that is committed, in a transaction "
+            "or outside of one, unless it is a tombstone"
+        ),
+        suspended_under="unclean elections; brokers that have lost power",
+    ),
+    Invariant(
         id="retained-as-configured",
         rules="KIP-33, KAFKA-70",
         summary="Retention has deleted a segment that the settings keep, or kept another.",

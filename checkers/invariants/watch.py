@@ -9,6 +9,7 @@ from checkers.invariants.liveness import Liveness
 from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
 from checkers.invariants.retention import Retention
 from checkers.invariants.step import Fold, Rules, Stepper
+from checkers.invariants.survivors import Survivors
 from checkers.invariants.views import Views
 from checkers.invariants.zookeeper import Controllers, Moves, States
 from model.snapshot import ClusterState
@@ -36,7 +37,7 @@ class Watch:
             OneLogPerEpoch(),
         ]
         if not rules.unclean_elections:
-            self._folds.append(committed)
+            self._folds += [committed, Survivors(committed)]
         self._liveness = Liveness(rules, committed.end)
         self._ensemble = Ensemble(rules)
         self._folds += [self._liveness, self._ensemble]

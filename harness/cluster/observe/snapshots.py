@@ -38,6 +38,7 @@ from model.snapshot import (
     EpochStart,
     KeptSegment,
     KeptSettings,
+    KeyedRecord,
     PartitionState,
     Producer,
     RememberedBatch,
@@ -191,6 +192,7 @@ class _Life:
         self._shown: tuple[object, Mapping[str, Shown]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
         self._batches: dict[TopicPartition, tuple[object, list[Batch]]] = {}
+        self._records: dict[TopicPartition, tuple[object, list[KeyedRecord]]] = {}
 
     def look(self, producers: bool, settings: bool) -> BrokerState | None:
         if not self._is_alive():
@@ -254,7 +256,7 @@ class _Life:
         if shot.log.rewrites:
             self.compacted[str(shot.tp)] = None
         batches = self._batches_of(shot.tp, shot.log)
-        state = _replica(shot, batches)
+        state = _replica(shot, batches, self._records_of(shot.tp, shot.log))
         self._replicas[shot.tp] = shot, state
         return state
 
@@ -265,6 +267,16 @@ class _Life:
             self._batches[tp] = log.headers, batches
         batches += map(_batch, log.headers[len(batches) : log.count])
         return Batches(batches, log.count)
+
+    def _records_of(self, tp: TopicPartition, log: LogSnapshot) -> list[KeyedRecord] | None:
+        if log.records is None:
+            return None
+        read, records = self._records.get(tp, (None, []))
+        if read is not log.records:
+            records = []
+            self._records[tp] = log.records, records
+        records += (KeyedRecord(*each) for each in log.records[len(records) :])
+        return records
 
 
 def _text_of(topic_id: UUID | None) -> str:
@@ -288,7 +300,9 @@ def _batch(header: BatchHeader) -> Batch:
     )
 
 
-def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
+def _replica(
+    shot: ReplicaSnapshot, batches: Batches, records: Sequence[KeyedRecord] | None
+) -> ReplicaState:
     log, state = shot.log, shot.state
     producers = None
     if log.producers is not None:
@@ -331,6 +345,7 @@ def _replica(shot: ReplicaSnapshot, batches: Batches) -> ReplicaState:
         cuts=log.cuts,
         deleted=deleted,
         kept=kept,
+        records=records,
         isr=state.isr,
         maximal_isr=state.maximal_isr,
         state_version=state.zk_version,

@@ -1,0 +1,140 @@
+"""``compacted-to-latest``: compaction leaves the last record of each key.
+
+The batches of a compacted log differ between replicas, since each is compacted at its own time, but
+what must survive is the same on all of them: of each key, the last record that is committed, unless
+it is a tombstone. Records of a transaction count once its marker commits it. The checker notes what
+leaders commit, in the order of offsets, and looks for it in each log that was compacted since, and
+in that of each new leader.
+
+A log is compared only if the checker knows all that was committed below the log's own watermark: a
+compaction may have used it. What a leader committed while no snapshot was taken may have been
+compacted since, so everything is forgotten then.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Final
+
+from checkers.invariants.committed import Committed
+from checkers.invariants.step import Changed, Step
+from model.snapshot import KeyedRecord, ReplicaState
+from model.violation import Violation
+
+UNSEEN_NS: Final = 1_000_000_000
+"""For how long a partition may be without a leader in the snapshots."""
+_offset = attrgetter("offset")
+
+
+class _Line:
+    """What must survive in one partition."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        """The highest watermark of any leader, up to which its records were read."""
+        self.latest: dict[bytes, KeyedRecord] = {}
+        """The last committed record of each key."""
+        self.judged: dict[int, Sequence[KeyedRecord]] = {}
+        """By broker, the log that was compared last."""
+        self._open: dict[int, list[KeyedRecord]] = {}
+        """The records of open transactions, by producer."""
+        self._seen_ns = 0
+        self._read: tuple[Sequence[KeyedRecord], int] = ((), 0)
+
+    def extend(self, leader: ReplicaState, records: Sequence[KeyedRecord], now_ns: int) -> None:
+        """Note what this leader has committed beyond what is known."""
+        if leader.high_watermark >= self.end:
+            is_unseen = now_ns - self._seen_ns > UNSEEN_NS
+            if records is not self._read[0]:
+                if is_unseen and leader.high_watermark > self.end:
+                    self._forget(leader.high_watermark)
+                self._read = records, bisect_left(records, self.end, key=_offset)
+            self._seen_ns = now_ns
+        else:
+            return
+        number = self._read[1]
+        while number < len(records) and records[number].offset < leader.high_watermark:
+            self._note(records[number])
+            number += 1
+        self._read = records, number
+        self.end = leader.high_watermark
+
+    def _forget(self, end: int) -> None:
+        self.latest, self._open, self.end = {}, {}, end
+
+    def _note(self, record: KeyedRecord) -> None:
+        if record.commits is not None:
+            of_transaction = self._open.pop(record.producer, [])
+            for each in of_transaction if record.commits else ():
+                self._put(each)
+        elif record.producer >= 0:
+            self._open.setdefault(record.producer, []).append(record)
+        else:
+            self._put(record)
+
+    def _put(self, record: KeyedRecord) -> None:
+        known = self.latest.get(record.key)
+        if known is None or known.offset < record.offset:
+            self.latest[record.key] = record
+
+
+class Survivors:
+    """Compares compacted logs with what their leaders have committed."""
+
+    def __init__(self, committed: Committed) -> None:
+        """``committed`` knows which partitions may have lost something with their disks."""
+        self._committed = committed
+        self._damaged: dict[int, None] = {}
+        """Brokers whose disks have ever lost something."""
+        self._lines: dict[str, _Line] = {}
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Process the next snapshot."""
+        self._damaged.update(dict.fromkeys(step.damaged()))
+        keyed = [change for change in step.changed if change.now.records is not None]
+        for change in sorted(keyed, key=lambda change: change.now.leader_epoch):
+            if change.now.role == "leader" and change.now.records is not None:
+                line = self._lines.setdefault(change.key, _Line())
+                line.extend(change.now, change.now.records, step.now.time_ns)
+        for change in keyed:
+            yield from self._judge(step, change)
+
+    def _judge(self, step: Step, change: Changed) -> Iterator[Violation]:
+        line, records = self._lines.get(change.key), change.now.records
+        if line is None or records is None or line.judged.get(change.broker) is records:
+            return
+        if change.now.role not in ("leader", "follower") or line.end < change.now.high_watermark:
+            return
+        line.judged[change.broker] = records
+        if change.broker in self._damaged or self._committed.is_lost(change.key):
+            return
+        lost = missing(line.latest, records, change.now)
+        if lost is not None:
+            yield step.violation(
+                "compacted-to-latest",
+                f"the log of broker {change.broker} ({change.now.role}, high watermark "
+                f"{change.now.high_watermark}) has no record of the key {lost.key!r} at or after "
+                f"offset {lost.offset}, where the last committed one is",
+                key=change.key,
+                offset=lost.offset,
+                brokers=(change.broker,),
+                epochs=(change.now.leader_epoch,),
+            )
+
+
+def missing(
+    latest: Mapping[bytes, KeyedRecord], records: Sequence[KeyedRecord], replica: ReplicaState
+) -> KeyedRecord | None:
+    """Return a record that must survive in a log and is not there, or ``None``."""
+    own = {each.key: each for each in records if each.commits is None}
+    for key, wanted in latest.items():
+        if wanted.value_crc is None:
+            continue
+        if not replica.log_start <= wanted.offset < replica.high_watermark:
+            continue
+        found = own.get(key)
+        if found is None or found.offset < wanted.offset:
+            return wanted
+        if found.offset == wanted.offset and found.value_crc != wanted.value_crc:
+            return wanted
+    return None
