@@ -74,13 +74,20 @@ class Topics:
             return await self._read(name)
         how = self._rng.random()
         if how < ALTER_P:
-            error = await aio_admin.alter_topic(self._admin.common, name, self._settings())
-            return f"alter {name}: {error or 'NoError'}"
+            return await self._alter(name)
         if how < 0.5:
             return await self._write(Place(name, self._rng.randrange(self._partitions)))
         if how < 0.75 and self._partitions < PARTITIONS_MAX:
             return await self._extend(name)
         return await self._delete(name)
+
+    async def _alter(self, name: str) -> str:
+        """Change the settings of the topic, and then those of the one that is never deleted."""
+        said = []
+        for topic in (name, *([] if self._lasting is None else [self._lasting])):
+            error = await aio_admin.alter_topic(self._admin.common, topic, self._settings())
+            said.append(f"alter {topic}: {error or 'NoError'}")
+        return ", ".join(said)
 
     def _settings(self) -> dict[str, str]:
         """Return settings that differ from the former ones; every second time there are none."""

@@ -150,3 +150,8 @@ async def test_the_settings_of_a_topic_change(monkeypatch: pytest.MonkeyPatch) -
     said = [await asking.ask(PLACE, 1, [1]) for _ in range(3)]
     assert said[1:] == ["alter a-0: NoError", "alter a-0: UnknownTopicOrPartitionError"]
     assert [len(settings) for settings in asked] == [0, 1, 0]
+    assert await asking.lasting(1) == "a-lasting"
+    said.append(await asking.ask(PLACE, 1, [1]))
+    both = "alter a-0: UnknownTopicOrPartitionError, alter a-lasting: UnknownTopicOrPartitionError"
+    assert said[-1] == both
+    assert [len(settings) for settings in asked[-2:]] == [1, 0]
