@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from broker_impl.coordinator.groups.events import Effect, Written
 from broker_impl.coordinator.groups.group_state import Done, GroupState
 from broker_impl.coordinator.groups.states import GroupStatus
+from broker_impl.coordinator.records import MemberRecord
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
 
@@ -286,3 +287,55 @@ def is_full(members: int, size_max: int) -> bool:
     that was planned for, such as one member for each license, is larger than it may be.
     """
     return members > size_max
+
+
+@mutant(
+    "empty-group-not-stored",
+    of="broker_impl.coordinator.groups.storing:store_empty",
+    source="G4",
+    kind="mutation",
+    symptom="invariant:members-as-stored",
+    schedule="The last member of a group leaves, another broker becomes the coordinator, and the "
+    "group is used again.",
+)
+def store_empty(group: GroupState, effects: list[Effect]) -> None:
+    """That a group has lost its last member is not written to the log.
+
+    The next coordinator has the members again, until their sessions expire. The next member waits
+    for them in a rebalance, and a consumer without a membership cannot commit offsets.
+    """
+
+
+@mutant(
+    "topics-not-restored",
+    of="broker_impl.coordinator.groups.restoring:topics_in_use",
+    source="G4, KIP-211, KAFKA-8954",
+    kind="mutation",
+    symptom="invariant:members-as-stored",
+    schedule="Another broker becomes the coordinator of a group that goes on.",
+)
+def topics_in_use(group: GroupState) -> frozenset[str] | None:
+    """A coordinator that loads a group does not compute what its members are subscribed to.
+
+    Offsets of these topics expire and can be deleted until the next rebalance, although members
+    read on. The next owner of a partition starts from the beginning or the end of the log.
+    """
+    return frozenset()
+
+
+@mutant(
+    "session-not-restored",
+    of="broker_impl.coordinator.groups.restoring:session_timeout_ms",
+    source="G4, KIP-62",
+    kind="mutation",
+    symptom="invariant:members-as-stored",
+    schedule="Another broker becomes the coordinator of a group whose members have a rebalance "
+    "timeout that differs from their session timeout.",
+)
+def session_timeout_ms(row: MemberRecord) -> int:
+    """A coordinator that loads a group takes the rebalance timeout for the session timeout.
+
+    With the defaults of Java's consumer, the partitions of a consumer that has crashed wait for
+    five minutes until another member gets them.
+    """
+    return row.rebalance_timeout_ms

@@ -71,7 +71,7 @@ def _become_empty(group: GroupState, effects: list[Effect]) -> None:
     group.protocol = None
     group.subscribed = frozenset()
     group.become(GroupStatus.EMPTY)
-    storing.write(group, [storing.group_record(group, {})], storing.ignore, effects)
+    storing.store_empty(group, effects)
 
 
 def _begin_generation(group: GroupState, now: float, effects: list[Effect]) -> None:

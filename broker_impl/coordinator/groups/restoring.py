@@ -26,7 +26,17 @@ def restore(group: GroupState, record: GroupRecord, now: float) -> None:
         group.state = GroupStatus.STABLE
         if group.leader not in group.members:
             group.leader = next(iter(group.members))
-        group.subscribed = group.subscriptions()
+        group.subscribed = topics_in_use(group)
+
+
+def topics_in_use(group: GroupState) -> frozenset[str] | None:
+    """Return the topics whose offsets are kept, because members read them (KIP-211, KIP-496)."""
+    return group.subscriptions()
+
+
+def session_timeout_ms(row: MemberRecord) -> int:
+    """Return how long a member may be silent, which differs from how long a rebalance waits."""
+    return row.session_timeout_ms
 
 
 def _member(row: MemberRecord, protocol: str) -> Member:
@@ -37,7 +47,7 @@ def _member(row: MemberRecord, protocol: str) -> Member:
         instance_id=row.instance_id,
         client_id=row.client_id,
         client_host=row.client_host,
-        session_timeout_ms=row.session_timeout_ms,
+        session_timeout_ms=session_timeout_ms(row),
         rebalance_timeout_ms=row.rebalance_timeout_ms,
         protocols=((protocol, row.subscription),),
     )

@@ -63,5 +63,10 @@ def tombstones(
     return [(records.encode_offset_key(group.name, tp), None) for tp in partitions]
 
 
-def ignore(written: Written, now: float, effects: list[Effect]) -> None:
+def store_empty(group: GroupState, effects: list[Effect]) -> None:
+    """Write a group that has lost its last member, so that no coordinator restores the member."""
+    write(group, [group_record(group, {})], _ignore, effects)
+
+
+def _ignore(written: Written, now: float, effects: list[Effect]) -> None:
     """Do nothing: the record of an empty group is only for the next coordinator."""

@@ -1,10 +1,22 @@
 """Reads the logs in which simulated brokers store what they coordinate."""
 
+from typing import NamedTuple
+
 from broker_impl.node.broker import Broker
 from broker_impl.replica.events import Role
 from broker_impl.replica.partition import Partition
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.deleted_offsets import LastRecord
+
+
+class Leading(NamedTuple):
+    """A leadership of a coordinator's log, with all on which the outcome of an append depends."""
+
+    partition: Partition
+    epoch: int
+    zk_version: int
+    isr: frozenset[int]
+    maximal_isr: frozenset[int]
 
 
 def led(broker: Broker, tp: TopicPartition) -> Partition | None:
@@ -13,6 +25,20 @@ def led(broker: Broker, tp: TopicPartition) -> Partition | None:
     if partition is None or partition.role is not Role.LEADER:
         return None
     return partition if partition.log.offline is None else None
+
+
+def leadership(broker: Broker, tp: TopicPartition) -> Leading | None:
+    """Return the leadership of this broker of a partition, if it leads it."""
+    partition = led(broker, tp)
+    if partition is None:
+        return None
+    return Leading(
+        partition,
+        partition.leader_epoch,
+        partition.zk_version,
+        partition.isr,
+        partition.maximal_isr,
+    )
 
 
 def last_before(partition: Partition, end: int) -> LastRecord | None:

@@ -1,12 +1,15 @@
 """Passes the members of simulated groups to `checkers.invariants`: how long they stay there.
 
-`stored_members` judges what a coordinator has loaded, and `rebalances` when it removes members.
+`stored_members` judges what a coordinator has loaded, and `rebalances` when it removes members. No
+answer shows that the record of a group without members is stored. The coordinator appends it when
+the last member is removed, which succeeds if the leadership and the ISR are the same before and
+after it. The witness waits until all that the coordinator's log had then is committed.
 """
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.errors import ErrorCode
@@ -14,14 +17,21 @@ from broker_impl.node.broker import Broker
 from broker_impl.replica.partition import Partition
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
 from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest
 from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
 from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
 from checkers.invariants import coordinated
-from checkers.invariants.coordinated import NONE, REBALANCE, STABLE, Said
+from checkers.invariants.coordinated import EMPTY, NONE, REBALANCE, STABLE, Said
 from checkers.invariants.rebalances import Rebalances, Sight, Timed
-from checkers.invariants.stored_members import StoredMembers
-from harness.cluster.observe.coordinator_logs import epoch_at, last_before, led
+from checkers.invariants.stored_members import NO_CONTENT, Content, Details, StoredMembers
+from harness.cluster.observe.coordinator_logs import (
+    Leading,
+    epoch_at,
+    last_before,
+    leadership,
+    led,
+)
 from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_coordinators import group_state
 
@@ -30,6 +40,25 @@ OnAnswer = Callable[[Any], None]
 
 def _loop_time() -> float:
     return asyncio.get_running_loop().time()
+
+
+class _Sighted(NamedTuple):
+    """A group that had members, and the leadership of its coordinator then."""
+
+    group: Group
+    leading: Leading
+    members: frozenset[str]
+
+
+class _Emptied(NamedTuple):
+    """A group that has lost its last members, and whose record is perhaps not committed yet."""
+
+    now: coordinated.Group
+    members: frozenset[str]
+    """The members that it had."""
+    leading: Leading
+    end: int
+    """The end of the coordinator's log after the record."""
 
 
 class MemberWitness:
@@ -56,13 +85,27 @@ class MemberWitness:
         self._clock = clock
         self._rebalances: dict[str, tuple[Group, Rebalances]] = {}
         """The rebalances of each group, since this broker has created or loaded it."""
+        self._sighted: dict[str, _Sighted] = {}
+        """The groups that had members when a request for them was last seen."""
+        self._emptied: dict[str, _Emptied] = {}
+        self._is_loading = False
+        """Whether groups are perhaps loaded that have not been judged since."""
 
     def __call__(self, request: Any) -> OnAnswer | None:
         """See a request; return the function that sees its answer, if it is checked."""
+        if self._emptied:
+            self._confirm()
+        if self._is_loading:
+            self._loaded()
         match request:
-            case OffsetCommitRequest() | LeaveGroupRequest():
+            case OffsetCommitRequest():
                 self._arrived(request)
                 return None
+            case LeaderAndIsrRequest():
+                return self._led
+            case LeaveGroupRequest():
+                self._arrived(request)
+                return lambda answer: self._left(request.group_id)
             case HeartbeatRequest():
                 group, at_s = self._arrived(request), self._clock()
                 return None if group is None else lambda answer: self._beat(request, at_s, answer)
@@ -80,22 +123,77 @@ class MemberWitness:
             case _:
                 return None
 
+    def _led(self, answer: Any) -> None:
+        """The broker has perhaps become a coordinator, and loads groups."""
+        self._is_loading = True
+
+    def _loaded(self) -> None:
+        """Judge all groups, once they are loaded."""
+        if not self._broker.groups.is_loading:
+            self._is_loading = False
+            for name in self._stored.names:
+                self._judge(name, self._broker.groups.find(name))
+
+    def _judge(self, name: str, found: Group | ErrorCode | None) -> None:
+        """Judge whether a group has the members that it must have."""
+        home = self._home(name)
+        if isinstance(found, ErrorCode) or home is None:
+            return
+        group = None if found is None else group_state(found)
+        content = NO_CONTENT if found is None else _content(found)
+        at = partial(epoch_at, home)
+        why = self._stored.judge(name, home.leader_epoch, group, at, content)
+        if why is not None:
+            self._found("members-as-stored", name, why)
+
     def _arrived(self, request: Any) -> Group | None:
         """Judge a group at the arrival of a request; return it if this broker coordinates it."""
         name = request.group_id
-        found, home = self._broker.groups.find(name), self._home(name)
+        found = self._broker.groups.find(name)
         if isinstance(found, ErrorCode):
             return None
-        if home is not None:
-            group = None if found is None else group_state(found)
-            why = self._stored.judge(name, home.leader_epoch, group, partial(epoch_at, home))
-            if why is not None:
-                self._found("members-as-stored", name, why)
+        self._judge(name, found)
         if found is None:
             self._rebalances.pop(name, None)
         else:
             self._look(found, request)
+            self._count(found)
         return found
+
+    def _left(self, name: str) -> None:
+        group = self._broker.groups.find(name)
+        if isinstance(group, Group):
+            self._count(group)
+
+    def _count(self, group: Group) -> None:
+        """Note whether a group has members, or has lost the last ones since."""
+        name, state = group.name, group_state(group)
+        leading = leadership(self._broker, self._broker.groups.partition_of(name))
+        was = self._sighted.pop(name, None)
+        if leading is None:
+            return
+        if state.members:
+            self._sighted[name] = _Sighted(group, leading, frozenset(state.members))
+        elif (
+            was is not None
+            and (was.group, was.leading, state.state) == (group, leading, EMPTY)
+            and len(leading.isr) >= leading.partition.isr_min
+        ):
+            end = leading.partition.log.end_offset
+            self._emptied[name] = _Emptied(state, was.members, leading, end)
+
+    def _confirm(self) -> None:
+        """Look which groups without members are stored since."""
+        for name, each in list(self._emptied.items()):
+            home, partition = self._broker.groups.partition_of(name), each.leading.partition
+            if leadership(self._broker, home) != each.leading:
+                del self._emptied[name]
+            elif partition.high_watermark >= each.end:
+                del self._emptied[name]
+                last = last_before(partition, each.end)
+                if last is not None:
+                    epoch = each.leading.epoch
+                    self._stored.emptied(name, epoch, each.now, each.members, last)
 
     def _look(self, group: Group, request: Any) -> None:
         """Judge whether a group has kept to its timeouts, and note a request to it."""
@@ -156,7 +254,8 @@ class MemberWitness:
             return
         last = last_before(home, home.high_watermark)
         if group.state.value == STABLE and last is not None:
-            self._stored.acknowledged(name, home.leader_epoch, group_state(group), last, instance)
+            state, content = group_state(group), _content(group)
+            self._stored.acknowledged(name, home.leader_epoch, state, last, instance, content)
 
     def _home(self, group: str) -> Partition | None:
         """Return the partition of the group's records, if this broker leads it."""
@@ -182,3 +281,18 @@ def _timed(group: Group) -> dict[str, Timed]:
         )
         for member in group.members.values()
     }
+
+
+def _content(group: Group) -> Content:
+    """Return what the record of a group determines of the group, as its coordinator has it."""
+    protocol = group.protocol or ""
+    details = {
+        member.id: Details(
+            member.session_timeout_ms,
+            member.rebalance_timeout_ms,
+            member.protocols.get(protocol, b""),
+            member.assignment,
+        )
+        for member in group.members.values()
+    }
+    return Content(details, group.subscribed)

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from broker_impl.api.cluster_view import BEING_DELETED
 from broker_impl.coordinator.groups.group import Group
 from broker_impl.node.broker import Broker
-from broker_impl.replica.partition import Partition
 from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.offset_commit_request import OffsetCommitRequest
 from broker_impl.wire.messages.offset_fetch_request import OffsetFetchRequest
@@ -27,7 +26,7 @@ from checkers.invariants.deleted_offsets import (
     Key,
     Standing,
 )
-from harness.cluster.observe.coordinator_logs import epoch_at, last_before, led
+from harness.cluster.observe.coordinator_logs import Leading, epoch_at, last_before, leadership
 from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.witnessed_fetches import rows
 
@@ -37,21 +36,11 @@ broker's clock may be too fast."""
 OnAnswer = Callable[[Any], None]
 
 
-class _Leading(NamedTuple):
-    """A leadership of a coordinator's log, with all on which the outcome of an append depends."""
-
-    partition: Partition
-    epoch: int
-    zk_version: int
-    isr: frozenset[int]
-    maximal_isr: frozenset[int]
-
-
 class _Tombstones(NamedTuple):
     """Tombstones that a coordinator must have appended, and that may not be committed yet."""
 
     home: TopicPartition
-    leading: _Leading
+    leading: Leading
     end: int
     """The end of the coordinator's log after them."""
     until_ns: int
@@ -147,7 +136,7 @@ class OffsetWitness:
 
         return on_answer
 
-    def _coordinated(self, standing: Standing) -> dict[Key, tuple[_Leading, Mapping[int, int]]]:
+    def _coordinated(self, standing: Standing) -> dict[Key, tuple[Leading, Mapping[int, int]]]:
         """Return the offsets of groups that this broker coordinates, with its leadership."""
         found = {}
         for (group, partition), offsets in standing.items():
@@ -156,7 +145,7 @@ class OffsetWitness:
                 found[group, partition] = leading, offsets
         return found
 
-    def _topics_deleted(self, before: dict[Key, tuple[_Leading, Mapping[int, int]]]) -> None:
+    def _topics_deleted(self, before: dict[Key, tuple[Leading, Mapping[int, int]]]) -> None:
         """Wait for the tombstones of these offsets, if this broker still coordinates the groups."""
         timeout_ns = self._broker.config.offsets_commit_timeout_ms * 1_000_000
         until_ns = self._now_ns() + int(timeout_ns * PROMPT)
@@ -209,15 +198,5 @@ class OffsetWitness:
     def _home(self, group: str) -> TopicPartition:
         return self._broker.groups.partition_of(group)
 
-    def _leading(self, home: TopicPartition) -> _Leading | None:
-        """Return the leadership of this broker of a partition, if it leads it."""
-        partition = led(self._broker, home)
-        if partition is None:
-            return None
-        return _Leading(
-            partition,
-            partition.leader_epoch,
-            partition.zk_version,
-            partition.isr,
-            partition.maximal_isr,
-        )
+    def _leading(self, home: TopicPartition) -> Leading | None:
+        return leadership(self._broker, home)

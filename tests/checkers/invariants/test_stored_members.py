@@ -2,12 +2,15 @@
 
 import pytest
 
-from checkers.invariants.coordinated import PREPARING, STABLE, Group
+from checkers.invariants.coordinated import EMPTY, PREPARING, STABLE, Group
 from checkers.invariants.deleted_offsets import LastRecord
-from checkers.invariants.stored_members import StoredMembers
+from checkers.invariants.stored_members import Content, Details, StoredMembers
 
 GROUP = Group(STABLE, 3, {"a": None, "b": "i"})
 LAST = LastRecord(9, 5)
+DETAILS = Details(6000, 700, b"subscription", b"assignment")
+CONTENT = Content({"a": DETAILS, "b": DETAILS}, frozenset({"t"}))
+DYNAMIC = Group(STABLE, 3, {"a": None})
 
 
 def stored(*, joins: bool = False, group: Group = GROUP) -> StoredMembers:
@@ -105,3 +108,91 @@ def test_a_coordinator_that_was_replaced_acknowledges_nothing() -> None:
     assert not judge(members, GROUP)
     members.acknowledged("g", 5, GROUP._replace(members={"x": "i"}), LAST)
     assert not judge(members, GROUP)
+
+
+@pytest.mark.parametrize(
+    ("member", "changed", "joins", "is_wrong"),
+    [
+        ("a", DETAILS, False, False),
+        ("a", DETAILS._replace(session_ms=700), False, True),
+        ("a", DETAILS._replace(rebalance_ms=6000), False, True),
+        ("a", DETAILS._replace(subscription=b""), False, True),
+        ("a", DETAILS._replace(assignment=b""), False, True),
+        ("b", DETAILS._replace(assignment=b""), False, True),
+        ("b", DETAILS._replace(session_ms=700), True, False),  # it perhaps comes with another one
+        ("a", DETAILS._replace(session_ms=700), True, True),
+    ],
+)
+def test_members_are_loaded_with_their_timeouts_and_assignments(
+    member: str, changed: Details, joins: bool, is_wrong: bool
+) -> None:
+    """A static member that joins again may change them."""
+    members = StoredMembers()
+    members.acknowledged("g", 5, GROUP, LAST, content=CONTENT)
+    if joins:
+        members.joins("g", "i", GROUP.generation)
+    now = Content({**CONTENT.details, member: changed}, frozenset({"t"}))
+    assert (members.judge("g", 6, GROUP, {9: 5}.get, now) is not None) == is_wrong
+    preparing = GROUP._replace(state=PREPARING)
+    assert members.judge("g", 6, preparing, {9: 5}.get, now) is None
+
+
+@pytest.mark.parametrize(
+    ("group", "before", "after", "is_wrong"),
+    [
+        (DYNAMIC, frozenset({"t"}), frozenset({"t"}), False),
+        (DYNAMIC, frozenset({"t"}), frozenset(), True),
+        (DYNAMIC, None, frozenset(), False),
+        (DYNAMIC, frozenset({"t"}), None, False),
+        (GROUP, frozenset({"t"}), frozenset(), False),  # it has a static member
+    ],
+)
+def test_the_topics_that_are_in_use_are_loaded(
+    group: Group, before: frozenset[str] | None, after: frozenset[str] | None, is_wrong: bool
+) -> None:
+    """They are not known of consumers of another protocol."""
+    members = StoredMembers()
+    members.acknowledged("g", 5, group, LAST, content=CONTENT._replace(topics=before))
+    now = CONTENT._replace(topics=after)
+    assert (members.judge("g", 6, group, {9: 5}.get, now) is not None) == is_wrong
+
+
+def emptied(known: Group | None = None, epoch: int = 5) -> StoredMembers:
+    """Return what is known of a group that has lost its member a in generation 4."""
+    members = StoredMembers()
+    if known is not None:
+        members.acknowledged("g", 5, known, LAST)
+    members.emptied("g", epoch, Group(EMPTY, 4, {}), {"a"}, LAST)
+    return members
+
+
+@pytest.mark.parametrize(
+    ("group", "epoch", "at_last", "is_wrong"),
+    [
+        (DYNAMIC, 6, 5, True),
+        (DYNAMIC._replace(state=PREPARING), 6, 5, True),
+        (DYNAMIC, 6, 4, False),  # the record was lost
+        (DYNAMIC, 4, 5, False),  # a coordinator that was replaced
+        (Group(EMPTY, 4, {}), 6, 5, False),
+        (Group(EMPTY, 3, {}), 6, 5, False),
+        (Group(STABLE, 5, {"c": None}), 6, 5, False),
+        (Group(STABLE, 2, {"c": None}), 6, 5, False),  # another group of the same name
+        (None, 6, 5, False),
+    ],
+)
+def test_a_group_that_has_lost_its_members_does_not_have_them_again(
+    group: Group | None, epoch: int, at_last: int, is_wrong: bool
+) -> None:
+    """It may be deleted, and have new members."""
+    members = emptied(DYNAMIC)
+    assert members.names == ("g",)
+    assert judge(members, group, epoch, at_last) == is_wrong
+    assert not judge(members, Group(EMPTY, 4, {}))
+
+
+def test_members_that_came_later_are_not_forgotten() -> None:
+    """The record of the group without members is confirmed after the next generation."""
+    later = Group(STABLE, 5, {"c": None})
+    assert judge(emptied(later), later._replace(members={"d": None}))
+    assert not judge(emptied(later), later)
+    assert not judge(emptied(DYNAMIC, epoch=4), DYNAMIC), "its coordinator was replaced"

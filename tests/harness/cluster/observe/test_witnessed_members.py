@@ -15,6 +15,7 @@ from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.replica.events import Role
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
+from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
 from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
 from broker_impl.wire.types import TopicPartition
@@ -53,14 +54,26 @@ class Coordinator:
         log = SimpleNamespace(
             offline=None, end_offset=10, epochs=LeaderEpochs([EpochStart(2, 0), EpochStart(5, 8)])
         )
-        self.home = SimpleNamespace(role=Role.LEADER, log=log, high_watermark=10, leader_epoch=5)
+        self.home = SimpleNamespace(
+            role=Role.LEADER,
+            log=log,
+            high_watermark=10,
+            leader_epoch=5,
+            zk_version=1,
+            isr=frozenset({1, 2}),
+            maximal_isr=frozenset({1, 2}),
+            isr_min=2,
+        )
         self.found: list[str] = []
         self.is_loading = False
         self.now_s = 10.0
         broker: Any = SimpleNamespace(
             replicas=SimpleNamespace(partitions={HOME: self.home}),
-            groups=SimpleNamespace(partition_of=lambda name: HOME, find=self._find),
+            groups=SimpleNamespace(
+                partition_of=lambda name: HOME, find=self._find, is_loading=False
+            ),
         )
+        self.groups = broker.groups
         self.witness = MemberWitness(
             Reporter(1, lambda: 0, lambda violation: self.found.append(violation.invariant)),
             broker,
@@ -215,3 +228,82 @@ def test_another_coordinator_begins_to_count_again() -> None:
     assert coordinator.ask(BEAT) == []
     coordinator.group = group
     assert coordinator.ask(BEAT) == []
+
+
+def _loads(coordinator: Coordinator) -> list[str]:
+    """Let a broker become a coordinator, and return the violations once it has loaded a group."""
+    coordinator.home.leader_epoch = 6
+    coordinator.groups.is_loading = True
+    assert coordinator.ask(LeaderAndIsrRequest()) == []
+    assert coordinator.ask(None) == []
+    coordinator.groups.is_loading = False
+    return coordinator.ask(None)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_wrong"),
+    [
+        (lambda group: None, False),
+        (lambda group: setattr(group.members["b"], "session_timeout_ms", 1500), True),
+        (lambda group: setattr(group.members["b"], "assignment", b"other"), True),
+    ],
+)
+def test_groups_are_judged_when_they_are_loaded(change: Any, is_wrong: bool) -> None:
+    """No client asks for the group: it is judged after the broker has loaded it."""
+    stored = StoredMembers()
+    first, later = Coordinator(stored), Coordinator(stored)
+    assert first.ask(SYNC) == []
+    change(later.group)
+    assert _loads(later) == (["members-as-stored"] if is_wrong else [])
+    assert later.ask(None) == []
+
+
+def test_the_topics_of_a_group_are_judged() -> None:
+    """A coordinator that does not know them deletes offsets that are in use."""
+    stored = StoredMembers()
+    first, later = Coordinator(stored), Coordinator(stored)
+    for each in (first, later):
+        each.group.members["b"].instance_id = None
+    first.group.subscribed = frozenset({"t"})
+    first.ask(SYNC)
+    assert _loads(later) == ["members-as-stored"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_wrong"),
+    [
+        ({}, True),
+        ({"isr_min": 3}, False),  # the record was perhaps refused
+        ({"zk_version": 2}, False),  # the ISR was perhaps smaller meanwhile
+        ({"role": Role.FOLLOWER}, False),
+        ({"high_watermark": 9}, False),  # the record is not committed
+    ],
+)
+def test_a_group_without_members_is_stored(changes: dict[str, Any], is_wrong: bool) -> None:
+    """The next coordinator does not have the members again that have left."""
+    stored = StoredMembers()
+    first, later = Coordinator(stored), Coordinator(stored)
+    on_answer = first.witness(LeaveGroupRequest("g", members=[MemberIdentity("b", "i")]))
+    first.group.members, first.group.static = {}, {}
+    first.group.state, first.group.generation = GroupStatus.EMPTY, 4
+    for name, value in changes.items():
+        setattr(first.home, name, value)
+    assert on_answer is not None
+    on_answer(SimpleNamespace(error_code=0))
+    assert first.ask(None) == []
+    assert _loads(later) == (["members-as-stored"] if is_wrong else [])
+
+
+def test_a_record_is_not_awaited_after_another_coordinator() -> None:
+    """The log of the next leader perhaps lacks it."""
+    stored = StoredMembers()
+    first, later = Coordinator(stored), Coordinator(stored)
+    first.home.high_watermark = 9
+    assert first.ask(BEAT) == []
+    first.group.members, first.group.static = {}, {}
+    first.group.state, first.group.generation = GroupStatus.EMPTY, 4
+    first.now_s += 6.0
+    assert first.ask(BEAT, error_code=25) == []
+    first.home.leader_epoch, first.home.high_watermark = 7, 10
+    assert first.ask(None) == []
+    assert _loads(later) == []
