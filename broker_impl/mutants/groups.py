@@ -112,3 +112,18 @@ def is_subscribed(subscribed: frozenset[str] | None, topic: str) -> bool:
     or the end of the log.
     """
     return False
+
+
+@mutant(
+    "group-tombstone-ignored",
+    of="broker_impl.coordinator.groups.loading:end",
+    source="KIP-229",
+    kind="mutation",
+    symptom="invariant:members-as-stored",
+    schedule="A group is deleted, and then another broker becomes its coordinator.",
+)
+def end(groups: dict[str, GroupRecord], group: str) -> None:
+    """A coordinator that reads its log ignores tombstones of groups.
+
+    A deleted group is listed again, until compaction removes its record.
+    """

@@ -7,7 +7,8 @@
   the timeouts, the subscription and the assignment of each member as well, and the topics that are
   in use: without them, it deletes offsets that are needed (KIP-211, KIP-496). No coordinator goes
   back to an earlier generation of these members, nor to the members of a group that has lost all:
-  that is stored, too, or the next members wait for those that have left.
+  that is stored, too, or the next members wait for those that have left. A group whose deletion was
+  acknowledged does not come back, unless members join it again (KIP-229).
 
 Only what is certain is judged. A static member whose join is not acknowledged has perhaps replaced
 the former one, and a join that failed may still take effect with the next coordinator. Which topics
@@ -16,6 +17,7 @@ compared. Coordinators that cannot know what was acknowledged are not judged: th
 last record of that moment, as that of a replaced coordinator, or after a power loss.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -77,6 +79,14 @@ def _earlier(known: _Known, group: Group) -> str | None:
     return f"it is in generation {group.generation}, and {common[0]} was in {known.generation}"
 
 
+class _Deleted(NamedTuple):
+    """A group whose deletion was acknowledged, and that no member has joined since."""
+
+    epoch: int
+    """The leader epoch of the coordinator."""
+    last: LastRecord
+
+
 class StoredMembers:
     """What all coordinators of a run have acknowledged to the members of groups."""
 
@@ -86,11 +96,30 @@ class StoredMembers:
         """The highest leader epoch of a coordinator that has handled a request, by group."""
         self._unsure: dict[str, dict[str, int]] = {}
         """The instance ids whose member may be another one since a join in this generation."""
+        self._deleted: dict[str, _Deleted] = {}
+        self._joins: Counter[str] = Counter()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The groups of which something is known."""
-        return tuple(self._known)
+        return tuple(dict.fromkeys((*self._known, *self._deleted)))
+
+    def begins(self, name: str) -> None:
+        """A JoinGroup arrives, with which a group of this name may begin."""
+        self._joins[name] += 1
+        self._deleted.pop(name, None)
+
+    def joined(self, name: str) -> int:
+        """Return how many JoinGroup requests for a group have arrived."""
+        return self._joins[name]
+
+    def deleted(self, name: str, epoch: int, last: LastRecord, joined: int) -> None:
+        """The deletion of a group is acknowledged.
+
+        joined: how many JoinGroup requests had arrived before the deletion was asked for.
+        """
+        if joined == self._joins[name]:
+            self._deleted[name] = _Deleted(epoch, last)
 
     def joins(self, name: str, instance: str, generation: int) -> None:
         """A coordinator handles a JoinGroup that may replace the member with an instance id."""
@@ -150,6 +179,12 @@ class StoredMembers:
         if epoch < self._epochs.get(name, epoch):
             return None
         self._epochs[name] = epoch
+        deleted = self._deleted.get(name)
+        # A commit without a member begins a group that has no generation.
+        if deleted is not None and group is not None and group.generation > 0:
+            del self._deleted[name]
+            if epoch >= deleted.epoch and epoch_at(deleted.last.offset) == deleted.last.epoch:
+                return f"it is back in generation {group.generation}, although it was deleted"
         known = self._known.get(name)
         if known is None:
             return None

@@ -137,14 +137,15 @@ INVARIANTS = (
     ),
     Invariant(
         id="members-as-stored",
-        rules="G4, KIP-62, KIP-211, KIP-345, KAFKA-10284",
+        rules="G4, KIP-62, KIP-211, KIP-229, KIP-345, KAFKA-10284",
         summary="A coordinator that has loaded a group has other members than were acknowledged.",
         holds=(
             "each coordinator whose log has what was acknowledged to the members of a generation "
             "has these members while the generation lasts, with their timeouts, subscriptions and "
             "assignments, the topics that they use, and for each instance id the static member "
             "that came last; it has them in no earlier generation, and not once the record is "
-            "committed that the group has lost its last member"
+            "committed that the group has lost its last member; a group whose deletion was "
+            "acknowledged is not there until a member joins it"
         ),
     ),
     Invariant(

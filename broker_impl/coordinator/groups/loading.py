@@ -49,7 +49,7 @@ class Loading:
     def _row(self, at: Offset, key: bytes, value: bytes | None, producer_id: int) -> None:
         match records.decode_key(key):
             case GroupKey(group) if value is None:
-                self.groups.pop(group, None)
+                end(self.groups, group)
             case GroupKey(group) if value is not None:
                 self.groups[group] = records.decode_group(value)
             case OffsetKey(group, tp) if value is None:
@@ -78,6 +78,11 @@ class Loading:
         for pending in self.pending.values():
             known |= dict.fromkeys(group for group, _ in pending)
         return list(known)
+
+
+def end(groups: dict[str, GroupRecord], group: str) -> None:
+    """Apply the tombstone of a group: it was deleted (KIP-229)."""
+    groups.pop(group, None)
 
 
 def takes_back(at: Offset, placed: Placed | None) -> bool:

@@ -7,7 +7,7 @@ after it. The witness waits until all that the coordinator's log had then is com
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from broker_impl.coordinator.groups.group import Group
 from broker_impl.errors import ErrorCode
 from broker_impl.node.broker import Broker
 from broker_impl.replica.partition import Partition
+from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
@@ -112,8 +113,12 @@ class MemberWitness:
             case SyncGroupRequest():
                 self._arrived(request)
                 return lambda answer: self._synced(request, answer)
+            case DeleteGroupsRequest():
+                joined = {name: self._stored.joined(name) for name in request.groups_names}
+                return lambda answer: self._deleted(joined, answer)
             case JoinGroupRequest():
                 group = self._arrived(request)
+                self._stored.begins(request.group_id)
                 if group is None or not request.group_instance_id:
                     return None
                 generation, instance = group.generation, request.group_instance_id
@@ -164,6 +169,14 @@ class MemberWitness:
         group = self._broker.groups.find(name)
         if isinstance(group, Group):
             self._count(group)
+
+    def _deleted(self, joined: Mapping[str, int], answer: Any) -> None:
+        for row in answer.results:
+            name = row.group_id
+            home = None if row.error_code else self._home(name)
+            last = None if home is None else last_before(home, home.high_watermark)
+            if home is not None and last is not None:
+                self._stored.deleted(name, home.leader_epoch, last, joined[name])
 
     def _count(self, group: Group) -> None:
         """Note whether a group has members, or has lost the last ones since."""

@@ -196,3 +196,39 @@ def test_members_that_came_later_are_not_forgotten() -> None:
     assert judge(emptied(later), later._replace(members={"d": None}))
     assert not judge(emptied(later), later)
     assert not judge(emptied(DYNAMIC, epoch=4), DYNAMIC), "its coordinator was replaced"
+
+
+@pytest.mark.parametrize(
+    ("group", "epoch", "at_last", "is_wrong"),
+    [
+        (Group(EMPTY, 3, {}), 6, 5, True),
+        (DYNAMIC, 6, 5, True),
+        (Group(EMPTY, 3, {}), 6, 4, False),  # the record was lost
+        (Group(EMPTY, 3, {}), 4, 5, False),  # a coordinator that was replaced
+        (Group(EMPTY, 0, {}), 6, 5, False),  # offsets were committed without members
+        (None, 6, 5, False),
+    ],
+)
+def test_a_deleted_group_does_not_come_back(
+    group: Group | None, epoch: int, at_last: int, is_wrong: bool
+) -> None:
+    """It is judged for as long as no member has joined."""
+    members = StoredMembers()
+    members.deleted("g", 5, LAST, joined=0)
+    assert members.names == ("g",)
+    assert not judge(members, None, epoch=5)
+    assert judge(members, group, epoch, at_last) == is_wrong
+
+
+def test_members_may_join_a_group_that_was_deleted() -> None:
+    """Their JoinGroup arrives after the deletion, or between its request and its answer."""
+    members = StoredMembers()
+    members.deleted("g", 5, LAST, joined=members.joined("g"))
+    members.begins("g")
+    assert not judge(members, DYNAMIC)
+    joined = members.joined("g")
+    members.begins("g")
+    members.deleted("g", 5, LAST, joined)
+    assert not judge(members, DYNAMIC)
+    members.deleted("g", 5, LAST, joined + 1)
+    assert judge(members, DYNAMIC)

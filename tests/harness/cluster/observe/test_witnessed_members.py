@@ -13,6 +13,7 @@ from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 from broker_impl.log.epochs import EpochStart, LeaderEpochs
 from broker_impl.replica.events import Role
+from broker_impl.wire.messages.delete_groups_request import DeleteGroupsRequest
 from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
@@ -307,3 +308,22 @@ def test_a_record_is_not_awaited_after_another_coordinator() -> None:
     first.home.leader_epoch, first.home.high_watermark = 7, 10
     assert first.ask(None) == []
     assert _loads(later) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "asks", "is_wrong"),
+    [(0, [], True), (68, [], False), (0, [JoinGroupRequest("g")], False)],
+)
+def test_a_group_that_was_deleted_does_not_come_back(
+    code: int, asks: list[Any], is_wrong: bool
+) -> None:
+    """Unless the deletion was refused, or a member has joined since, even at another broker."""
+    stored = StoredMembers()
+    first, later = Coordinator(stored), Coordinator(stored)
+    row = SimpleNamespace(group_id="g", error_code=code)
+    assert first.ask(DeleteGroupsRequest(["g"]), results=[row]) == []
+    later.is_loading = True
+    for each in asks:
+        assert later.ask(each) == []
+    later.is_loading = False
+    assert _loads(later) == (["members-as-stored"] if is_wrong else [])
