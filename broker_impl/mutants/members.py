@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from broker_impl.coordinator.groups import rebalance
 from broker_impl.coordinator.groups.events import Effect, Written
 from broker_impl.coordinator.groups.group_state import Done, GroupState
 from broker_impl.coordinator.groups.states import GroupStatus
@@ -339,3 +340,27 @@ def session_timeout_ms(row: MemberRecord) -> int:
     five minutes until another member gets them.
     """
     return row.rebalance_timeout_ms
+
+
+@mutant(
+    "static-member-stays",
+    of="broker_impl.coordinator.groups.liveness:leaves",
+    source="KIP-345",
+    kind="mutation",
+    symptom="invariant:left-as-acknowledged",
+    schedule="A static member leaves its group, or a tool removes it.",
+)
+def leaves(
+    group: GroupState, member_id: str, instance_id: str | None, now: float, effects: list[Effect]
+) -> ErrorCode:
+    """LeaveGroup does not remove a static member, because its process may come again.
+
+    Static members do not send it when they end. If a tool removes one, because its process does not
+    come again, its partitions are read by no member until its session expires.
+    """
+    if instance_id is not None or member_id in group.static.values():
+        return ErrorCode.NONE
+    error = group.member_error(member_id, instance_id)
+    if error is ErrorCode.NONE:
+        rebalance.lose(group, group.members[member_id], now, effects)
+    return error

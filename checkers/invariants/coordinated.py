@@ -14,6 +14,8 @@ request arrives (what is refused later, depends on later events, and is not comp
   another subscription, and a leader that does so in Stable, are answered in a later generation:
   only then does the leader assign partitions again.
 - ``assigned-as-given``: a member receives the assignment that its leader has sent for it.
+- ``left-as-acknowledged``: a member is not in the group once its LeaveGroup is accepted, or that of
+  a tool which removes several members at once (KIP-345).
 - ``group-deleted-unused``: a group with members is not deleted.
 - ``producer-refused``: a request within a transaction is accepted only from the current producer id
   and epoch of the transactional id, and an end only if the transaction can end so (KIP-98).
@@ -178,6 +180,17 @@ def not_rebalanced(
     if is_leader and before.state == STABLE:
         return f"{member}, the leader, has joined again, and generation {generation} goes on"
     return None
+
+
+def stays(before: Group, now: Group, member: str, instance: str | None) -> str | None:
+    """Return which member has not left, although its LeaveGroup was accepted, or ``None``.
+
+    ``before`` and ``now``: when the request arrived and when it was answered. A member is named by
+    its id, or by its instance id alone; member ids are not used again.
+    """
+    if not member and instance is not None:
+        member = before.holder(instance) or ""
+    return f"{member} is still a member" if member in now.members else None
 
 
 def deleted(group: Group) -> str | None:

@@ -168,6 +168,15 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="left-as-acknowledged",
+        rules="KIP-345",
+        summary="A member is in its group after its LeaveGroup was accepted.",
+        holds=(
+            "a member is not in its group once its LeaveGroup is accepted, or that of a tool which "
+            "removes it by its member id or its instance id"
+        ),
+    ),
+    Invariant(
         id="group-deleted-unused",
         rules="KIP-229",
         summary="A group was deleted although it had members.",

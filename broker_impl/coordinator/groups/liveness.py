@@ -27,15 +27,16 @@ def on_leave(group: GroupState, leave: Leave, now: float, effects: list[Effect])
         effects.append(Answered(leave.ticket, answer))
         return
     rows = tuple(
-        (member_id, instance_id, _leaves(group, member_id, instance_id, now, effects))
+        (member_id, instance_id, leaves(group, member_id, instance_id, now, effects))
         for member_id, instance_id in leave.members
     )
     effects.append(Answered(leave.ticket, LeaveAnswer(rows=rows)))
 
 
-def _leaves(
+def leaves(
     group: GroupState, member_id: str, instance_id: str | None, now: float, effects: list[Effect]
 ) -> ErrorCode:
+    """Remove a member, static or not; return the error for it, or NONE."""
     if member_id == rules.NO_MEMBER and instance_id is not None:
         member_id = group.static.get(instance_id, rules.NO_MEMBER)
     elif instance_id is None and member_id in group.promised:

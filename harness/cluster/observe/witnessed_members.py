@@ -105,8 +105,10 @@ class MemberWitness:
             case LeaderAndIsrRequest():
                 return self._led
             case LeaveGroupRequest():
-                self._arrived(request)
-                return lambda answer: self._left(request.group_id)
+                group = self._arrived(request)
+                if group is None:
+                    return None
+                return partial(self._left, request, group, group_state(group))
             case HeartbeatRequest():
                 group, at_s = self._arrived(request), self._clock()
                 return None if group is None else lambda answer: self._beat(request, at_s, answer)
@@ -165,10 +167,18 @@ class MemberWitness:
             self._count(found)
         return found
 
-    def _left(self, name: str) -> None:
-        group = self._broker.groups.find(name)
-        if isinstance(group, Group):
-            self._count(group)
+    def _left(
+        self, request: LeaveGroupRequest, group: Group, before: coordinated.Group, answer: Any
+    ) -> None:
+        if self._broker.groups.find(request.group_id) is not group:
+            return
+        rows = [(row.member_id, row.group_instance_id, row.error_code) for row in answer.members]
+        for member, instance, code in rows or [(request.member_id, None, NONE)]:
+            if not answer.error_code and not code:
+                why = coordinated.stays(before, group_state(group), member, instance)
+                if why is not None:
+                    self._found("left-as-acknowledged", group.name, why)
+        self._count(group)
 
     def _deleted(self, joined: Mapping[str, int], answer: Any) -> None:
         for row in answer.results:

@@ -197,3 +197,23 @@ def test_added_partitions_stay_in_the_transaction() -> None:
     assert coordinated.missing(OPEN, {"t-0"}) is None
     assert coordinated.missing(OPEN, {"t-0", "t-1"}) is not None
     assert coordinated.missing(OPEN._replace(state="PREPARE_COMMIT"), {"t-1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("member", "instance", "now", "is_wrong"),
+    [
+        ("a", None, {"a": None}, True),
+        ("a", None, {"b": "i"}, False),
+        ("b", "i", {"b": "i"}, True),
+        ("", "i", {"b": "i"}, True),
+        ("", "i", {"c": "i"}, False),  # another one has joined since
+        ("", "j", {"a": None, "b": "i"}, False),
+    ],
+)
+def test_a_member_that_has_left(
+    member: str, instance: str | None, now: dict[str, str | None], is_wrong: bool
+) -> None:
+    """It is named by its member id, or by its instance id alone."""
+    before = Group(STABLE, 3, {"a": None, "b": "i"})
+    found = coordinated.stays(before, before._replace(members=now), member, instance)
+    assert (found is not None) == is_wrong

@@ -160,7 +160,7 @@ def test_a_member_is_removed_after_its_timeouts(code: int, leave: Any, is_early:
     coordinator.group.members["a"] = _member("a")
     assert coordinator.ask(HeartbeatRequest("g", 3, "a"), error_code=code) == []
     if leave is not None:
-        assert coordinator.ask(leave) == []
+        assert coordinator.witness(leave) is not None
     coordinator.now_s += 0.5
     del coordinator.group.members["a"]
     coordinator.group.generation = 4
@@ -171,7 +171,7 @@ def test_a_static_member_may_leave_without_its_member_id() -> None:
     """As tools remove it."""
     coordinator = Coordinator(StoredMembers())
     coordinator.ask(BEAT)
-    coordinator.ask(LeaveGroupRequest("g", members=[MemberIdentity("", "i")]))
+    coordinator.witness(LeaveGroupRequest("g", members=[MemberIdentity("", "i")]))
     coordinator.group.members = {}
     coordinator.group.static = {}
     assert coordinator.ask(BEAT) == []
@@ -290,7 +290,7 @@ def test_a_group_without_members_is_stored(changes: dict[str, Any], is_wrong: bo
     for name, value in changes.items():
         setattr(first.home, name, value)
     assert on_answer is not None
-    on_answer(SimpleNamespace(error_code=0))
+    on_answer(SimpleNamespace(error_code=0, members=()))
     assert first.ask(None) == []
     assert _loads(later) == (["members-as-stored"] if is_wrong else [])
 
@@ -327,3 +327,39 @@ def test_a_group_that_was_deleted_does_not_come_back(
         assert later.ask(each) == []
     later.is_loading = False
     assert _loads(later) == (["members-as-stored"] if is_wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("leave", "answer", "is_wrong"),
+    [
+        (LeaveGroupRequest("g", "b"), {}, True),
+        (LeaveGroupRequest("g", "b"), {"error_code": 25}, False),
+        (LeaveGroupRequest("g", "a"), {}, False),
+        (LeaveGroupRequest("g"), {"members": [("a", None, 0), ("b", None, 0)]}, True),
+        (LeaveGroupRequest("g"), {"members": [("a", None, 0), ("b", None, 82)]}, False),
+        (LeaveGroupRequest("g"), {"members": [("", "i", 0)]}, True),
+        (LeaveGroupRequest("g"), {"members": [("", "i", 0)], "error_code": 16}, False),
+        (LeaveGroupRequest("g"), {"members": [("", "j", 0)]}, False),
+    ],
+)
+def test_a_member_that_has_left_is_not_in_the_group(
+    leave: Any, answer: dict[str, Any], is_wrong: bool
+) -> None:
+    """It names itself, or a tool names it by its instance id."""
+    rows = [
+        SimpleNamespace(member_id=member, group_instance_id=instance, error_code=code)
+        for member, instance, code in answer.get("members", ())
+    ]
+    found = Coordinator(StoredMembers()).ask(leave, **{**answer, "members": rows})
+    assert found == (["left-as-acknowledged"] if is_wrong else [])
+
+
+def test_a_group_that_was_unloaded_since_is_not_judged() -> None:
+    """Another coordinator has perhaps other members."""
+    coordinator = Coordinator(StoredMembers())
+    on_answer = coordinator.witness(LeaveGroupRequest("g", "b"))
+    coordinator.is_loading = True
+    assert on_answer is not None
+    on_answer(SimpleNamespace(error_code=0, members=()))
+    assert coordinator.found == []
+    assert coordinator.witness(LeaveGroupRequest("g", "b")) is None
