@@ -1,5 +1,9 @@
-"""Requests of group members that name their instance, which aiokafka lacks (KIP-345)."""
+"""Requests of group members that name their instance or several members (KIP-345).
 
+The requests of aiokafka do not.
+"""
+
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -48,6 +52,39 @@ class HeartbeatRequest(Request[_Heartbeat]):  # type: ignore[misc]
 
     def build(self, request_struct_class: type[_Heartbeat]) -> _Heartbeat:
         return request_struct_class(*self._membership)
+
+
+_LEAVING = (("member_id", String("utf-8")), ("group_instance_id", String("utf-8")))
+
+
+class _LeaveResponse(Response):  # type: ignore[misc]
+    API_KEY = 13
+    API_VERSION = 3
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("error_code", Int16),
+        ("members", Array(*_LEAVING, ("error_code", Int16))),
+    )
+
+
+class _Leave(RequestStruct):  # type: ignore[misc]
+    API_KEY = 13
+    API_VERSION = 3
+    RESPONSE_TYPE = _LeaveResponse
+    SCHEMA = Schema(("group", String("utf-8")), ("members", Array(*_LEAVING)))
+
+
+class RemoveRequest(Request[_Leave]):  # type: ignore[misc]
+    """Removes several members of a group at once, as tools do."""
+
+    API_KEY = 13
+
+    def __init__(self, group: str, members: Iterable[str]) -> None:
+        self._group = group
+        self._members = [(member, None) for member in members]
+
+    def build(self, request_struct_class: type[_Leave]) -> _Leave:
+        return request_struct_class(self._group, self._members)
 
 
 class _CommitResponse(Response):  # type: ignore[misc]

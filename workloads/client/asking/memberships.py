@@ -5,7 +5,8 @@ which gives it another member id without a rebalance, and stays (KIP-345). In la
 another broker may have become the coordinator, it sends heartbeats under the new id and under the
 former one. In other rounds, two members with different timeouts join a group, the slower one after
 the shorter timeout or after both (KIP-62), members send heartbeats and no SyncGroup (KAFKA-12890),
-or one of them joins again with another subscription.
+or one of them joins again with another subscription. At the end they leave one after the other, or
+a tool removes them at once (KIP-345).
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 
+from workloads.client.asking.group_requests import RemoveRequest
 from workloads.client.asking.groups import (
     BEAT_EVERY_S,
     TIMEOUTS,
@@ -49,6 +51,8 @@ STATIC_P: Final = 0.3
 """How often the slow member is a static one, which is not removed by a rebalance."""
 STAYS_P: Final = 0.5
 """How often a round is one with a static member that stays."""
+REMOVED_EVERY: Final = 3
+"""In one of so many groups, a tool removes the members at once."""
 KEPT: Final = 4
 """How many groups with static members a process has."""
 VISITS: Final = 3
@@ -155,6 +159,15 @@ class Memberships(Groups):
         finally:
             joining.cancel()
         return None if again.code or other.code else (again, other)
+
+    async def leave(self, *members: str) -> None:
+        """Let members leave one after the other; in some groups, a tool removes them at once."""
+        if len(members) < 2 or self._count % REMOVED_EVERY:
+            await super().leave(*members)
+            return
+        answer = await self._send(RemoveRequest(self._group, members))
+        for _, _, code in answer.members:
+            self._note("remove", code)
 
     async def _slow(self) -> None:
         """A rebalance waits for its slowest member, until its timeout has passed."""

@@ -24,6 +24,8 @@ class Client:
         """The code with which all heartbeats are answered; None: that of the member."""
         self.protocols: list[tuple[tuple[str, bytes], ...]] = []
         self.lookups: list[str] = []
+        self.removed: list[int] = []
+        """How many members each request removes at once."""
 
     async def coordinator_lookup(self, kind: int, group: str) -> int:
         self.lookups.append(group)
@@ -47,6 +49,10 @@ class Client:
                 is_current = self.is_known and named == self.names[-1]
                 code = 0 if is_current else 82
                 return SimpleNamespace(error_code=code if self.beat is None else self.beat)
+            case "RemoveRequest":
+                rows = vars(request)["_members"]
+                self.removed.append(len(rows))
+                return SimpleNamespace(members=[(*row, 0) for row in rows])
             case _:
                 return SimpleNamespace(error_code=0)
 
@@ -84,6 +90,8 @@ async def test_other_members_take_their_time(monkeypatch: pytest.MonkeyPatch) ->
     assert counts == {4, 15, 17}
     assert {each.count("sync: ") for each in said if "unsynced" in each} == {1, 2}
     assert set(client.timeouts) == {memberships.SLOW, memberships.FAST, groups.TIMEOUTS}
+    assert client.removed == [2] * (20 // memberships.REMOVED_EVERY)
+    assert {each.count("remove: ") for each in said} == {0, 2}
 
 
 async def test_a_member_joins_a_stable_group_again(monkeypatch: pytest.MonkeyPatch) -> None:
