@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from broker_impl.coordinator.groups import rebalance
 from broker_impl.coordinator.groups.events import Effect, Written
 from broker_impl.coordinator.groups.group_state import Done, GroupState
+from broker_impl.coordinator.groups.members import Member
 from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.coordinator.records import MemberRecord
 from broker_impl.errors import ErrorCode
@@ -364,3 +365,22 @@ def leaves(
     if error is ErrorCode.NONE:
         rebalance.lose(group, group.members[member_id], now, effects)
     return error
+
+
+@mutant(
+    "wait-counts-as-silence",
+    of="broker_impl.coordinator.groups.rebalance:begin_session",
+    source="KIP-62",
+    kind="mutation",
+    symptom="invariant:removed-after-timeout",
+    schedule="A member that was in the group before waits in a rebalance for longer than its "
+    "session timeout.",
+)
+def begin_session(member: Member, now: float) -> None:
+    """The session of a member goes on while its JoinGroup waits for the slowest member.
+
+    It sends no heartbeat meanwhile. It is removed when it receives its answer, which begins another
+    rebalance, in which the others wait.
+    """
+    if member.is_new:
+        member.restart_session(now)

@@ -3,7 +3,8 @@
 - ``removed-after-timeout``: a member whose session lasts, and that does not leave, is removed only
   if it does not join for its own rebalance timeout after a rebalance has begun: rebalances wait for
   the longest timeout of any member (KIP-62). A static member is not even removed then (KIP-345). A
-  member may also be removed that does not send SyncGroup for so long.
+  member may also be removed that does not send SyncGroup for so long. A member that waits for a
+  rebalance is not silent: its session begins when its JoinGroup is answered.
 - ``rebalance-in-time``: a rebalance that some members have joined ends once the longest timeout of
   its members has passed, and a member that has not sent SyncGroup by then is removed (KAFKA-12890).
 
@@ -56,6 +57,8 @@ class Rebalances:
         """initial_delay_s: how long the first rebalance lasts at least."""
         self._last: Sight | None = None
         self._alive: dict[str, float] = {}
+        self._answered: dict[str, float] = {}
+        """The dynamic members whose JoinGroup was answered, and when it was last seen waiting."""
         self._left: set[str] = set()
         self._longest_s = initial_delay_s
         self._before_rebalance_s = NEVER
@@ -116,11 +119,20 @@ class Rebalances:
             self._unsynced = self._unassigned = {}
         elif last is None or last.state == PREPARING or last.generation != now.generation:
             self._before_generation_s = NEVER if last is None else last.at_s
+            self._note_answers(last, now)
             self._began_s = now.at_s if now.state == COMPLETING else None
             # A group that is stable at first was loaded, and its members have their assignments.
             is_loaded = last is None and now.state == STABLE
             self._unsynced = {} if is_loaded else dict.fromkeys(now.members)
             self._unassigned = dict(self._unsynced)
+
+    def _note_answers(self, last: Sight | None, now: Sight) -> None:
+        """A generation has begun since the last sight, and its members have their answers."""
+        if last is None:
+            return
+        for name, member in last.members.items():
+            if member.has_joined and member.instance is None and name in now.members:
+                self._answered[name] = last.at_s
 
     def _removed(self, last: Sight, now: Sight) -> Iterator[Found]:
         instances = {each.instance for each in now.members.values()}
@@ -129,15 +141,18 @@ class Rebalances:
                 continue
             if member.instance is not None and member.instance in instances:
                 continue  # another one has replaced it
-            silent_s = now.at_s - self._alive.get(name, NEVER)
+            answered_s = self._answered.get(name, NEVER)
+            if member.has_joined and member.instance is None:
+                answered_s = last.at_s
+            silent_s = now.at_s - max(self._alive.get(name, NEVER), answered_s)
             # A rebalance does not remove a static member, but the generation after it may.
             begun = [last.at_s if member.instance is not None else self._before_rebalance_s]
             if name in self._unassigned:
                 begun.append(self._before_generation_s)
-            waited_s = now.at_s - min(begun)
+            waited_s = now.at_s - max(min(begun), answered_s)
             if silent_s < member.session_s and waited_s + ROUNDING_S < member.rebalance_s:
                 why = (
-                    f"{name} was removed at most {silent_s:.3f} s after its last heartbeat, and "
+                    f"{name} was removed at most {silent_s:.3f} s after its last sign of life, and "
                     f"after a wait of at most {waited_s:.3f} s; its session lasts "
                     f"{member.session_s:g} s, and its rebalance timeout is {member.rebalance_s:g} s"
                 )

@@ -155,7 +155,7 @@ INVARIANTS = (
         holds=(
             "a member that sends heartbeats and does not leave is removed only if it has not "
             "joined for its own rebalance timeout since a rebalance began, or has not sent "
-            "SyncGroup for so long"
+            "SyncGroup for so long; its session begins when its JoinGroup is answered"
         ),
     ),
     Invariant(

@@ -85,7 +85,12 @@ def _begin_generation(group: GroupState, now: float, effects: list[Effect]) -> N
         if member.joining is not None:
             effects.append(Answered(member.joining, answers.joined(group, member)))
             member.joining = None
-            member.restart_session(now)
+            begin_session(member, now)
+
+
+def begin_session(member: Member, now: float) -> None:
+    """Begin a member's session: it could send no heartbeat while its JoinGroup waited."""
+    member.restart_session(now)
 
 
 def _elect(group: GroupState) -> bool:

@@ -172,3 +172,33 @@ def test_a_member_with_a_long_timeout_may_have_come_and_gone() -> None:
         assert course.sees(at_s, PREPARING, 3, **JOINED) == []
     course.sees(19.1, PREPARING, 3, **JOINED)
     assert course.sees(19.3, PREPARING, 3, **JOINED) == ["rebalance-in-time"]
+
+
+WAITS = Timed(None, session_s=0.6, rebalance_s=3.0, has_joined=True)
+
+
+@pytest.mark.parametrize(
+    ("member", "seen_s", "removed_s", "is_early"),
+    [
+        (WAITS, None, 12.1, True),
+        (WAITS, None, 12.7, False),
+        (WAITS, 12.0, 12.1, True),
+        (WAITS, 12.5, 12.7, False),
+        (WAITS._replace(instance="i"), None, 12.1, False),  # another one has perhaps replaced it
+        (WAITS._replace(has_joined=False), None, 12.1, False),
+        (WAITS._replace(rebalance_s=0.05), None, 12.1, False),  # it has perhaps sent no SyncGroup
+    ],
+)
+def test_a_member_that_waits_is_not_silent(
+    member: Timed, seen_s: float | None, removed_s: float, is_early: bool
+) -> None:
+    """Its session begins with its answer, in a generation that was seen or not."""
+    course = Course()
+    assert course.sees(9.0, STABLE, 3, a=member._replace(has_joined=False), b=SLOW) == []
+    assert course.sees(10.0, PREPARING, 3, a=member, b=SLOW) == []
+    assert course.sees(12.0, PREPARING, 3, a=member, b=SLOW) == []
+    if seen_s is not None:
+        answered = member._replace(has_joined=False)
+        assert course.sees(seen_s, COMPLETING, 4, a=answered, b=SLOW) == []
+    expected = ["removed-after-timeout"] if is_early else []
+    assert course.sees(removed_s, PREPARING, 4, b=SLOW) == expected

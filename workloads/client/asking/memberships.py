@@ -5,8 +5,9 @@ which gives it another member id without a rebalance, and stays (KIP-345). In la
 another broker may have become the coordinator, it sends heartbeats under the new id and under the
 former one. In other rounds, two members with different timeouts join a group, the slower one after
 the shorter timeout or after both (KIP-62), members send heartbeats and no SyncGroup (KAFKA-12890),
-or one of them joins again with another subscription. At the end they leave one after the other, or
-a tool removes them at once (KIP-345).
+or one of them joins again with another subscription, and in some groups waits for the other one for
+longer than its session. At the end they leave one after the other, or a tool removes them at once
+(KIP-345).
 """
 
 import asyncio
@@ -31,6 +32,12 @@ STAYS: Final = Timeouts(session_ms=60_000, rebalance_ms=700)
 """The timeouts of a member that stays: a fault is over before its session expires."""
 SLOW: Final = Timeouts(session_ms=6000, rebalance_ms=1500)
 FAST: Final = Timeouts(session_ms=6000, rebalance_ms=300)
+PATIENT: Final = Timeouts(session_ms=600, rebalance_ms=3000)
+"""Not all brokers accept sessions as short as these."""
+PATIENT_BEATS: Final = 8
+"""How many heartbeats a member sends before it joins again: for longer than such a session."""
+PATIENT_EVERY: Final = 4
+"""In one of so many groups, a rebalance lasts for longer than the sessions of its members."""
 WAIT_BEATS: Final = (4, 4, 15)
 """How many heartbeats the slow member sends before it joins, drawn from these: until after the
 timeout of the fast one, or after its own, too."""
@@ -195,20 +202,35 @@ class Memberships(Groups):
     async def _resubscribed(self) -> None:
         """A member joins a stable group again, with another subscription or with the same one.
 
-        It is sometimes the leader, which begins a rebalance in both cases.
+        It is sometimes the leader, which begins a rebalance in both cases. In some groups, it waits
+        for the other member for longer than its session.
         """
-        pair = await self._pair(TIMEOUTS, TIMEOUTS, 1)
+        is_patient = self._count % PATIENT_EVERY == 0
+        timeouts = PATIENT if is_patient else TIMEOUTS
+        pair = await self._pair(timeouts, timeouts, 1)
+        if pair is None and is_patient:
+            is_patient, timeouts = False, TIMEOUTS
+            pair = await self._pair(timeouts, timeouts, 1)
         if pair is None or any([await self._sync(each) for each in pair]):
             return
         one, other = self._rng.sample(pair, 2)
         data = str(self._rng.randrange(CHANGES)).encode() if self._rng.random() < 0.7 else b""
         supports = protocols("range", data=data)
-        joining = asyncio.ensure_future(self._join(one.member, supports=supports))
+        joining = asyncio.ensure_future(
+            self._join(one.member, timeouts=timeouts, supports=supports)
+        )
         try:
             await asyncio.sleep(BEAT_EVERY_S)
             if not await self._beat(other):
                 self._said.append("no rebalance")
-            again = await self._join(other.member, group=ConnectionGroup.COORDINATION)
+            for _ in range(PATIENT_BEATS if is_patient else 0):
+                if joining.done():
+                    break
+                await asyncio.sleep(BEAT_EVERY_S)
+                await self._beat(other)
+            again = await self._join(
+                other.member, group=ConnectionGroup.COORDINATION, timeouts=timeouts
+            )
             changed = await joining
         finally:
             joining.cancel()

@@ -1,5 +1,6 @@
 """What static members ask that stay in their groups, with made up answers."""
 
+import asyncio
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -89,7 +90,8 @@ async def test_other_members_take_their_time(monkeypatch: pytest.MonkeyPatch) ->
     counts = {each.count("beat") for each in said if "resubscribed" not in each}
     assert counts == {4, 15, 17}
     assert {each.count("sync: ") for each in said if "unsynced" in each} == {1, 2}
-    assert set(client.timeouts) == {memberships.SLOW, memberships.FAST, groups.TIMEOUTS}
+    expected = {memberships.SLOW, memberships.FAST, groups.TIMEOUTS, memberships.PATIENT}
+    assert set(client.timeouts) == expected
     assert client.removed == [2] * (20 // memberships.REMOVED_EVERY)
     assert {each.count("remove: ") for each in said} == {0, 2}
 
@@ -107,6 +109,46 @@ async def test_a_member_joins_a_stable_group_again(monkeypatch: pytest.MonkeyPat
     subscriptions = [dict(each)["range"] for each in client.protocols]
     assert len(client.protocols) == 20 * 5
     assert 5 < len({each for each in subscriptions if each != subscriptions[0]}) < 20
+
+
+class Rebalancing(Client):
+    """A coordinator that lets every other JoinGroup wait for the next one."""
+
+    def __init__(self, shortest_ms: int) -> None:
+        super().__init__()
+        self._shortest_ms = shortest_ms
+        self._next: asyncio.Event | None = None
+        self.beats = 0
+
+    async def send(self, node: int, request: Any, group: Any = None) -> Any:
+        name = type(request).__name__
+        self.beats += name == "HeartbeatRequest"
+        if name == "JoinGroupRequest" and _timeouts(request)[0] < self._shortest_ms:
+            return SimpleNamespace(
+                error_code=26, generation_id=-1, member_id="", leader_id="", members=[]
+            )
+        answer = await super().send(node, request, group)
+        if name == "JoinGroupRequest" and len(self.names) > 3:  # the pair has joined
+            if self._next is None:
+                self._next = asyncio.Event()
+                await self._next.wait()
+            else:
+                self._next.set()
+        return answer
+
+
+@pytest.mark.parametrize(("shortest_ms", "beats"), [(500, 10), (6000, 2)])
+async def test_a_member_waits_for_longer_than_its_session(
+    shortest_ms: int, beats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the broker accepts no session as short as that."""
+    monkeypatch.setattr(memberships, "BEAT_EVERY_S", 0.0)
+    client: Any = Rebalancing(shortest_ms)
+    asking = Memberships(client, random.Random(1), "g")
+    await asking._resubscribed()
+    assert client.beats == beats
+    used = groups.TIMEOUTS if shortest_ms > 600 else memberships.PATIENT
+    assert set(client.timeouts) == {used}
 
 
 async def test_a_static_member_changes_its_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
