@@ -4,6 +4,7 @@ A snapshot is a consistent cut: all brokers and ZooKeeper between two events, at
 Snapshots share values: an object that is identical to that of an earlier snapshot has not changed.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -201,6 +202,8 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
 
     The offset was part of a ListOffsets response.
     """
+    in_sync_at: float = -math.inf
+    """When a leader last found that no member of the ISR lags, in seconds of its broker's clock."""
     producers: Mapping[int, Producer] | None = None
     """The producer state by producer id; ``None`` if the snapshot does not include it."""
 

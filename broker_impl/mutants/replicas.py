@@ -71,6 +71,27 @@ def out_of_sync(
 
 
 @mutant(
+    "laggard-stays-in-isr",
+    of="broker_impl.replica.isr:out_of_sync",
+    source="KAFKA-1546, KIP-16",
+    kind="mutation",
+    symptom="invariant:laggard-leaves-isr",
+    schedule="A follower is isolated from its leader, but not from ZooKeeper, for longer than "
+    "replica.lag.time.max.ms, while clients write.",
+)
+def out_of_sync_never(
+    follower_end: Offset, leader_end: Offset, now: float, caught_up_at: float, lag_max: float
+) -> bool:
+    """A leader keeps each follower in the ISR, however long it lags.
+
+    Producers with acks=all, and consumers, wait for a follower that the leader cannot reach until
+    the controller notices that it is gone. If it still has its session, nothing is committed
+    before the fault is over, although enough replicas are in sync.
+    """
+    return False
+
+
+@mutant(
     "pending-isr-cleared-by-lisr",
     of="broker_impl.replica.isr:confirms",
     source="B20, KAFKA-12686",

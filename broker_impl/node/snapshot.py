@@ -252,6 +252,7 @@ class _Reading:
                 partition.maximal_isr,
                 partition.isr,
                 partition.exposed,
+                partition.in_sync_at,
             ),
         )
         if seen == self._seen:

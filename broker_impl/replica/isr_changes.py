@@ -75,6 +75,8 @@ def on_tick(replica: ReplicaState, now: float, effects: list[Effect]) -> None:
         late = _late_members(replica, now)
         if late:
             _propose(replica, replica.isr - late, effects)
+        else:
+            replica.in_sync_at = now
     # The follower that held back the watermark may have stopped counting.
     leading.advance(replica, now, effects)
 

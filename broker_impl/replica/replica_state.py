@@ -105,6 +105,8 @@ class ReplicaState:
         self.isr_in_doubt = False
         """The pending write was refused, or its result is unknown."""
         self.zk_version = -1
+        self.in_sync_at = -math.inf
+        """When this leader last found that no member of the ISR lags, in seconds of its clock."""
         self.remotes: dict[BrokerId, Remote] = {}
         self.replicated: Offset = self.high_watermark
         """The offset below which all counted replicas hold every record.
@@ -214,4 +216,5 @@ class ReplicaState:
             maximal_isr=tuple(sorted(self.maximal_isr)),
             zk_version=self.zk_version,
             controller_epoch=self.controller_epoch,
+            in_sync_at=self.in_sync_at,
         )

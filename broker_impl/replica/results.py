@@ -65,3 +65,5 @@ class PartitionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     maximal_isr: tuple[BrokerId, ...]
     zk_version: int
     controller_epoch: Epoch
+    in_sync_at: float
+    """When a leader last found that no member of the ISR lags, in seconds of the broker's clock."""

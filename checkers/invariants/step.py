@@ -26,6 +26,8 @@ class Rules:
     recovery_s: float | None = None
     """How long after the last heal the cluster may take to become whole; None if nothing is
     promised."""
+    lag_max_s: float = 30.0
+    """``replica.lag.time.max.ms``."""
     steady_clocks: bool = True
     """Whether the wall clocks of all brokers are right, because no fault changes them."""
 

@@ -85,6 +85,15 @@ INVARIANTS = (
         holds="a leader in ZooKeeper's epoch counts at least the replicas of the ISR in ZooKeeper",
     ),
     Invariant(
+        id="laggard-leaves-isr",
+        rules="KAFKA-1546, KIP-16",
+        summary="A leader keeps a follower in the ISR that has lagged for too long.",
+        holds=(
+            "a leader that receives records does not find all members of the ISR in sync while one "
+            "has lagged for more than `replica.lag.time.max.ms`"
+        ),
+    ),
+    Invariant(
         id="exposed-end-monotone",
         rules="R7, KIP-207",
         summary="A log's end that clients had seen went back later.",

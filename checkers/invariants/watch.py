@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from checkers.invariants.committed import Committed
 from checkers.invariants.ensemble.ensemble_watch import Ensemble
+from checkers.invariants.laggards import Laggards
 from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
 from checkers.invariants.liveness import Liveness
 from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
@@ -35,6 +36,7 @@ class Watch:
             Leaders(),
             Watermarks(rules),
             OneLogPerEpoch(),
+            Laggards(rules),
         ]
         if not rules.unclean_elections:
             self._folds += [committed, Survivors(committed)]

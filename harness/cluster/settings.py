@@ -69,6 +69,11 @@ def session_timeout_s(overrides: Mapping[str, str]) -> float:
     return int({**SCALED, **overrides}["zookeeper.session.timeout.ms"]) / 1000
 
 
+def lag_max_s(overrides: Mapping[str, str]) -> float:
+    """How long a follower may lag before its leader removes it from the ISR, in seconds."""
+    return int({**SCALED, **overrides}["replica.lag.time.max.ms"]) / 1000
+
+
 def min_isr(brokers: int, overrides: Mapping[str, str]) -> int:
     """The number of replicas that must have a record before it is acknowledged."""
     return int(overrides.get("min.insync.replicas", min(2, brokers)))

@@ -65,6 +65,7 @@ def rules_of(plan: Plan) -> Rules:
         isr_min_of={"__transaction_state": settings.transaction_min_isr(plan.broker)},
         producer_expiration_s=7 * 86_400.0 if expiration_ms is None else int(expiration_ms) / 1000,
         recovery_s=RECOVERY_S,
+        lag_max_s=settings.lag_max_s(plan.broker),
         steady_clocks=CLOCK_FAULTS.isdisjoint(fault.fault for fault in plan.schedule or ()),
     )
 

@@ -350,6 +350,7 @@ def _replica(
         maximal_isr=state.maximal_isr,
         state_version=state.zk_version,
         exposed=state.exposed,
+        in_sync_at=state.in_sync_at,
         producers=producers,
     )
 

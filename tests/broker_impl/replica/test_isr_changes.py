@@ -30,12 +30,14 @@ def test_a_slow_follower_leaves_when_the_znode_says_so() -> None:
     driver.fetched(2, 1)
     driver.now += LAG
     assert driver(Tick()) == [], "the limit itself is not over it"
+    checked_at = driver.now
     driver.now += 1
     driver.fetched(2, 1)
     assert driver(Tick()) == [WriteIsr(TP, 1, 0, (1, 2), 1, 0)]
     assert driver.partition.maximal_isr == {1, 2, 3}
     assert driver.partition.high_watermark == 0
     assert driver(Tick()) == [], "one write at a time"
+    assert driver.partition.in_sync_at == checked_at
     assert driver(IsrWritten(1)) == [
         IsrChanged(TP, (1, 2, 3), (1, 2)),
         HighWatermarkAdvanced(TP, 1),

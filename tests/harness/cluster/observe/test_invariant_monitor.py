@@ -171,12 +171,15 @@ class _Always(Snapshots):
 def test_the_rules_are_the_plans() -> None:
     """The rules follow the plan, whose expectations override its settings, as for the contract."""
     transactions = {"__transaction_state": 2}
-    assert rules_of(Plan(brokers=3)) == Rules(isr_min=2, isr_min_of=transactions, recovery_s=60.0)
+    assert rules_of(Plan(brokers=3)) == Rules(
+        isr_min=2, isr_min_of=transactions, recovery_s=60.0, lag_max_s=1.5
+    )
     plan = Plan(
         broker={
             "min.insync.replicas": "1",
             "transaction.state.log.min.isr": "3",
             "producer.id.expiration.ms": "5000",
+            "replica.lag.time.max.ms": "3000",
         },
         expect={"broker.unclean.leader.election.enable": "true"},
     )
@@ -186,4 +189,5 @@ def test_the_rules_are_the_plans() -> None:
         isr_min_of={"__transaction_state": 3},
         producer_expiration_s=5.0,
         recovery_s=60.0,
+        lag_max_s=3.0,
     )
