@@ -271,7 +271,9 @@ class LogManager:
                 str(tp),
                 clean=True,
                 recovery_point=future.recovery_point,
-                start_offset=current.start_offset,
+                start_offset=move_rules.start_after(
+                    current.start_offset, future.segments[0].base_offset
+                ),
                 first_dirty=current.first_dirty,
             )
             moving.inherit(current, log)

@@ -61,6 +61,15 @@ def must_start_over(copy_base: Offset, copy_end: Offset, base: Offset, start: Of
     return copy_end < base or copy_base > start
 
 
+def start_after(start: Offset, first_stored: Offset) -> Offset:
+    """Return where a log starts after its move: where it did before.
+
+    Its first segment may begin earlier, at ``first_stored``: deleted records stay on the disk until
+    all of the segment is deleted (KIP-107).
+    """
+    return start
+
+
 def fewest(counts: Sequence[int]) -> int:
     """Return the number of the data directory that gets a new log: the one with the fewest logs.
 

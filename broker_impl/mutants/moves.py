@@ -43,6 +43,23 @@ def cut_of_copy(offset: Offset, copy_end: Offset) -> Offset | None:
 
 
 @mutant(
+    "move-forgets-start",
+    of="broker_impl.log.move_rules:start_after",
+    source="KIP-107, KIP-113",
+    kind="mutation",
+    symptom="invariant:log-start-monotone",
+    schedule="A replica moves to another data directory after some of its records were deleted.",
+)
+def start_after(start: Offset, first_stored: Offset) -> Offset:
+    """A log that has moved starts where its first segment begins.
+
+    Deleted records of this segment were copied with it, because segments are copied whole. They
+    can be read again, at this replica alone.
+    """
+    return first_stored
+
+
+@mutant(
     "move-forgotten-in-crash",
     of="broker_impl.log.move_rules:fate",
     source="KIP-113",

@@ -40,6 +40,31 @@ class Offsets:
                 )
 
 
+class Starts:
+    """``log-start-monotone``: deleted records do not become readable again (KIP-107).
+
+    DeleteRecords and retention only advance the start of a log. It goes back only with a truncation
+    or in a new log, as of a replica that was removed and returns. A log that moves to another data
+    directory stays the same (KIP-113).
+    """
+
+    def step(self, step: Step) -> Iterator[Violation]:
+        """Process the next snapshot."""
+        for change in step.changed:
+            before, now = change.before, change.now
+            if before is None or before.role == "offline" or before.log_start <= now.log_start:
+                continue
+            if (before.log_number, before.cuts) == (now.log_number, now.cuts):
+                yield _of(
+                    step,
+                    change,
+                    "log-start-monotone",
+                    now.log_start,
+                    f"the log starts at {now.log_start}, but has started at {before.log_start}",
+                    (now.leader_epoch,),
+                )
+
+
 class Epochs:
     """``log-in-order``, ``epoch-cache``: a log and its leader epoch cache agree.
 

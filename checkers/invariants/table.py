@@ -256,6 +256,15 @@ INVARIANTS = (
         holds="log start ≤ high watermark ≤ log end",
     ),
     Invariant(
+        id="log-start-monotone",
+        rules="KIP-107, KIP-113",
+        summary="The start of a log went back, so that deleted records can be read again.",
+        holds=(
+            "while a broker runs, the start of a log goes back only with a truncation or in a new "
+            "log"
+        ),
+    ),
+    Invariant(
         id="log-in-order",
         rules="L5",
         summary="The offsets or leader epochs of a log do not increase.",

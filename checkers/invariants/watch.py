@@ -7,7 +7,7 @@ from checkers.invariants.ensemble.ensemble_watch import Ensemble
 from checkers.invariants.laggards import Laggards
 from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
 from checkers.invariants.liveness import Liveness
-from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers
+from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers, Starts
 from checkers.invariants.retention import Retention
 from checkers.invariants.step import Fold, Rules, Stepper
 from checkers.invariants.survivors import Survivors
@@ -29,6 +29,7 @@ class Watch:
             Controllers(),
             Views(),
             Offsets(),
+            Starts(),
             Epochs(),
             Producers(rules),
             Compactions(),

@@ -26,6 +26,11 @@ def test_may_replace(copy_end: int, may: bool) -> None:
     assert move_rules.may_replace(copy_end, 5) is may
 
 
+def test_start_after() -> None:
+    """Deleted records stay deleted, though their segment is copied."""
+    assert move_rules.start_after(5, 0) == 5
+
+
 @pytest.mark.parametrize(("copy_end", "cut"), [(3, None), (4, None), (5, 4)])
 def test_cut_of_copy(copy_end: int, cut: int | None) -> None:
     """A truncation to 4 concerns a copy that ends after 4."""

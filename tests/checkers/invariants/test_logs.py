@@ -49,6 +49,36 @@ def _from(start: int, end: int) -> tuple[EpochStart, ...]:
 
 
 @pytest.mark.parametrize(
+    ("later", "names"),
+    [
+        ({"log_start": 2}, []),
+        ({"log_start": 3}, []),
+        ({"log_start": 1}, ["log-start-monotone"]),
+        ({"log_start": 1, "cuts": (1,)}, []),
+        ({"log_start": 1, "log_number": 1}, []),
+        ({"log_start": 1, "role": "offline"}, []),
+    ],
+)
+def test_the_start_of_a_log_does_not_go_back(later: dict[str, Any], names: list[str]) -> None:
+    """Only truncations and new logs may begin earlier."""
+    batches = log(0, 0, 0, 0)
+    first = replica(batches, 4, log_start=2, epochs=_from(2, 4))
+    second = replica(batches, 4, epochs=_from(later["log_start"], 4), **later)
+    found = alone(first, second)
+    assert [name for name in found if name == "log-start-monotone"] == names
+
+
+def test_a_broker_that_has_restarted_is_not_compared_with_before() -> None:
+    """A log may be another one, whose replica was removed while the broker was down."""
+    batches = log(0, 0, 0, 0)
+    held = [replica(batches, 4, log_start=at, epochs=_from(at, 4)) for at in (2, 1)]
+    lives = [
+        cluster(state(isr=(1,)), {2: broker(one, life=life)}) for life, one in enumerate(held, 1)
+    ]
+    assert violated(*lives) == []
+
+
+@pytest.mark.parametrize(
     ("batches", "end", "names"),
     [
         (log(0, 0, 1), 3, []),
@@ -289,7 +319,7 @@ LATER: dict[str, Any] = {"hw": 4, "log_start": 4, "epochs": (EpochStart(0, 4),)}
         (2, {"producers": {7: remembered(0, *LAST), **GONE}}, []),
         (1, {"cuts": (4,)}, []),
         (2, {"cuts": (4,)}, []),  # its log begins again
-        (1, {"log_start": 1, "epochs": (EpochStart(0, 1),)}, []),  # its records are not deleted
+        (2, {"log_start": 1, "epochs": (EpochStart(0, 1),)}, []),  # its records are not deleted
     ],
 )
 def test_whose_records_are_deleted_is_not_forgotten(
