@@ -71,6 +71,7 @@ class Asker:
         name = f"{settings.prefix}asked-{settings.process}"
         admin = Administrator(common, replicas)
         topics = Topics(self._client, rng, name, admin)
+        directories = LogDirectories(self._client, rng)
 
         def lasting() -> Awaitable[str]:
             return topics.lasting(PARTITIONS)
@@ -85,8 +86,8 @@ class Asker:
             "transaction": Transactions(self._client, rng, name, lasting).ask,
             "topic": topics.ask,
             "deleted-topic": DeletedTopics(self._client, rng, f"{name}-gone", admin).ask,
-            "retention": Retention(self._client, rng, f"{name}-kept", admin).ask,
-            "log-directory": LogDirectories(self._client, rng).ask,
+            "retention": Retention(self._client, rng, f"{name}-kept", admin, directories.ask).ask,
+            "log-directory": directories.ask,
             "membership": Memberships(self._client, rng, f"{name}-member").ask,
         }
 

@@ -15,9 +15,12 @@ from workloads.client.outcome import Outcome
 WRITE_MS: Final = 1000
 """How long a leader may wait for its followers, unless a process says otherwise."""
 
+_COMMITTED: Final = -1
+"""The offset in DeleteRecords that means the high watermark."""
+
 
 class Administrator(NamedTuple):
-    """Creates and deletes topics; both return the outcome and the name of the error."""
+    """Creates and deletes topics, and deletes records; returns outcomes and names of errors."""
 
     common: Mapping[str, Any]
     """The settings of the clients that it uses."""
@@ -32,6 +35,10 @@ class Administrator(NamedTuple):
 
     async def delete(self, name: str) -> tuple[Outcome, str | None]:
         return await aio_admin.delete_topic(self.common, name)
+
+    async def delete_records(self, place: Place) -> tuple[Outcome, int | None, str | None]:
+        """Delete all committed records of a partition; return the low watermark, too."""
+        return await aio_admin.delete_records(self.common, TopicPartition(*place), _COMMITTED)
 
 
 async def append(

@@ -1,14 +1,17 @@
 """Topics from which brokers delete old segments, by size and by time.
 
 Each process has one of both kinds, with small segments, and writes to them now and then. A segment
-of the latter gets records for longer than the topic keeps them.
+of the latter gets records for longer than the topic keeps them. Sometimes the process deletes all
+records (KIP-107), writes some more, which mostly have the segment of deleted ones, and moves a
+replica to another data directory (KIP-113).
 """
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import for_code
 
@@ -23,17 +26,28 @@ SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
 """The settings of the topics, by the end of their names."""
 WRITES_MAX: Final = 12
 RECORDS_MAX: Final = 6
+DELETION_EVERY: Final = 3
+"""Records are deleted after a multiple of this number of writes."""
 PAUSE_S: Final = 0.3
 """The time between two writes, at most."""
+
+Move = Callable[[Place, int, list[int]], Awaitable[str]]
+"""Moves a replica of a partition, with its leader and all known brokers."""
 
 
 class Retention:
     """The topics of one process; ``ask`` writes to one, and returns what happened as text."""
 
     def __init__(
-        self, client: AIOKafkaClient, rng: random.Random, name: str, admin: Administrator
+        self,
+        client: AIOKafkaClient,
+        rng: random.Random,
+        name: str,
+        admin: Administrator,
+        move: Move,
     ) -> None:
         self._client = client
+        self._move = move
         self._rng = rng
         self._name = name
         self._admin = admin
@@ -49,11 +63,21 @@ class Retention:
             if outcome != "ok":
                 return f"create {topic}: {error}"
             self._existing.add(kind)
-        said = []
-        for _ in range(self._rng.randint(1, WRITES_MAX)):
+        said, writes = [], self._rng.randint(1, WRITES_MAX)
+        for _ in range(writes):
             said.append(await self._write(Place(topic, 0)))
             await asyncio.sleep(self._rng.uniform(0.0, PAUSE_S))
+        if writes % DELETION_EVERY == 0:
+            said += await self._delete_and_move(Place(topic, 0), brokers)
         return f"write {topic}: {', '.join(said)}"
+
+    async def _delete_and_move(self, place: Place, brokers: list[int]) -> list[str]:
+        outcome, _, error = await self._admin.delete_records(place)
+        said = [f"delete {error or outcome}", await self._write(place)]
+        leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
+        if leader in brokers:
+            said.append(await self._move(place, leader, brokers))
+        return said
 
     async def _write(self, place: Place) -> str:
         data = batch(-1, -1, -1, self._rng.randint(1, RECORDS_MAX), transactional=False)
