@@ -226,6 +226,8 @@ class KeptSettings(NamedTuple):
     """Those that differ from the broker's own, by name."""
     is_applied: bool
     """Whether its logs of the topic have them."""
+    topic_id: str = ""
+    """The topic's id, as in all of these logs; empty if one of them has none, or another one."""
 
 
 class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +242,7 @@ class BrokerState(msgspec.Struct, frozen=True, kw_only=True):
     shown: Mapping[str, Shown] = {}
     """The partitions that the broker returns to clients in Metadata responses."""
     settings: Mapping[str, KeptSettings] = {}
-    """The settings of the topics that it hosts; empty while faults are active."""
+    """The settings of the topics that it hosts; empty in most snapshots while faults are active."""
     lacks_directory: bool = False
     """Whether a data directory has failed (KIP-112): a replica that is missing may be in it."""
     unmarked: Mapping[str, Unmarked] = {}

@@ -29,7 +29,7 @@ def unread(names: Sequence[str], known: Collection[str]) -> list[str]:
     of="broker_impl.node.topic_settings:outlives",
     source="KIP-21",
     kind="mutation",
-    symptom="stuck",
+    symptom="invariant:settings-of-topic",
     schedule="The settings of a topic change, it is deleted, and created again on other brokers.",
 )
 def outlives(*, is_kept: bool, is_hosted: bool) -> bool:

@@ -100,6 +100,8 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
     overrides: Mapping[str, str]
     is_applied: bool
     """Whether the logs of the topic have them."""
+    topic_id: UUID | None
+    """The id in all of these logs; None if they do not agree."""
 
 
 class BrokerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +211,9 @@ def _of_topics(
     for topic, hosted in of_topics.items():
         wanted = log_config(settings.merged(topic))
         is_applied = all(log.config == wanted for log in hosted)
-        found[topic] = SettingsSnapshot(settings.overrides(topic), is_applied)
+        ids = list(dict.fromkeys(log.topic_id for log in hosted))
+        topic_id = ids[0] if len(ids) == 1 else None
+        found[topic] = SettingsSnapshot(settings.overrides(topic), is_applied, topic_id)
     return found
 
 

@@ -331,6 +331,15 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="settings-of-topic",
+        rules="KIP-21, KIP-516",
+        summary="A broker applies the settings of a deleted topic to the next one of its name.",
+        holds=(
+            "a broker whose logs have the id of a topic has settings of this topic, and not those "
+            "that only a former topic of the name had"
+        ),
+    ),
+    Invariant(
         id="state-version",
         rules="R14",
         summary="A partition's state changed in ZooKeeper without a conditional write.",

@@ -11,6 +11,7 @@ from checkers.invariants.logs import Compactions, Epochs, Offsets, Producers, St
 from checkers.invariants.retention import Retention
 from checkers.invariants.step import Fold, Rules, Stepper
 from checkers.invariants.survivors import Survivors
+from checkers.invariants.topic_settings import SettingsOfTopics
 from checkers.invariants.views import Views
 from checkers.invariants.zookeeper import Controllers, Moves, States
 from model.snapshot import ClusterState
@@ -34,6 +35,7 @@ class Watch:
             Producers(rules),
             Compactions(),
             Retention(),
+            SettingsOfTopics(),
             Leaders(),
             Watermarks(rules),
             OneLogPerEpoch(),

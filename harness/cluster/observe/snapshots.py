@@ -151,13 +151,14 @@ class Snapshots:
     def take(self, time_ns: int, *, producers: bool) -> ClusterState:
         """Take a snapshot of the cluster.
 
-        ``producers`` includes the producer state of logs, which costs more than all the rest.
+        ``producers`` includes the producer state of logs, which costs more than all the rest, and
+        the settings of topics, which are also in each snapshot once no fault is active.
         """
         brokers = {}
         for number in sorted(self._lives):
             if number not in self._distrusted:
-                is_calm = self.calm_since_ns is not None
-                state = self._lives[number].look(producers, is_calm)
+                settings = producers or self.calm_since_ns is not None
+                state = self._lives[number].look(producers, settings)
                 if state is not None:
                     brokers[number] = state
                     new = self._lives[number].compacted.keys() - self._compacted.keys()
@@ -206,7 +207,9 @@ class _Life:
                 controller_epoch=shot.controller_epoch,
                 term=shot.term,
                 settings={
-                    topic: KeptSettings(dict(each.overrides), each.is_applied)
+                    topic: KeptSettings(
+                        dict(each.overrides), each.is_applied, _text_of(each.topic_id)
+                    )
                     for topic, each in shot.settings.items()
                 },
                 lacks_directory=shot.lacks_directory,

@@ -295,15 +295,19 @@ async def test_the_settings_of_topics_are_compared_with_those_of_their_logs() ->
     zk: Any = SimpleNamespace(get=_stored)
     config = configuration.parse({"broker.id": "1", "zookeeper.connect": "h:1"})
     settings = broker.settings = TopicSettings(config, lambda: zk)
-    assert broker.look().settings == {"t": SettingsSnapshot({}, is_applied=False)}
+    assert broker.look().settings == {"t": SettingsSnapshot({}, is_applied=False, topic_id=NO_UUID)}
     broker.logs.logs[TP].config = log_config(settings.merged("t"))
-    assert broker.look().settings == {"t": SettingsSnapshot({}, is_applied=True)}
+    assert broker.look().settings == {"t": SettingsSnapshot({}, is_applied=True, topic_id=NO_UUID)}
     assert broker.look() is broker.look()
     await settings.keep("t")
     kept = {"segment.ms": "7"}
-    assert broker.look().settings == {"t": SettingsSnapshot(kept, is_applied=False)}
+    assert broker.look().settings == {
+        "t": SettingsSnapshot(kept, is_applied=False, topic_id=NO_UUID)
+    }
     broker.logs.logs[TP].config = log_config(settings.merged("t"))
-    assert broker.look().settings == {"t": SettingsSnapshot(kept, is_applied=True)}
+    assert broker.look().settings == {
+        "t": SettingsSnapshot(kept, is_applied=True, topic_id=NO_UUID)
+    }
 
 
 async def _stored(path: str) -> tuple[bytes, None]:
