@@ -31,7 +31,9 @@ async def leader_and_isr(
     context: RequestContext, request: LeaderAndIsrRequest
 ) -> LeaderAndIsrResponse:
     """Apply roles in partitions; a new topic's settings are read before its log is created."""
-    await context.services.settle_topics([topic.topic_name for topic in request.topic_states])
+    await context.services.settle_topics(
+        {topic.topic_name: topic.topic_id for topic in request.topic_states}
+    )
     replicas = context.services.replicas
     late = replicas.late_error(request.controller_epoch, context.connection)
     response = replicas.leader_and_isr(request, late=late)

@@ -1,7 +1,8 @@
 """The interfaces of the broker that request handlers use."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
+from uuid import UUID
 
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.fetch_sessions.cache import FetchSessions
@@ -250,8 +251,11 @@ class Services(Protocol):
         """Write the settings that ``alter`` returns, and apply them on this broker."""
         ...
 
-    async def settle_topics(self, topics: Sequence[str]) -> None:
-        """Read the overrides of topics that this broker is about to host."""
+    async def settle_topics(self, topics: Mapping[str, UUID]) -> None:
+        """Read the overrides of topics that this broker is about to host.
+
+        topics: the id of each topic by its name; NO_UUID if it is not known.
+        """
         ...
 
     def forget_topics(self, topics: Iterable[str]) -> None:

@@ -8,9 +8,10 @@ a broken invariant ends the broker at once and leaves the rest to recovery.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TypeVar
+from uuid import UUID
 
 from broker_impl.api.cluster_view import ClusterView
 from broker_impl.api.fetch_sessions.cache import FetchSessions
@@ -42,7 +43,7 @@ from broker_impl.node.session import Session, persist
 from broker_impl.node.settings_reader import SettingsReader
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
-from broker_impl.node.topic_settings import TopicSettings
+from broker_impl.node.topic_settings import TopicSettings, hosts
 from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
 from broker_impl.server.connection import Witness
@@ -197,10 +198,10 @@ class Broker:
     async def _read(self, ask: Callable[[], Coroutine[None, None, T]]) -> T:
         return await zk_answers.read(ask, self._config.request_timeout_ms / 1000)
 
-    async def settle_topics(self, topics: Sequence[str]) -> None:
-        hosted = {tp.topic for tp in self._logs.logs}
-        for topic in topics:
-            is_current = self._settings.are_current(topic, is_hosted=topic in hosted)
+    async def settle_topics(self, topics: Mapping[str, UUID]) -> None:
+        for topic, topic_id in topics.items():
+            is_hosted = hosts(self._logs.logs, topic, topic_id)
+            is_current = self._settings.are_current(topic, is_hosted=is_hosted)
             keep = partial(self._settings.keep, topic)
             if not is_current and not await persist(keep, until=self._stopping):
                 raise CloseConnection("stopping")

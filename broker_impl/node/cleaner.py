@@ -73,10 +73,16 @@ class Cleaner:
         return [tp for _, tp in sorted(found)]
 
     def _leave_out(self, tp: TopicPartition, error: BrokerError) -> None:
-        """Compact a log no more that cannot be read; the others are compacted (KAFKA-8725)."""
+        """Compact a log no more that cannot be read; the others are compacted (KAFKA-8725).
+
+        A log that was taken offline, because its content is unknown, ends the broker.
+        """
+        log = self._logs.logs.get(tp)
+        if log is not None and log.offline is not None:
+            raise error
         LOG.warning("the log of %s cannot be compacted: %s", tp, error)
-        if tp in self._logs.logs:
-            self._damaged[tp] = self._logs.logs[tp]
+        if log is not None:
+            self._damaged[tp] = log
 
     async def _clean(self, tp: TopicPartition) -> None:
         log = self._logs.logs.get(tp)

@@ -296,7 +296,14 @@ class _Reading:
         if self.log.rewrites == self._rewrites and partition.role is not Role.LEADER:
             return None
         self._rewrites = self.log.rewrites
-        return self._records.read(headers, lambda number: self._headers.records(number, peek))
+        first = self.log.files[0][0]
+
+        def records(number: int) -> list[Record]:
+            if headers[number].next_offset <= first:
+                return []  # retention has deleted its segment
+            return self._headers.records(number, peek)
+
+        return self._records.read(headers, records)
 
 
 class LogHeaders:

@@ -6,10 +6,13 @@ a log is created. Those of other topics are read on request.
 
 import logging
 from collections.abc import Callable, Mapping
+from uuid import UUID
 
 from broker_impl.config import BrokerConfig
 from broker_impl.errors import ConfigError
+from broker_impl.log.partition_log import PartitionLog
 from broker_impl.node import zk_paths
+from broker_impl.wire.types import NO_UUID, TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
 from broker_impl.zookeeper.errors import NoNode
 
@@ -84,3 +87,16 @@ def outlives(*, is_kept: bool, is_hosted: bool) -> bool:
     Those of a topic that is not hosted here may belong to a deleted one of the same name.
     """
     return is_kept and is_hosted
+
+
+def hosts(
+    logs: Mapping[TopicPartition, PartitionLog], topic: str, topic_id: UUID = NO_UUID
+) -> bool:
+    """Does a broker with these logs host the topic with this id? NO_UUID: the id is not known.
+
+    A log of a deleted topic of the same name may be left where the broker was away when the topic
+    was deleted (KIP-516).
+    """
+    if topic_id == NO_UUID:
+        return any(tp.topic == topic for tp in logs)
+    return any(tp.topic == topic and log.topic_id == topic_id for tp, log in logs.items())

@@ -173,6 +173,22 @@ async def test_a_log_that_cannot_be_read_keeps_no_other_from_it(
     assert world.cleaner.due() == []
 
 
+async def test_a_log_that_was_taken_offline_ends_the_cleaner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its content is unknown, and its broker may lead it."""
+    log = world.fill(A)
+
+    def clean(log: PartitionLog, *rest: int) -> object:
+        log.offline = StorageError("an incomplete batch")
+        raise log.offline
+
+    monkeypatch.setattr(cleaner, "clean", clean)
+    with pytest.raises(StorageError):
+        await world.cleaner.run()
+    assert log.offline is not None
+
+
 async def test_a_log_that_is_deleted_meanwhile_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,12 +1,15 @@
 """Which settings of a topic a broker need not read again."""
 
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from broker_impl import config as configuration
 from broker_impl.node import zk_paths
-from broker_impl.node.topic_settings import TopicSettings
+from broker_impl.node.topic_settings import TopicSettings, hosts
+from broker_impl.wire.types import NO_UUID, TopicPartition
 
 
 class ZooKeeper:
@@ -33,3 +36,14 @@ async def test_settings_of_a_topic_that_is_not_hosted_are_read_again(is_hosted: 
     settings.forget("t")
     assert not settings.are_current("t", is_hosted=is_hosted)
     assert settings.overrides("t") == {}
+
+
+def test_the_log_of_a_deleted_topic_does_not_count() -> None:
+    """Nor one without an id; a request that names no id may be about any of them."""
+    now, former = UUID(int=2), UUID(int=1)
+    for own, is_hosted in ((now, True), (former, False), (NO_UUID, False)):
+        logs: Any = {TopicPartition("t", 0): SimpleNamespace(topic_id=own)}
+        assert hosts(logs, "t", now) is is_hosted
+        assert hosts(logs, "t")
+        assert not hosts(logs, "u", now)
+        assert not hosts(logs, "u")
