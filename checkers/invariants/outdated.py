@@ -56,7 +56,8 @@ def _other_settings(step: Step) -> Iterator[tuple[int, str, str]]:
     for number, broker in step.now.brokers.items():
         for topic, kept in broker.settings.items():
             key = f"{topic}-0"
-            if key in zookeeper.partitions:
+            state = zookeeper.partitions.get(key)
+            if state is not None and kept.topic_id == state.topic_id:  # no log of a former topic
                 why = differ(kept, zookeeper.settings.get(topic, {}))
                 if why is not None:
                     yield number, key, why

@@ -98,11 +98,22 @@ class StoredMembers:
         """The instance ids whose member may be another one since a join in this generation."""
         self._deleted: dict[str, _Deleted] = {}
         self._joins: Counter[str] = Counter()
+        self._assigned: dict[str, tuple[int, int]] = {}
+        """By group, a generation and how often its leader has sent assignments."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The groups of which something is known."""
         return tuple(dict.fromkeys((*self._known, *self._deleted)))
+
+    def assigns(self, name: str, generation: int) -> None:
+        """The leader of a generation sends assignments.
+
+        If it does so again, members receive those that are stored first, and the next coordinator
+        loads those that are stored last.
+        """
+        known, times = self._assigned.get(name, (generation, 0))
+        self._assigned[name] = generation, (times + 1 if known == generation else 1)
 
     def begins(self, name: str) -> None:
         """A JoinGroup arrives, with which a group of this name may begin."""
@@ -216,12 +227,14 @@ class StoredMembers:
         """Return how the members, which are the acknowledged ones, have other data, or ``None``."""
         prefix = f"in generation {group.generation}"
         unsure = self._unsure.get(name, {})
+        generation, times = self._assigned.get(name, (group.generation, 0))
+        is_doubtful = generation == group.generation and times > 1
         for member, was in known.content.details.items():
             own, has = group.members.get(member), now.details.get(member)
             if has is None or (own is not None and unsure.get(own) == group.generation):
                 continue
             for field, before, after in zip(Details._fields, was, has, strict=True):
-                if before != after:
+                if before != after and not (field == "assignment" and is_doubtful):
                     what = field.replace("_", " ")
                     return f"{prefix} member {member} has {what} {after!r}, and had {before!r}"
         topics = known.content.topics

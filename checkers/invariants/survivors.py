@@ -36,22 +36,26 @@ class _Line:
         """The last committed record of each key."""
         self.judged: dict[int, Sequence[KeyedRecord]] = {}
         """By broker, the log that was compared last."""
+        self.waiting: dict[int, Changed] = {}
+        """By broker, a log that is compared once enough is known."""
         self._open: dict[int, list[KeyedRecord]] = {}
         """The records of open transactions, by producer."""
         self._seen_ns = 0
+        self._epoch = -1
+        """The latest epoch of a leader."""
         self._read: tuple[Sequence[KeyedRecord], int] = ((), 0)
 
     def extend(self, leader: ReplicaState, records: Sequence[KeyedRecord], now_ns: int) -> None:
         """Note what this leader has committed beyond what is known."""
-        if leader.high_watermark >= self.end:
-            is_unseen = now_ns - self._seen_ns > UNSEEN_NS
-            if records is not self._read[0]:
-                if is_unseen and leader.high_watermark > self.end:
-                    self._forget(leader.high_watermark)
-                self._read = records, bisect_left(records, self.end, key=_offset)
-            self._seen_ns = now_ns
-        else:
+        is_unseen = now_ns - self._seen_ns > UNSEEN_NS
+        if leader.leader_epoch >= self._epoch:
+            self._epoch, self._seen_ns = leader.leader_epoch, now_ns
+        if leader.high_watermark < self.end:
             return
+        if records is not self._read[0]:
+            if is_unseen and leader.high_watermark > self.end:
+                self._forget(leader.high_watermark)
+            self._read = records, bisect_left(records, self.end, key=_offset)
         number = self._read[1]
         while number < len(records) and records[number].offset < leader.high_watermark:
             self._note(records[number])
@@ -97,13 +101,19 @@ class Survivors:
                 line = self._lines.setdefault(change.key, _Line())
                 line.extend(change.now, change.now.records, step.now.time_ns)
         for change in keyed:
-            yield from self._judge(step, change)
+            self._lines.setdefault(change.key, _Line()).waiting[change.broker] = change
+        for key in dict.fromkeys(change.key for change in keyed):
+            line = self._lines[key]
+            for change in list(line.waiting.values()):
+                if line.end >= change.now.high_watermark:
+                    del line.waiting[change.broker]
+                    yield from self._judge(step, line, change)
 
-    def _judge(self, step: Step, change: Changed) -> Iterator[Violation]:
-        line, records = self._lines.get(change.key), change.now.records
-        if line is None or records is None or line.judged.get(change.broker) is records:
+    def _judge(self, step: Step, line: _Line, change: Changed) -> Iterator[Violation]:
+        records = change.now.records
+        if records is None or line.judged.get(change.broker) is records:
             return
-        if change.now.role not in ("leader", "follower") or line.end < change.now.high_watermark:
+        if change.now.role not in ("leader", "follower"):
             return
         line.judged[change.broker] = records
         if change.broker in self._damaged or self._committed.is_lost(change.key):

@@ -46,6 +46,9 @@ class _Sent(NamedTuple):
     partition: Partition
     header: BatchHeader
     config: LogConfig
+    end: int
+    """The end of the log: a batch below it is a repeated one, and was stored with other settings
+    perhaps."""
 
 
 class _Converted:
@@ -125,7 +128,7 @@ class LogWitness:
                 return lambda answer: self._ended(request, answer)
             case ProduceRequest() if request.acks:
                 sent = {
-                    tp: _Sent(partition, found[0], partition.log.config)
+                    tp: _Sent(partition, found[0], partition.log.config, partition.log.end_offset)
                     for topic in request.topic_data
                     for row in topic.partition_data
                     if (found := list(whole_headers(row.records)))
@@ -189,7 +192,8 @@ class LogWitness:
                 is_stamped=found.timestamp_type == LOG_APPEND_TIME,
                 stored_ms=found.max_timestamp,
             )
-            if why is None and sent.config is sent.partition.log.config:
+            is_same = sent.config is sent.partition.log.config
+            if why is None and is_same and offset >= sent.end:
                 wanted = _configured(sent.config)
                 why = stored.formatted(_format(found), _format(sent.header), wanted)
         self._found("acknowledged-as-stored", tp, why, state)

@@ -114,6 +114,8 @@ class MemberWitness:
                 return None if group is None else lambda answer: self._beat(request, at_s, answer)
             case SyncGroupRequest():
                 self._arrived(request)
+                if request.assignments:
+                    self._stored.assigns(request.group_id, request.generation_id)
                 return lambda answer: self._synced(request, answer)
             case DeleteGroupsRequest():
                 joined = {name: self._stored.joined(name) for name in request.groups_names}
@@ -258,7 +260,8 @@ class MemberWitness:
         self._acknowledged(request, answer, None)
 
     def _rejoined(self, request: JoinGroupRequest, generation: int, answer: Any) -> None:
-        """A static member that joined has its new id from now on, if no rebalance was needed."""
+        """A static member that joined without an id has its new one from now on, if no rebalance
+        was needed."""
         group = self._broker.groups.find(request.group_id)
         instance = request.group_instance_id or ""
         if (
@@ -266,7 +269,7 @@ class MemberWitness:
             and answer.generation_id == generation == group.generation
             and group.static.get(instance) == answer.member_id
         ):
-            self._acknowledged(request, answer, instance)
+            self._acknowledged(request, answer, None if request.member_id else instance)
 
     def _acknowledged(
         self, request: SyncGroupRequest | JoinGroupRequest, answer: Any, instance: str | None

@@ -63,7 +63,7 @@ def test_a_reason_that_changes_begins_again() -> None:
 
 
 SETTINGS = {"t": {"retention.ms": "5"}}
-KEPT = KeptSettings(SETTINGS["t"], is_applied=True)
+KEPT = KeptSettings(SETTINGS["t"], is_applied=True, topic_id="id")
 
 
 def settings_at(second: int, kept: dict[str, KeptSettings]) -> ClusterState:
@@ -83,6 +83,8 @@ def settings_at(second: int, kept: dict[str, KeptSettings]) -> ClusterState:
         ({"t": KEPT, "gone": KEPT}, []),
         ({"t": KEPT._replace(is_applied=False)}, ["stuck"]),
         ({"t": KEPT._replace(overrides={})}, ["stuck"]),
+        ({"t": KEPT._replace(overrides={}, topic_id="former")}, []),
+        ({"t": KEPT._replace(overrides={}, topic_id="")}, []),
         ({"t": KEPT._replace(overrides={"retention.ms": "6"})}, ["stuck"]),
     ],
 )

@@ -138,6 +138,24 @@ def test_members_are_loaded_with_their_timeouts_and_assignments(
 
 
 @pytest.mark.parametrize(
+    ("generations", "is_wrong"), [([3], True), ([3, 3], False), ([3, 4], True), ([2, 2, 3], True)]
+)
+def test_assignments_that_were_sent_twice_are_not_compared(
+    generations: list[int], is_wrong: bool
+) -> None:
+    """The first ones are acknowledged, and the last ones are stored."""
+    members = StoredMembers()
+    for generation in generations:
+        members.assigns("g", generation)
+    members.acknowledged("g", 5, GROUP, LAST, content=CONTENT)
+    now = Content({**CONTENT.details, "a": DETAILS._replace(assignment=b"")}, frozenset({"t"}))
+    assert (members.judge("g", 6, GROUP, {9: 5}.get, now) is not None) == is_wrong
+    other = Content({**CONTENT.details, "a": DETAILS._replace(session_ms=1)}, frozenset({"t"}))
+    members.acknowledged("g", 6, GROUP, LAST, content=CONTENT)
+    assert members.judge("g", 7, GROUP, {9: 5}.get, other) is not None
+
+
+@pytest.mark.parametrize(
     ("group", "before", "after", "is_wrong"),
     [
         (DYNAMIC, frozenset({"t"}), frozenset({"t"}), False),

@@ -110,6 +110,23 @@ def test_nothing_is_compared_after_a_time_without_a_leader() -> None:
     assert violated(before, known, at(1.2, held([B], hw=5), held(None, leads=False))) == []
 
 
+def test_a_leader_with_a_lower_watermark_is_seen() -> None:
+    """The watermark of a new leader goes up once its followers have fetched."""
+    later = held([B, LATER_A], hw=5)
+    behind = [at(1 + step, held(list(ALL), hw=2), held(None, leads=False)) for step in range(4)]
+    lacks = held([B], hw=3, leads=False)
+    before = at(0.9, held(ALL, hw=3), held(None, leads=False))
+    found = violated(before, *behind, at(4.5, later, lacks))
+    assert found == ["leader-hw-monotone", NAME]  # as it is the leader of the same epoch here
+
+
+def test_a_log_is_compared_when_enough_is_known() -> None:
+    """A follower shows its records once, perhaps before its leader is seen."""
+    early = at(0.5, held(None, hw=6), held([A, B], leads=False))
+    assert violated(early) == []
+    assert violated(early, at(0.6, held(ALL), held(None, leads=False))) == [NAME]
+
+
 def test_a_disk_that_has_lost_something_is_not_compared() -> None:
     """Compacted segments may be among that."""
     before = at(1, held(ALL), held(None, leads=False))

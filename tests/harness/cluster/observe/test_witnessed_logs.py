@@ -274,25 +274,28 @@ def test_acknowledged_batches_are_in_the_log() -> None:
 
 
 def test_batches_are_stored_as_configured() -> None:
-    """The batch is not compressed and has the producer's time."""
+    """The batch is not compressed and has the producer's time; a repeated one was stored before."""
     broker = Broker()
     log = broker.partition.log
-    for config, is_right in (
-        (LogConfig(compression=0), True),
-        (LogConfig(compression=1), False),
-        (LogConfig(timestamp_type=1), False),
-    ):
-        log.config = config
-        assert broker.produce(BATCHES[1], 2) == ([] if is_right else ["acknowledged-as-stored"])
+    gzip = LogConfig(compression=1)
     asked = PartitionProduceData(index=0, records=BATCHES[1])
     topic = TopicProduceData(name="t", partition_data=[asked])
-    on_answer = broker.witness(ProduceRequest(acks=-1, topic_data=[topic]))
-    log.config = LogConfig(compression=1)
     row = SimpleNamespace(index=0, error_code=0, base_offset=2, log_append_time_ms=-1)
-    broker.found.clear()
-    assert on_answer is not None
-    on_answer(SimpleNamespace(responses=[SimpleNamespace(name="t", partition_responses=[row])]))
-    assert broker.found == []
+    answer = SimpleNamespace(responses=[SimpleNamespace(name="t", partition_responses=[row])])
+    for before, after, end, is_right in (
+        (LogConfig(compression=0), None, 2, True),
+        (gzip, None, 2, False),
+        (LogConfig(timestamp_type=1), None, 2, False),
+        (LogConfig(), gzip, 2, True),
+        (gzip, None, 4, True),  # it was stored before the request
+    ):
+        log.config, log.end_offset = before, end
+        on_answer = broker.witness(ProduceRequest(acks=-1, topic_data=[topic]))
+        log.config, log.end_offset = after or before, 4
+        broker.found.clear()
+        assert on_answer is not None
+        on_answer(answer)
+        assert broker.found == ([] if is_right else ["acknowledged-as-stored"])
 
 
 def test_sequence_numbers_go_on_after_a_marker() -> None:

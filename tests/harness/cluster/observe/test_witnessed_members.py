@@ -18,7 +18,10 @@ from broker_impl.wire.messages.heartbeat_request import HeartbeatRequest
 from broker_impl.wire.messages.join_group_request import JoinGroupRequest
 from broker_impl.wire.messages.leader_and_isr_request import LeaderAndIsrRequest
 from broker_impl.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from broker_impl.wire.messages.sync_group_request import SyncGroupRequest
+from broker_impl.wire.messages.sync_group_request import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants.stored_members import StoredMembers
 from harness.cluster.observe.reporter import Reporter
@@ -127,6 +130,32 @@ def test_a_join_that_failed_may_have_been_stored() -> None:
     later.home.leader_epoch = 6
     later.has("c")
     assert later.ask(BEAT) == []
+
+
+def test_a_member_that_joins_again_under_its_id_stores_nothing() -> None:
+    """So the join that failed may still be stored: the next coordinator may have the other one."""
+    stored = StoredMembers()
+    first, later = Coordinator(stored), Coordinator(stored)
+    first.ask(SYNC)
+    assert first.ask(REJOIN, error_code=27, generation_id=-1, member_id="") == []
+    again = JoinGroupRequest("g", member_id="b", group_instance_id="i")
+    assert first.ask(again, generation_id=3, member_id="b") == []
+    later.home.leader_epoch = 6
+    later.has("c")
+    assert later.ask(BEAT) == []
+
+
+def test_a_leader_that_assigns_twice() -> None:
+    """The next coordinator may have either of the assignments."""
+    for times, is_wrong in ((1, True), (2, False)):
+        stored = StoredMembers()
+        first, later = Coordinator(stored), Coordinator(stored)
+        assigns = SyncGroupRequest("g", 3, "b", assignments=[SyncGroupRequestAssignment("b", b"1")])
+        for _ in range(times):
+            first.ask(assigns)
+        later.group.members["b"].assignment = b"other"
+        later.home.leader_epoch = 6
+        assert later.ask(BEAT) == (["members-as-stored"] if is_wrong else [])
 
 
 def test_a_coordinator_without_the_records_is_not_judged() -> None:
