@@ -22,7 +22,7 @@ from broker_impl.wire.messages.create_topics_request import CreatableTopic, Crea
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from broker_impl.wire.types import NO_UUID
-from tests.broker_impl.node.broker_calls import create, delete, leader
+from tests.broker_impl.node.broker_calls import TP, create, delete, leader
 
 
 def controller(cluster: Any) -> int:
@@ -183,3 +183,27 @@ async def test_metadata_is_asked_by_name(
         ("", ErrorCode.INVALID_REQUEST),
         ("t", ErrorCode.INVALID_REQUEST),
     ]
+
+
+async def test_a_log_that_is_left_of_a_deleted_topic(three: Any) -> None:
+    """The next topic of its name gets neither its log nor its settings there."""
+    away, *rest = [number for number in (1, 2, 3) if number != controller(three)]
+    stays = controller(three)
+    await create(three, assignment=[stays, away], config={"segment.ms": "7"})
+    [before] = await described(three, stays, "t")
+    await three.brokers[away].stop()
+    move = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic("t", [ReassignablePartition(0, [stays, *rest])])]
+    )
+    answer = await three.ask(stays, move, 0)
+    assert answer.responses[0].partitions[0].error_code == 0
+    view = three.brokers[stays].broker.view
+    await three.until(lambda: list(view.partition(TP).replicas) == [stays, *rest])
+    await three.brokers[away].start()
+    logs = three.brokers[away].broker._logs.logs
+    await three.until(lambda: TP in logs and logs[TP].config.segment_ms == 7)
+    await delete(three)
+    assert logs[TP].topic_id == before.topic_id
+    await create(three, assignment=[away])
+    await three.until(lambda: TP in logs and logs[TP].topic_id != before.topic_id)
+    assert logs[TP].config.segment_ms == 7 * 24 * 3_600_000
