@@ -40,7 +40,7 @@ async def test_a_new_replica_is_throttled(cluster: Any, side: str) -> None:
     watching = cluster.brokers[3 if side == "follower" else 1].broker
     quota = watching.quotas.following if side == "follower" else watching.quotas.leading
     if side == "follower":
-        await cluster.until(lambda: "t" in watching._settings)
+        await cluster.until(lambda: watching._settings.overrides("t"))
     await cluster.until(lambda: quota.throttles(TP))
     controller = watching.view.controller_id
     request = AlterPartitionReassignmentsRequest(
