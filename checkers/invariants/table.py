@@ -156,6 +156,7 @@ INVARIANTS = (
             "committed that the group has lost its last member; a group whose deletion was "
             "acknowledged is not there until a member joins it"
         ),
+        suspended_under="assignments that a leader has sent twice in a generation",
     ),
     Invariant(
         id="removed-after-timeout",
