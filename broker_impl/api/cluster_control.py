@@ -7,7 +7,7 @@ the inter-broker listener only. Each order is checked for controller epoch and b
 
 from typing import Any
 
-from broker_impl.api.registry import RequestContext, api
+from broker_impl.api.registry import CloseConnection, RequestContext, api
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.controlled_shutdown_request import ControlledShutdownRequest
 from broker_impl.wire.messages.controlled_shutdown_response import ControlledShutdownResponse
@@ -37,6 +37,8 @@ async def leader_and_isr(
     replicas = context.services.replicas
     late = replicas.late_error(request.controller_epoch, context.connection)
     response = replicas.leader_and_isr(request, late=late)
+    if response.error_code:
+        _refuse_late(ErrorCode(response.error_code))
     return response if context.version < _BY_TOPIC_ID else by_topic_id(request, response)
 
 
@@ -61,9 +63,7 @@ def stop_replica(context: RequestContext, request: StopReplicaRequest) -> Any:
     topic of this name can have the version on which such a write depends.
     """
     replicas = context.services.replicas
-    error = replicas.late_error(request.controller_epoch, context.connection)
-    if error is not ErrorCode.NONE:
-        return StopReplicaResponse(error_code=error)
+    _refuse_late(replicas.late_error(request.controller_epoch, context.connection))
     response = replicas.stop_replica(request)
     context.services.forget_topics(topic.topic_name for topic in request.topic_states)
     deleted = [
@@ -91,12 +91,22 @@ def update_metadata(
     services = context.services
     error = services.replicas.order_error(request.broker_epoch, request.controller_epoch)
     if error is ErrorCode.NONE:
-        error = services.replicas.late_error(request.controller_epoch, context.connection)
-    if error is ErrorCode.NONE:
+        _refuse_late(services.replicas.late_error(request.controller_epoch, context.connection))
         gone = services.view.update(request)
         services.view_changed()
         services.groups.topics_gone(gone)
     return UpdateMetadataResponse(error_code=error)
+
+
+def _refuse_late(late: ErrorCode) -> None:
+    """Close an outdated connection of the controller instead of answering its order.
+
+    Connections are numbered as they are accepted, which packet loss can make another order than
+    that in which the controller has opened them. So an outdated one may be the one that it uses. It
+    opens another one then, and sends the order again; an error would be an answer.
+    """
+    if late is ErrorCode.REQUEST_TIMED_OUT:
+        raise CloseConnection("the controller has sent orders over a newer connection")
 
 
 @api(7, range(3, 4), between_brokers=True)

@@ -1,5 +1,6 @@
 """The responses to the controller's orders."""
 
+import inspect
 from collections import Counter
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 
 from broker_impl.api import cluster_control
 from broker_impl.api.purgatory import Waiting
-from broker_impl.api.registry import APIS
+from broker_impl.api.registry import APIS, CloseConnection
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages import leader_and_isr_response
 from broker_impl.wire.messages.leader_and_isr_request import (
@@ -27,6 +28,7 @@ from broker_impl.wire.messages.stop_replica_request import (
     StopReplicaTopicState,
 )
 from broker_impl.wire.messages.stop_replica_response import StopReplicaResponse
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
 from broker_impl.wire.types import TopicPartition
 
 A, B = UUID(int=7), UUID(int=8)
@@ -99,6 +101,57 @@ async def test_a_write_that_does_not_end_refuses_the_deletion() -> None:
     broker.replicas.isr_writes[TopicPartition("a", 0)] += 1
     answer = await broker.ask(delete=True)
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("late", [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT])
+async def test_an_outdated_connection_of_the_controller_is_closed(late: ErrorCode) -> None:
+    """An error would be an answer, and the controller may be using that connection (finding 37)."""
+    obeyed: list[str] = []
+
+    def obeys(name: str, answer: Any) -> Any:
+        def order(request: Any, **_: Any) -> Any:
+            obeyed.append(name)
+            return answer
+
+        return order
+
+    roles = LeaderAndIsrResponse(error_code=late)
+    broker = Stopped()
+    broker.replicas.late_error = lambda epoch, connection: late
+    broker.replicas.order_error = lambda broker_epoch, controller_epoch: ErrorCode.NONE
+    broker.replicas.leader_and_isr = obeys("roles", roles)
+    broker.replicas.stop_replica = obeys("stop", StopReplicaResponse())
+    services: Any = SimpleNamespace(
+        replicas=broker.replicas,
+        forget_topics=broker.forget_topics,
+        config=broker.config,
+        waiting=broker.waiting,
+        settle_topics=_settle,
+        view=SimpleNamespace(update=obeys("metadata", [])),
+        view_changed=lambda: None,
+        groups=SimpleNamespace(topics_gone=lambda topics: None),
+    )
+    context: Any = SimpleNamespace(services=services, connection=1, version=4)
+
+    async def send(handler: Any, request: Any) -> str:
+        try:
+            answer = handler(context, request)
+            await answer if inspect.iscoroutine(answer) else None
+        except CloseConnection:
+            return "closed"
+        return "answered"
+
+    outcomes = [
+        await send(cluster_control.leader_and_isr, LeaderAndIsrRequest()),
+        await send(cluster_control.stop_replica, StopReplicaRequest()),
+        await send(cluster_control.update_metadata, UpdateMetadataRequest()),
+    ]
+    assert outcomes == ["closed" if late else "answered"] * 3
+    assert obeyed == (["roles"] if late else ["roles", "stop", "metadata"])
+
+
+async def _settle(topics: Any) -> None:
+    """Do nothing."""
 
 
 def test_an_error_of_the_whole_request_is_kept() -> None:

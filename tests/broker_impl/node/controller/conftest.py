@@ -239,9 +239,13 @@ class World:
         number: BrokerId,
         *,
         through: Callable[[ZooKeeper], Any] = lambda zk: zk,
+        failed: Mapping[BrokerId, list[TopicPartition]] | None = None,
         **settings: str,
     ) -> Contender:
-        """Start a candidate for the broker, with the client that `through` returns."""
+        """Start a candidate for the broker, with the client that `through` returns.
+
+        failed: the replicas on failed disks, by broker.
+        """
         given = {name.replace("_", "."): value for name, value in settings.items()}
         config = configuration.parse(
             {
@@ -256,6 +260,7 @@ class World:
         )
         zk = await self.session()
         peers = FakePeers()
+        peers.failed.update(failed or {})
         runtime = ControllerRuntime(
             broker_id=number,
             zk=through(zk),

@@ -172,8 +172,7 @@ async def test_the_next_controller_learns_it(three: Any) -> None:
     await three.led(T1, 1, 1)
     three.contenders.remove(three.controller)
     await three.controller.stop()
-    contender = await three.contend(1)
-    contender.peers.failed[2] = [T1]
+    contender = await three.contend(1, failed={2: [T1]})
     await three.until(
         lambda: (
             contender.peers.metadata(1, T1)
