@@ -15,13 +15,15 @@ _TORN, _FIELDS = b"torn", b"unknown fields"
 def noted(table: pa.Table, torn: str | None, fields: Mapping[str, int]) -> pa.Table:
     """Return the table with notes on an incomplete last event and on unknown fields.
 
-    ``torn`` is a sentence about the last event; ``fields`` counts the fields that no checker knows.
+    ``torn`` is a sentence about the last event; ``fields`` counts the fields that no checker knows,
+    in no matter what order, which depends on how many lines were read at once.
     """
     metadata = dict(table.schema.metadata or {})
     if torn is not None:
         metadata[_TORN] = torn.encode()
     if fields:
-        metadata[_FIELDS] = msgspec.json.encode(fields_of(table) + Counter(fields))
+        counts = fields_of(table) + Counter(fields)
+        metadata[_FIELDS] = msgspec.json.encode(dict(sorted(counts.items())))
     return table.replace_schema_metadata(metadata) if metadata else table
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from checkers import jsonl, left_out
@@ -125,3 +126,13 @@ def test_a_file_of_one_torn_line_is_refused(tmp_path: Path) -> None:
     path.write_text('{"index": 0, "ti')
     with pytest.raises(BadHistory, match="line 1"):
         notes(path)
+
+
+def test_the_order_of_the_fields_does_not_matter() -> None:
+    """Tables of one history are equal, in whichever order its fields were found."""
+    tables = [
+        left_out.noted(pa.table({}), None, fields)
+        for fields in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    ]
+    assert tables[0].schema.metadata == tables[1].schema.metadata
+    assert left_out.fields_of(tables[0]) == {"a": 1, "b": 2}
