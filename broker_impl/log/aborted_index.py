@@ -128,6 +128,11 @@ def stable_after(ended: Offset, open_starts: Iterable[Offset]) -> Offset:
     return min(open_starts, default=ended + 1)
 
 
+def is_kept(entry: AbortedTransaction, end: Offset) -> bool:
+    """Does an entry of the index stay when its log is truncated to `end`?"""
+    return entry.last_offset < end
+
+
 def end_of(records: Sequence[memoryview]) -> Offset | None:
     """The offset after the last of these batches; None: there are none."""
     end: Offset | None = None
@@ -174,7 +179,7 @@ class AbortedIndex:
 
     def truncate(self, offset: Offset) -> None:
         """Drop the transactions whose markers are at `offset` or later."""
-        kept = [entry for entry in self.entries if entry.last_offset < offset]
+        kept = [entry for entry in self.entries if is_kept(entry, offset)]
         if len(kept) < len(self.entries):
             self._file.truncate(len(kept) * _ENTRY.size)
             self.entries = kept

@@ -128,6 +128,11 @@ class TimestampAt(NamedTuple):
 NO_TIMESTAMP = TimestampAt(-1, -1)
 
 
+def first_cut(next_offset: Offset, base_offset: Offset) -> int:
+    """The first relative offset that a truncated segment no longer has in its time index."""
+    return next_offset - base_offset
+
+
 class TimeIndex(_SparseIndex):
     """Largest timestamp so far → relative offset of its batch (`.timeindex`)."""
 
@@ -155,7 +160,7 @@ class TimeIndex(_SparseIndex):
 
     def truncate(self, next_offset: Offset) -> None:
         """Drop the entries of offsets that are not before `next_offset`, the segment's new end."""
-        self._keep(self._below(1, next_offset - self._base))
+        self._keep(self._below(1, first_cut(next_offset, self._base)))
 
     def _at(self, number: int) -> TimestampAt:
         timestamp, relative = self._entry(number)

@@ -1,4 +1,4 @@
-"""A disk in memory that loses unsynced data in a crash, for the tests of the log."""
+"""A disk in memory that loses unsynced data in a crash: for tests, and for copies of real logs."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -159,6 +159,11 @@ def stored_start(start: Offset | None) -> Offset:
     return _NO_OFFSET if start is None else start
 
 
+def stored_coordinator(epoch: Epoch) -> Epoch:
+    """The coordinator epoch of a producer's last marker, as stored in a snapshot."""
+    return epoch
+
+
 def silent_since_ms(entry: ProducerEntry) -> int:
     """When a producer's last batch arrived, on this broker's clock.
 
@@ -327,7 +332,7 @@ class ProducerStates:
                 producer_id,
                 entry.epoch,
                 *(batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp_ms),
-                entry.coordinator_epoch,
+                stored_coordinator(entry.coordinator_epoch),
                 stored_start(entry.transaction_start),
             )
             for producer_id, entry in self.entries.items()

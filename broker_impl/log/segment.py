@@ -31,6 +31,11 @@ def write_whole(file: DiskFile, buffers: Sequence[Buffer]) -> None:
     file.append(buffers)
 
 
+def placed_before(size: int, places: dict[Offset, int]) -> dict[Offset, int]:
+    """The positions that stay valid in a file that is truncated to `size` bytes."""
+    return {offset: position for offset, position in places.items() if position < size}
+
+
 class _Places:
     """A cache of file positions, of about a hundred offsets that were recently appended or read."""
 
@@ -49,10 +54,15 @@ class _Places:
         position = self._recent.get(offset)
         return self._less_recent.get(offset) if position is None else position
 
-    def clear(self) -> None:
-        """Drop all positions, because they are no longer valid."""
-        self._recent.clear()
-        self._less_recent.clear()
+    def cut(self, size: int) -> None:
+        """Keep only the positions in the first `size` bytes of the file."""
+        self._recent = placed_before(size, self._recent)
+        self._less_recent = placed_before(size, self._less_recent)
+
+    @property
+    def known(self) -> dict[Offset, int]:
+        """All positions that are in the cache."""
+        return self._less_recent | self._recent
 
 
 class Segment:
@@ -136,7 +146,8 @@ class Segment:
         self.largest = NO_TIMESTAMP
         self._unindexed_bytes = 0
         self._first_timestamp_ms = None
-        self._forget_places()
+        self._appended.cut(0)
+        self._read_to.cut(0)
         self.offsets.clear()
         self.times.clear()
         self.aborted.clear()
@@ -214,12 +225,18 @@ class Segment:
         self.file.fsync()
         self.size = position
         self.offsets.truncate(position)
-        self._forget_places()
+        self._appended.cut(position)
+        self._read_to.cut(position)
         if position == 0:
             self._first_timestamp_ms = None
         self.times.truncate(offset)
         self.aborted.truncate(offset)
         self.load()
+
+    @property
+    def known_places(self) -> dict[Offset, int]:
+        """The positions in the file that this object remembers for some offsets (`locate`)."""
+        return self._appended.known | self._read_to.known
 
     def fsync(self) -> None:
         """Call fsync for the batches' file."""
@@ -316,7 +333,3 @@ class Segment:
     def _see_timestamp(self, header: BatchHeader) -> None:
         if header.count and header.max_timestamp > self.largest.timestamp_ms:
             self.largest = TimestampAt(header.max_timestamp, header.last_offset)
-
-    def _forget_places(self) -> None:
-        self._appended.clear()
-        self._read_to.clear()

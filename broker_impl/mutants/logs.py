@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from broker_impl.errors import StorageError
 from broker_impl.log import directory as directories
+from broker_impl.log.aborted_index import AbortedTransaction
 from broker_impl.log.config import LogConfig
 from broker_impl.log.disk import Disk, DiskFile
 from broker_impl.log.segment import Segment
@@ -307,3 +308,54 @@ def codec(sent: BatchHeader, config: LogConfig) -> int:
     if config.compression is None or sent.compression == NONE:
         return sent.compression
     return config.compression
+
+
+@mutant(
+    "aborted-survive-truncation",
+    of="broker_impl.log.aborted_index:is_kept",
+    source="KIP-98",
+    kind="mutation",
+    symptom="invariant:same-after-kill",
+    schedule="A leader appends the marker of an aborted transaction, which no follower has got, "
+    "and is replaced.",
+)
+def is_kept(entry: AbortedTransaction, end: Offset) -> bool:
+    """A truncation leaves the index of aborted transactions as it is.
+
+    The transaction's marker is gone, and its coordinator writes it again. Until then, and in what
+    the producer id writes at these offsets, readers skip records by the former entry.
+    """
+    return True
+
+
+@mutant(
+    "times-survive-truncation",
+    of="broker_impl.log.indexes:first_cut",
+    source="KIP-33",
+    kind="mutation",
+    symptom="invariant:same-after-kill",
+    schedule="A leader that is cut off from its followers appends records, and is replaced.",
+)
+def first_cut(next_offset: Offset, base_offset: Offset) -> int:
+    """A truncation leaves the time index as it is.
+
+    The largest timestamp of the segment is one of a record that is gone. Retention by time keeps
+    the segment for too long, and a search by time looks for records in it in vain.
+    """
+    return 1 << 31
+
+
+@mutant(
+    "places-survive-truncation",
+    of="broker_impl.log.segment:placed_before",
+    source="R6",
+    kind="mutation",
+    symptom="invariant:same-after-kill",
+    schedule="A leader that is cut off from its followers appends records, and is replaced.",
+)
+def placed_before(size: int, places: dict[Offset, int]) -> dict[Offset, int]:
+    """A segment remembers where batches were in its file, also those that are truncated.
+
+    A read from such an offset begins within another batch, or at the wrong one.
+    """
+    return places

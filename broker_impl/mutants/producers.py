@@ -9,7 +9,7 @@ from broker_impl.log.segment import Segment
 from broker_impl.log.snapshots import Snapshots
 from broker_impl.mutants import mutant
 from broker_impl.wire.batch import BatchHeader, sequence_after
-from broker_impl.wire.types import Offset
+from broker_impl.wire.types import Epoch, Offset
 
 
 @mutant(
@@ -154,6 +154,23 @@ def stored_start(start: Offset | None) -> Offset:
     A broker that was shut down cleanly starts from that snapshot alone. Readers get the records of
     the open transaction at once. When the transaction is aborted later, the broker knows of no
     transaction to abort, so no reader ever learns that its records are aborted.
+    """
+    return -1
+
+
+@mutant(
+    "coordinator-epoch-not-stored",
+    of="broker_impl.log.producers:stored_coordinator",
+    source="KIP-98",
+    kind="mutation",
+    symptom="invariant:same-after-kill",
+    schedule="A segment is closed after a transaction has ended, and its broker starts again.",
+)
+def stored_coordinator(epoch: Epoch) -> Epoch:
+    """A snapshot does not hold the coordinator epoch of each producer's last marker.
+
+    After a start from that snapshot, the log accepts the marker of an earlier coordinator, which
+    may have decided otherwise than the current one.
     """
     return -1
 

@@ -55,6 +55,8 @@ class Step:
     before: ClusterState | None
     deleted: AbstractSet[str]
     """Topics that were ever deleted."""
+    is_last: bool = False
+    """Whether the run is over with this snapshot."""
 
     def is_deleted(self, key: str) -> bool:
         """Return whether the topic of a partition was ever deleted."""
@@ -128,7 +130,7 @@ class Stepper:
         self._births: dict[str, int] = {}
         self._deleted: set[str] = set()
 
-    def step(self, now: ClusterState) -> Step:
+    def step(self, now: ClusterState, *, is_last: bool = False) -> Step:
         """Return the next step. A topic that was ever deleted is left out from then on: brokers
         that were away may still hold an earlier topic of its name. All of its partitions are: one
         that was added shortly before the deletion may be in no snapshot of ZooKeeper."""
@@ -143,7 +145,7 @@ class Stepper:
         for change in changed:
             touched[change.key] = None
         self._before = now
-        return Step(now, changed, touched, before, self._deleted)
+        return Step(now, changed, touched, before, self._deleted, is_last)
 
     def _see_partitions(self, now: ClusterState, touched: dict[str, None]) -> None:
         before = None if self._before is None else self._before.zookeeper

@@ -266,6 +266,32 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="same-after-kill",
+        rules="L1, L2, P3",
+        summary="A log in a broker's memory is not the log that its files have.",
+        holds=(
+            "what is loaded from the files of a running broker is the log that it has in memory: "
+            "its end, epochs, segments, producers, aborted transactions and largest timestamps"
+        ),
+        suspended_under=(
+            "compacted logs, except for segments and epochs; producers that may expire; other "
+            "moments than the end, and those after a truncation, retention or compaction"
+        ),
+    ),
+    Invariant(
+        id="durable-to-recovery-point",
+        rules="L4, KAFKA-3968",
+        summary="A loss of power would take what recovery trusts.",
+        holds=(
+            "after a loss of all that is not synced, what is loaded of a log below its recovery "
+            "point is what the broker has in memory"
+        ),
+        suspended_under=(
+            "other moments than the end, and those after a truncation, retention or compaction; "
+            "the producers of a log; of compacted logs, all but segments and epochs"
+        ),
+    ),
+    Invariant(
         id="log-in-order",
         rules="L5",
         summary="The offsets or leader epochs of a log do not increase.",

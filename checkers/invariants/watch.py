@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from checkers.invariants.after_kill import AfterKill, Reload
 from checkers.invariants.committed import Committed
 from checkers.invariants.ensemble.ensemble_watch import Ensemble
 from checkers.invariants.laggards import Laggards
@@ -21,7 +22,8 @@ from model.violation import Violation
 class Watch:
     """Runs every fold on every snapshot."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, reload: Reload = lambda broker, key: None) -> None:
+        """``reload`` loads a log of a broker from a copy of its files."""
         committed = Committed()
         self._stepper = Stepper()
         self._folds: list[Fold] = [
@@ -40,6 +42,7 @@ class Watch:
             Watermarks(rules),
             OneLogPerEpoch(),
             Laggards(rules),
+            AfterKill(rules, reload),
         ]
         if not rules.unclean_elections:
             self._folds += [committed, Survivors(committed)]
@@ -54,10 +57,10 @@ class Watch:
         so."""
         return self._liveness.is_pending or self._ensemble.is_pending
 
-    def step(self, now: ClusterState) -> Iterator[Violation]:
+    def step(self, now: ClusterState, *, is_last: bool = False) -> Iterator[Violation]:
         """Yield new violations. Each invariant is reported once for each partition, because it
         mostly stays violated, and makes others fail with it."""
-        step = self._stepper.step(now)
+        step = self._stepper.step(now, is_last=is_last)
         for fold in self._folds:
             for violation in fold.step(step):
                 if self.is_new(violation):

@@ -49,6 +49,11 @@ class Inode:
         """The number of bytes that the next sync has to write."""
         return len(self.data) - self.synced
 
+    @property
+    def durable(self) -> bytes:
+        """The bytes that survive a loss of power in any case."""
+        return bytes(memoryview(self.data)[: self.synced])
+
     def append(self, data: bytes) -> None:
         """Write at the end."""
         if self._never_written:

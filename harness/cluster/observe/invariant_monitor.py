@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from broker_impl.node.broker import Broker
-from broker_impl.node.snapshot import Peek
 from broker_impl.replica.replicas import Replicas
 from checkers.expectations import Contract
+from checkers.invariants.after_kill import Known
 from checkers.invariants.answers import Answers
 from checkers.invariants.deleted_offsets import CommittedOffsets
 from checkers.invariants.fetched_offsets import Commits
@@ -20,8 +20,9 @@ from checkers.invariants.stored_members import StoredMembers
 from checkers.invariants.transaction_times import TransactionTimes
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
+from harness.cluster.observe.reopened_logs import ReopenedLogs
 from harness.cluster.observe.reporter import Reporter
-from harness.cluster.observe.snapshots import Snapshots
+from harness.cluster.observe.snapshots import Snapshots, peeking
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 from harness.cluster.observe.witnessed_deletions import DeletionWitness, Running
@@ -34,6 +35,7 @@ from harness.cluster.observe.witnessed_placements import PlacementWitness
 from harness.cluster.observe.witnessed_sizes import SizeWitness
 from harness.cluster.observe.witnessed_timeouts import TimeoutWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
+from harness.simulation.disk import SimDisk
 from harness.simulation.world import World
 from model import roles
 from model.plan import Plan
@@ -98,7 +100,8 @@ class Watcher:
         self._running: Running = {}
         self._times = TransactionTimes()
         self._world = world
-        self._watch = Watch(rules)
+        self._logs: dict[int, ReopenedLogs] = {}
+        self._watch = Watch(rules, self._reload)
         self._keeps = not rules.unclean_elections
         self._is_steady = rules.steady_clocks
         self._in_sequence = rules.producer_expiration_s >= DAY_S
@@ -119,31 +122,38 @@ class Watcher:
             self._due_s = now_s + self._interval_s
             self.look(producers=self._count % PRODUCERS_EVERY == 0)
 
-    def look(self, *, producers: bool = False) -> None:
+    def look(self, *, producers: bool = False, is_last: bool = False) -> None:
         """Take and check a snapshot now; it may be called outside of processes or inside one."""
         self._count += 1
         self.snapshots.calm_since_ns = self._calm_since_ns()
         state = self.snapshots.take(self._time_ns(), producers=producers)
         if state.ensemble is not None:
             self._epochs.update(state.ensemble.epochs_led())
-        for violation in self._watch.step(state):
+        for violation in self._watch.step(state, is_last=is_last):
             self._record(encode(violation))
+
+    def _reload(self, number: int, key: str) -> Known | None:
+        logs = self._logs.get(number)
+        return None if logs is None else logs.known(key)
 
     def witness(
         self,
         number: int,
         broker: Broker,
-        peek: Peek,
+        disk: SimDisk,
         racks: Mapping[int, str],
     ) -> Witness:
         """Return the witness of the answers of a broker that has just started.
 
-        ``peek`` reads its files; ``racks`` has the racks of all brokers.
+        ``disk`` has its files; ``racks`` has the racks of all brokers.
         """
 
         def replicas() -> Replicas:
             return broker.replicas
 
+        directories = broker.config.log_directories()
+        self._logs[number] = ReopenedLogs(lambda: replicas().logs.logs, directories, disk)
+        peek = peeking(disk, directories)
         life = self.snapshots.life_of(number)
         to = Reporter(number, self._time_ns, self._report)
         keeps, in_sequence = self._keeps, self._in_sequence
@@ -219,7 +229,7 @@ class Watcher:
     def end(self) -> None:
         """Take the last snapshot, and record the number of snapshots."""
         if not self._is_over:
-            self.look(producers=True)
+            self.look(producers=True, is_last=True)
             self._is_over = True
             end = Watched(
                 snapshots=self._count,

@@ -372,8 +372,7 @@ class Simulated(HostFaultsCluster):
         )
         racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
         watcher = self._stage.watcher
-        peek = snapshots.peeking(disk, broker.config.log_directories())
-        broker.show_answers(watcher.witness(number, broker, peek, racks_of))
+        broker.show_answers(watcher.witness(number, broker, disk, racks_of))
 
     def _zookeeper_lives(self, name: NodeId, program: ZooKeeper) -> None:
         """Register a new life of a ZooKeeper server, in that server's process."""

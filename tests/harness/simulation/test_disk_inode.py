@@ -35,6 +35,15 @@ def test_synced_bytes_stay() -> None:
     assert {b"abc", b"abcdefgh"} <= found
 
 
+def test_what_is_sure_to_stay_is_what_was_synced() -> None:
+    """Appended bytes may stay, and truncated ones are gone."""
+    inode = synced(Inode(), b"abcd")
+    inode.append(b"ef")
+    assert (inode.durable, bytes(inode.data)) == (b"abcd", b"abcdef")
+    inode.truncate(3)
+    assert inode.durable == b"abc"
+
+
 def test_an_append_is_torn_at_any_byte() -> None:
     """After a power loss any number of an append's bytes may be left."""
     found = outcomes(lambda inode: synced(inode, b"ab").append(b"cdef"))
