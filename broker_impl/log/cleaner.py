@@ -207,5 +207,7 @@ class _Copying:
 
     def _stays_empty(self, header: BatchHeader) -> bool:
         """Must a batch stay although it has no record left?"""
+        if compaction.begins_epoch(header, self._log.epochs.entries):
+            return True
         entry = self._log.producers.entries.get(header.producer_id)
         return header.producer_id >= 0 and compaction.is_last_of_producer(header, entry)

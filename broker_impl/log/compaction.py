@@ -5,17 +5,19 @@ the part that is new since the last pass (``OffsetMap``), and copies the log fro
 without records that a later record of their key replaces, and without those of aborted
 transactions. What a reader may have to see stays for ``delete.retention.ms`` after the pass that
 found it to be the last: tombstones, and markers of transactions without a record (KIP-534). The
-batch by which a producer is known stays, without its records. Every other batch is removed with its
-last record, except the one that marks the end of the log (KAFKA-17076).
+batch by which a producer is known stays, without its records, and so does the first batch of each
+leader epoch but the first. Every other batch is removed with its last record, except the one that
+marks the end of the log (KAFKA-17076).
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_impl.log import aborted_index
 from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import INT64_MAX, LogConfig
+from broker_impl.log.epochs import EpochStart
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
@@ -203,6 +205,18 @@ def is_last_of_producer(header: BatchHeader, entry: ProducerEntry | None) -> boo
     if entry.batches:
         return header.last_offset == entry.batches[-1].last_offset
     return header.is_control and header.producer_epoch == entry.epoch
+
+
+def begins_epoch(header: BatchHeader, epochs: Sequence[EpochStart]) -> bool:
+    """Is this the first batch of a leader epoch, and not of the first one that the log knows?
+
+    A replica that copies the log knows an epoch by its batches. If it lacks one and leads, its
+    answer to a follower that has this epoch names an earlier one (KIP-279), and the follower
+    truncates what is committed. Without any earlier epoch the answer names none, and the follower
+    keeps what is committed.
+    """
+    epoch, first, last = header.partition_leader_epoch, header.base_offset, header.last_offset
+    return any(each.epoch == epoch and first <= each.start <= last for each in epochs[1:])
 
 
 def stays_whole(header: BatchHeader, end: Offset) -> bool:

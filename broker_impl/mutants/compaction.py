@@ -1,11 +1,12 @@
 """Bugs in log compaction: which records count as replaced, and what is removed with them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from broker_impl.log import compaction
 from broker_impl.log.aborted_index import ABORT, COMMIT, AbortedTransaction, Marker
 from broker_impl.log.compaction import Fates
 from broker_impl.log.config import LogConfig
+from broker_impl.log.epochs import EpochStart
 from broker_impl.log.producers import ProducerEntry
 from broker_impl.mutants import mutant
 from broker_impl.wire import batch
@@ -238,3 +239,24 @@ def keeps(record: Record, last: Offset, horizon_ms: int | None, now_ms: int) -> 
     if record.key is None or record.offset != last:
         return False
     return record.value is not None or not compaction.may_go(horizon_ms, now_ms)
+
+
+@mutant(
+    "epoch-removed-by-compaction",
+    of="broker_impl.log.compaction:begins_epoch",
+    source="finding 38; KIP-279 is related",
+    kind="historic",
+    symptom="invariant:truncation-below-hw",
+    schedule="All records of a leader epoch are replaced, a new replica copies the compacted log "
+    "and leads, and a replica that has the epoch as its last one follows.",
+    tier=2,
+    is_planned=False,
+)
+def begins_epoch(header: BatchHeader, epochs: Sequence[EpochStart]) -> bool:
+    """The first batch of an epoch is removed with its last record.
+
+    A replica that copies the log then does not know the epoch. As the leader it names an earlier
+    one, and a follower that has the epoch truncates its log to the end of that, below its high
+    watermark.
+    """
+    return False

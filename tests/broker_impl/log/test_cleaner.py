@@ -432,3 +432,28 @@ def test_a_follower_copies_a_compacted_log() -> None:
         copy.append_as_follower(data[0], now_ms=0)
     assert copy.end_offset == log.end_offset
     assert committed_rows(copy) == committed_rows(log)
+
+
+def test_each_epoch_stays_known_to_a_replica_that_copies_the_log() -> None:
+    """The first batch of an epoch stays, without its records, but that of the first epoch.
+
+    A leader without an epoch would name an earlier one to a follower that has it (KIP-279), which
+    then truncates what is committed.
+    """
+    log = opened(new_disk())
+    for epoch in range(4):
+        for number in range(10):
+            data = batch.encode_batch([Record(b"k", b"%d-%d" % (epoch, number), 0)])
+            log.append_as_leader(data, leader_epoch=epoch, now_ms=0)
+    starts = [entry.start for entry in log.epochs.entries]
+    assert len(starts) == 4
+    roll(log)
+    clean(log)
+    headers = [header for segment in log.segments for _, header in segment.headers()]
+    kept = [header.base_offset for header in headers if not header.count]
+    assert kept == [start for start in starts[1:] if start < headers[-1].base_offset]
+    copy = opened(new_disk())
+    for segment in log.segments:
+        if segment.size:
+            copy.append_as_follower(segment.file.pread(0, segment.size), now_ms=0)
+    assert copy.epochs.entries == log.epochs.entries[1:]
