@@ -236,7 +236,7 @@ class Segment:
     @property
     def known_places(self) -> dict[Offset, int]:
         """The positions in the file that this object remembers for some offsets (`locate`)."""
-        return self._appended.known | self._read_to.known
+        return self._read_to.known | self._appended.known
 
     def fsync(self) -> None:
         """Call fsync for the batches' file."""

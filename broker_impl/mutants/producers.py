@@ -164,7 +164,7 @@ def stored_start(start: Offset | None) -> Offset:
     source="KIP-98",
     kind="mutation",
     symptom="invariant:same-after-kill",
-    schedule="A segment is closed after a transaction has ended, and its broker starts again.",
+    schedule="A segment is closed and synced after a transaction has ended.",
 )
 def stored_coordinator(epoch: Epoch) -> Epoch:
     """A snapshot does not hold the coordinator epoch of each producer's last marker.

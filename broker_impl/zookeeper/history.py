@@ -173,6 +173,10 @@ class History:
             return None
         return [proposal for proposal in found if proposal.header.zxid <= last]
 
+    def as_loaded(self, ledger: Ledger) -> "History":
+        """Return the history that this server would have if it started with this ledger."""
+        return History(ledger, self._configuration)
+
     def _reload(self) -> None:
         self.database = self._configured(self.ledger.recover())
         self.last_zxid = self.database.last_zxid

@@ -10,7 +10,9 @@ after a truncation and right only after a start.
 - ``durable-to-recovery-point``: a loss of power loses what was not synced, but nothing below the
   recovery point: what recovery trusts was synced, with its indexes and its name (KAFKA-3968).
 
-A log is judged when batches were removed from it, and all logs are judged at the end.
+A log is judged in the first snapshot after a truncation, retention or a compaction of it, and all
+logs are judged at the end. Batches are compared by their sizes. With unclean elections a log can be
+truncated to before its start, which is checkpointed later, so no log is judged.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +31,7 @@ class StoredSegment(NamedTuple):
     newest_ms: int
     """The largest timestamp of its records; -1 if it has none."""
     newest_offset: int
-    """The last offset of the first batch with that timestamp."""
+    """The last offset of the first batch with that timestamp; -1 if it has none."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -99,7 +101,7 @@ class AfterKill:
 
     def __init__(self, rules: Rules, reload: Reload) -> None:
         self._reload = reload
-        self._forgets = rules.producer_expiration_s < _DAY_S
+        self._forgets = rules.producer_expiration_s < _DAY_S or not rules.steady_clocks
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
@@ -183,8 +185,9 @@ def difference(known: Known, *, is_compacted: bool, forgets: bool) -> str | None
 def loss(known: Known, *, is_compacted: bool) -> str | None:
     """Return what of a log below its recovery point would be lost with the power; None: nothing.
 
-    The log may end there, within a segment. The epochs of a compacted log may be found later in it:
-    if the file that has them is damaged, they are read from the batches that compaction has left.
+    The log may end at the recovery point, in the middle of a segment. The epochs of a compacted log
+    may be found later in it: if the file that has them is damaged, they are read from the batches
+    that compaction has left.
     """
     held, loaded = known.held, known.unpowered
     if isinstance(loaded, str):
@@ -216,7 +219,7 @@ def _rows(log: KnownLog, start: int, end: int, *, is_compacted: bool) -> _Rows:
     epochs: dict[int, object] = {
         entry.epoch: max(entry.start, start)
         for number, entry in enumerate(log.epochs)
-        if entry.start < min(end, log.end)
+        if max(entry.start, start) < min(end, log.end)
         and (number + 1 == len(log.epochs) or log.epochs[number + 1].start > start)
     }
     closed = [

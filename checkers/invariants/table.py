@@ -159,6 +159,21 @@ INVARIANTS = (
         suspended_under="assignments that a leader has sent twice in a generation",
     ),
     Invariant(
+        id="coordinated-as-stored",
+        rules="G4, T4, KIP-98, KIP-211",
+        summary="A coordinator has other groups, offsets or transactions than its log.",
+        holds=(
+            "a coordinator whose log is committed has the stable groups, the committed offsets and "
+            "the transactional ids that another broker would load from this log"
+        ),
+        suspended_under=(
+            "what is being written, or was written later than what the coordinator has, because a "
+            "write that has failed may be in the log; groups that rebalance; the members of groups "
+            "without members; transactions under `clock-jump` and `clock-skew`; other moments than "
+            "the end, and one snapshot out of 100"
+        ),
+    ),
+    Invariant(
         id="removed-after-timeout",
         rules="KIP-62, KIP-345",
         summary="A coordinator removed a member too early.",
@@ -271,11 +286,14 @@ INVARIANTS = (
         summary="A log in a broker's memory is not the log that its files have.",
         holds=(
             "what is loaded from the files of a running broker is the log that it has in memory: "
-            "its end, epochs, segments, producers, aborted transactions and largest timestamps"
+            "its end, topic id, epochs with records, sizes of segments, producers, aborted "
+            "transactions and largest timestamps; its start, its recovery point and the offset up "
+            "to which it is compacted are not later than in memory"
         ),
         suspended_under=(
-            "compacted logs, except for segments and epochs; producers that may expire; other "
-            "moments than the end, and those after a truncation, retention or compaction"
+            "unclean elections; compacted logs, except for segments and epochs; producers that may "
+            "expire, also by `clock-jump` and `clock-skew`; other moments than the end, and those "
+            "after a truncation, retention or compaction"
         ),
     ),
     Invariant(
@@ -287,8 +305,9 @@ INVARIANTS = (
             "point is what the broker has in memory"
         ),
         suspended_under=(
-            "other moments than the end, and those after a truncation, retention or compaction; "
-            "the producers of a log; of compacted logs, all but segments and epochs"
+            "unclean elections; other moments than the end, and those after a truncation, "
+            "retention or compaction; the producers of a log; of compacted logs, all but the "
+            "sizes of segments; truncations that are not synced, which count as done"
         ),
     ),
     Invariant(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from checkers.invariants.after_kill import AfterKill, Reload
 from checkers.invariants.committed import Committed
+from checkers.invariants.ensemble.after_kill import HistoriesAfterKill, ReloadHistories
 from checkers.invariants.ensemble.ensemble_watch import Ensemble
 from checkers.invariants.laggards import Laggards
 from checkers.invariants.leaders import Leaders, OneLogPerEpoch, Watermarks
@@ -22,8 +23,14 @@ from model.violation import Violation
 class Watch:
     """Runs every fold on every snapshot."""
 
-    def __init__(self, rules: Rules, reload: Reload = lambda broker, key: None) -> None:
-        """``reload`` loads a log of a broker from a copy of its files."""
+    def __init__(
+        self,
+        rules: Rules,
+        reload: Reload = lambda broker, key: None,
+        reload_histories: ReloadHistories = dict,
+    ) -> None:
+        """``reload`` loads a log of a broker from a copy of its files, and ``reload_histories`` the
+        histories of ZooKeeper."""
         committed = Committed()
         self._stepper = Stepper()
         self._folds: list[Fold] = [
@@ -42,10 +49,10 @@ class Watch:
             Watermarks(rules),
             OneLogPerEpoch(),
             Laggards(rules),
-            AfterKill(rules, reload),
+            HistoriesAfterKill(reload_histories),
         ]
         if not rules.unclean_elections:
-            self._folds += [committed, Survivors(committed)]
+            self._folds += [committed, Survivors(committed), AfterKill(rules, reload)]
         self._liveness = Liveness(rules, committed.end)
         self._ensemble = Ensemble(rules)
         self._folds += [self._liveness, self._ensemble]

@@ -82,6 +82,19 @@ ZAB = (
         holds="after the same zxid all servers have the same nodes and sessions",
     ),
     Invariant(
+        id="zk-same-after-kill",
+        rules="I1",
+        summary="The history in a ZooKeeper server's memory is not the one that its files have.",
+        holds=(
+            "what is loaded from the files of a running server, also after a loss of all that is "
+            "not synced, is its log with its epochs, nodes and sessions"
+        ),
+        suspended_under=(
+            "other moments than the end, and one snapshot out of 500; nodes and sessions while "
+            "transactions of the log wait to be applied"
+        ),
+    ),
+    Invariant(
         id="zab-stuck",
         rules="I13",
         summary="A server does not serve clients long after the last fault.",

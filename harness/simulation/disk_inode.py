@@ -51,8 +51,12 @@ class Inode:
 
     @property
     def durable(self) -> bytes:
-        """The bytes that survive a loss of power in any case."""
-        return bytes(memoryview(self.data)[: self.synced])
+        """What a loss of power leaves if it takes all that was not synced, and undoes no cut."""
+        data = bytearray(memoryview(self.data)[: self.synced])
+        for page, start in self._never_written.items():
+            end = min((page + 1) * PAGE_BYTES, len(data))
+            data[start:end] = bytes(max(0, end - start))
+        return bytes(data)
 
     def append(self, data: bytes) -> None:
         """Write at the end."""

@@ -51,6 +51,10 @@ class Offsets:
         placed = self._placed.get(tp)
         return None if placed is None else placed.committed
 
+    def placed(self, tp: TopicPartition) -> Placed | None:
+        """The offset that counts for this partition, with the places of its records."""
+        return self._placed.get(tp)
+
     @property
     def is_settled(self) -> bool:
         """Is no commit being written, and is no offset waiting for its transaction?"""

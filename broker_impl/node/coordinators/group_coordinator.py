@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from broker_impl import failpoints
@@ -31,6 +31,7 @@ from broker_impl.coordinator.groups.members import GroupConfig, GroupSnapshot
 from broker_impl.errors import ErrorCode
 from broker_impl.node.coordinators.internal_topics import InternalTopics
 from broker_impl.node.tasks import Tasks
+from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Epoch, Offset, TopicPartition
 
 LOG = logging.getLogger(__name__)
@@ -160,14 +161,7 @@ class GroupsRuntime:
             epoch = self._epochs[tp.partition]
             loading = self._groups.begin_loading(tp.partition)
             async for header, rows in self._topics.read(tp, epoch):
-                if header.is_control and not rows:
-                    continue  # compaction left the batch without its marker (KAFKA-7467)
-                if header.is_control:
-                    is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
-                    loading.marker(header.producer_id, header.base_offset, is_commit=is_commit)
-                else:
-                    producer_id = header.producer_id if header.is_transactional else -1
-                    loading.rows(((row.offset, row.key, row.value) for row in rows), producer_id)
+                add_batch(loading, header, rows)
             if self._epochs[tp.partition] == epoch:
                 return loading
 
@@ -233,6 +227,16 @@ class GroupsRuntime:
         self._timers.clear()
         self._tasks.cancel()
         await self._tasks.ended()
+
+
+def add_batch(loading: Loading, header: BatchHeader, rows: Sequence[Record]) -> None:
+    """Add a batch of the log to what is loaded."""
+    if not header.is_control:
+        producer_id = header.producer_id if header.is_transactional else -1
+        loading.rows(((row.offset, row.key, row.value) for row in rows), producer_id)
+    elif rows:  # compaction may leave the batch without its marker (KAFKA-7467)
+        is_commit = _marker_type(rows[0].key) == _MARKER_COMMIT
+        loading.marker(header.producer_id, header.base_offset, is_commit=is_commit)
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:

@@ -10,16 +10,20 @@ from typing import Final
 
 from broker_impl.node.broker import Broker
 from broker_impl.replica.replicas import Replicas
+from broker_impl.zookeeper.history import History
 from checkers.expectations import Contract
 from checkers.invariants.after_kill import Known
 from checkers.invariants.answers import Answers
 from checkers.invariants.deleted_offsets import CommittedOffsets
+from checkers.invariants.ensemble.after_kill import HeldHistory
 from checkers.invariants.fetched_offsets import Commits
 from checkers.invariants.step import Rules
 from checkers.invariants.stored_members import StoredMembers
 from checkers.invariants.transaction_times import TransactionTimes
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
+from harness.cluster.observe.reloaded_coordinators import ReloadedCoordinators
+from harness.cluster.observe.reopened_histories import ReopenedHistory
 from harness.cluster.observe.reopened_logs import ReopenedLogs
 from harness.cluster.observe.reporter import Reporter
 from harness.cluster.observe.snapshots import Snapshots, peeking
@@ -101,7 +105,9 @@ class Watcher:
         self._times = TransactionTimes()
         self._world = world
         self._logs: dict[int, ReopenedLogs] = {}
-        self._watch = Watch(rules, self._reload)
+        self._histories: dict[int, tuple[ReopenedHistory, Callable[[], bool]]] = {}
+        self._coordinators: dict[int, ReloadedCoordinators] = {}
+        self._watch = Watch(rules, self._reload, self._reload_histories)
         self._keeps = not rules.unclean_elections
         self._is_steady = rules.steady_clocks
         self._in_sequence = rules.producer_expiration_s >= DAY_S
@@ -131,10 +137,31 @@ class Watcher:
             self._epochs.update(state.ensemble.epochs_led())
         for violation in self._watch.step(state, is_last=is_last):
             self._record(encode(violation))
+        if producers:
+            for number in sorted(state.brokers.keys() & self._coordinators.keys()):
+                self._judge_coordinators(number)
+
+    def _judge_coordinators(self, number: int) -> None:
+        for key, about, why in self._coordinators[number].differences():
+            where = f"broker {number}, {about}: {why}"
+            self._found("coordinated-as-stored", (number,), where, key=key)
 
     def _reload(self, number: int, key: str) -> Known | None:
         logs = self._logs.get(number)
         return None if logs is None else logs.known(key)
+
+    def _reload_histories(self) -> dict[int, HeldHistory]:
+        return {
+            server: history.held()
+            for server, (history, is_alive) in sorted(self._histories.items())
+            if is_alive()
+        }
+
+    def server_started(
+        self, server: int, history: History, disk: SimDisk, is_alive: Callable[[], bool]
+    ) -> None:
+        """Register a new life of a ZooKeeper server, whose history is judged while ``is_alive``."""
+        self._histories[server] = ReopenedHistory(history, disk), is_alive
 
     def witness(
         self,
@@ -154,6 +181,7 @@ class Watcher:
         directories = broker.config.log_directories()
         self._logs[number] = ReopenedLogs(lambda: replicas().logs.logs, directories, disk)
         peek = peeking(disk, directories)
+        self._coordinators[number] = ReloadedCoordinators(broker, peek, is_steady=self._is_steady)
         life = self.snapshots.life_of(number)
         to = Reporter(number, self._time_ns, self._report)
         keeps, in_sequence = self._keeps, self._in_sequence

@@ -8,10 +8,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from broker_impl.log.directory import META_PROPERTIES
+from broker_impl.log.directory import CLEANED_OFFSETS, RECOVERY_POINTS, START_OFFSETS
 from broker_impl.log.log_state import LogState
 from broker_impl.log.manager import LogManager
-from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.wire import topic_ids
 from broker_impl.wire.types import NO_UUID, TopicPartition
@@ -22,17 +21,12 @@ from checkers.invariants.after_kill import (
     KnownProducer,
     StoredSegment,
 )
+from harness.cluster.observe.disk_copies import Loss, copied
 from harness.simulation import disk_directory
 from harness.simulation.disk import SimDisk
-from harness.simulation.disk_inode import Inode
-from harness.simulation.disk_names import Directory, Node
 from model.snapshot import EpochStart, RememberedBatch
 
 Logs = Callable[[], Mapping[TopicPartition, PartitionLog]]
-Names = Callable[[Directory], Mapping[str, Node]]
-"""Returns the names in a directory that there would be."""
-Content = Callable[[Inode], bytes]
-"""Returns the bytes that a file would have."""
 
 
 class ReopenedLogs:
@@ -56,40 +50,34 @@ class ReopenedLogs:
         if log is None or log.offline is not None:
             return None
         return Known(
-            _known(log, log),
-            self._loaded(log, lambda directory: directory.names, lambda file: bytes(file.data)),
-            self._loaded(log, lambda directory: directory.durable, lambda file: file.durable),
+            _known(log, _remembered(log)),
+            self._loaded(log, Loss.KILL),
+            self._loaded(log, Loss.POWER),
         )
 
-    def _loaded(self, log: LogState, names: Names, content: Content) -> KnownLog | str:
-        """Load the log from a copy of its data directory, with these names and contents.
+    def _loaded(self, log: LogState, loss: Loss) -> KnownLog | str:
+        """Load the log from a copy of its data directory.
 
         Returns why the broker would fail, or not find the log.
         """
-        copy = MemoryDisk()
-        root = self._disk.names.directory(self._places[log.data_directory])
-        for name, node in names(root).items():
-            if not isinstance(node, Directory):
-                if name != META_PROPERTIES:  # whose log it is does not matter
-                    copy.write(name, content(node))
-            elif name == log.directory:
-                copy.make_dir(name)
-                for path, file in names(node).items():
-                    if not isinstance(file, Directory):
-                        copy.write(f"{name}/{path}", content(file))
-        disks, config = {log.data_directory: copy}, log.config
-        logs = LogManager(disks, lambda topic: config, broker_id=0, cluster_id=None)
+        wanted = {log.directory, RECOVERY_POINTS, START_OFFSETS, CLEANED_OFFSETS}
+        config = log.config
         try:
-            with _silence():
+            root = self._disk.names.directory(self._places[log.data_directory])
+            disks = {log.data_directory: copied(root, loss, lambda name: name in wanted)}
+            logs = LogManager(disks, lambda topic: config, broker_id=0, cluster_id=None)
+            with silence():
                 logs.open(log.segments[-1].written_ms)
             found = logs.logs.get(log.topic_partition)
-            return "there is no such log" if found is None else _known(found, log)
+            if found is None:
+                return "there is no such log"
+            return _known(found, _located(found, log) if loss is Loss.KILL else {})
         except Exception as error:  # noqa: BLE001 - with whatever the broker would fail
             return f"{type(error).__name__}: {error}"
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Log nothing meanwhile."""
     former = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -99,14 +87,27 @@ def _silence() -> Iterator[None]:
         logging.disable(former)
 
 
-def _known(log: LogState, held: LogState) -> KnownLog:
-    """Return what is known of a log, with the places that the broker remembers for the held one."""
-    places: dict[int, int] = {}
-    for segment in held.segments if log.offline is None else ():
-        number = log.segment_number(segment.base_offset)
-        for offset, position in segment.known_places.items():
-            is_held = log is held
-            places[offset] = position if is_held else log.segments[number].locate(offset)
+def _remembered(log: LogState) -> dict[int, int]:
+    """Return the positions of offsets that a log remembers; see ``KnownLog.places``."""
+    return {
+        offset: position
+        for segment in log.segments
+        for offset, position in segment.known_places.items()
+    }
+
+
+def _located(loaded: LogState, held: LogState) -> dict[int, int]:
+    """Return where a loaded log finds the offsets that the held one remembers."""
+    found = {}
+    for segment in held.segments:
+        number = loaded.segment_number(segment.base_offset)
+        if number >= 0:
+            for offset in segment.known_places:
+                found[offset] = loaded.segments[number].locate(offset)
+    return found
+
+
+def _known(log: LogState, places: Mapping[int, int]) -> KnownLog:
     return KnownLog(
         log.start_offset,
         log.end_offset,

@@ -378,8 +378,11 @@ class Simulated(HostFaultsCluster):
         """Register a new life of a ZooKeeper server, in that server's process."""
         process = self._stage.world.current
         assert process is not None, "a server is created in a simulated process"
+        disk = self._disk(name)
+        self._stage.watcher.server_started(
+            program.settings.me, program.history, disk, lambda: not process.is_done
+        )
         if self.layout.is_ensemble:
-            disk = self._disk(name)
             self._snapshots.server_started(program, disk, lambda: not process.is_done)
         else:
             self._snapshots.zookeeper_started(program.history)
