@@ -7,8 +7,9 @@ that loads this log goes on where this one ends (KIP-98, KIP-211, KIP-345).
 What is about to change is not compared: groups that rebalance, and groups of which something is
 being written. Neither are the members of groups that have none, because the record of that may have
 failed, for which no client waits. A write that has failed may be in the log, and committed later:
-the next coordinator has what was refused then. So only what is stored last and is not later than
-what the coordinator has must be the same.
+the next coordinator has, or has removed, what was refused then. So only what is stored last and is
+not later than what the coordinator has must be the same, and it must be stored unless its removal
+is.
 """
 
 from collections.abc import Mapping
@@ -52,6 +53,15 @@ class StoredGroup(NamedTuple):
     """The committed offset of each partition."""
 
 
+class Removals(NamedTuple):
+    """What is known of the tombstones in a coordinator's log."""
+
+    at: Mapping[str, int]
+    """The offset of the last tombstone for each partition of which the group had an offset."""
+    clean_to: int = 0
+    """The offset up to which the log was compacted: tombstones before may be removed."""
+
+
 class StoredTransaction(NamedTuple):
     """A transactional id."""
 
@@ -64,12 +74,17 @@ class StoredTransaction(NamedTuple):
     updated_ms: int
 
 
-def of_group(held: StoredGroup, loaded: StoredGroup | None) -> str | None:
+def of_group(held: StoredGroup, loaded: StoredGroup | None, removals: Removals) -> str | None:
     """Return how the next coordinator would have another group, or ``None``."""
     offsets = {} if loaded is None else loaded.offsets
     for partition, offset in held.offsets.items():
         stored = offsets.get(partition)
-        if stored is None or (stored.at <= offset.at and stored != offset):
+        if stored is None:
+            if offset.at < max(removals.at.get(partition, -1), removals.clean_to):
+                continue
+        elif stored.at > offset.at:
+            continue
+        if stored != offset:
             return f"the offset of {partition} is {offset}, and stored is {stored}"
     if held.state != STABLE:
         return None

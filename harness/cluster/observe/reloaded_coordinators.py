@@ -10,6 +10,7 @@ from typing import NamedTuple
 from broker_impl.coordinator import records, transaction_records
 from broker_impl.coordinator.groups.coordinator import Groups
 from broker_impl.coordinator.groups.group import Group
+from broker_impl.coordinator.records import OffsetKey
 from broker_impl.coordinator.transactions import coordinator as transactions
 from broker_impl.coordinator.transactions.metadata import NO_EPOCH, Metadata
 from broker_impl.errors import WireError
@@ -20,7 +21,13 @@ from broker_impl.replica.partition import Partition
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import reloaded
-from checkers.invariants.reloaded import StoredGroup, StoredMember, StoredOffset, StoredTransaction
+from checkers.invariants.reloaded import (
+    Removals,
+    StoredGroup,
+    StoredMember,
+    StoredOffset,
+    StoredTransaction,
+)
 from harness.cluster.observe.coordinator_logs import led
 
 Batches = list[tuple[BatchHeader, list[Record]]]
@@ -69,14 +76,17 @@ class ReloadedCoordinators:
         runtime, config = self._broker.groups, self._broker.config
         loaded = Groups(group_config(config), config.offsets_topic_num_partitions)
         loading = loaded.begin_loading(tp.partition)
-        for header, rows in self._read(partition):
+        batches = self._read(partition)
+        for header, rows in batches:
             add_batch(loading, header, rows)
         loaded.loaded(tp.partition, 0.0, 0)
+        tombstones = _tombstones(batches)
         for group in runtime.all():
             if runtime.partition_of(group.name) == tp and not group.writes:
                 found = loaded.find(group.name)
                 stored = None if found is None else _group(found)
-                why = reloaded.of_group(_group(group), stored)
+                removals = Removals(tombstones.get(group.name, {}), partition.log.first_dirty)
+                why = reloaded.of_group(_group(group), stored, removals)
                 if why is not None:
                     yield Difference(str(tp), f"group {group.name}", why)
 
@@ -89,10 +99,13 @@ class ReloadedCoordinators:
             if row.key is not None and not header.is_control
         ]
         loaded: Mapping[str, Metadata] = transactions.fold(pairs)
+        removed = {transaction_records.decode_key(key) for key, value in pairs if value is None}
         for name, metadata in runtime.all():
             if runtime.partition_of(name) != tp or metadata.producer_epoch == NO_EPOCH:
                 continue
             found = loaded.get(name)
+            if found is None and (name in removed or partition.log.first_dirty):
+                continue  # an expiry that has failed may be stored
             why = reloaded.of_transaction(
                 _transaction(metadata), None if found is None else _transaction(found)
             )
@@ -109,6 +122,21 @@ class ReloadedCoordinators:
             except WireError:
                 continue
         return found
+
+
+def _tombstones(batches: Batches) -> dict[str, dict[str, int]]:
+    """Return where the last tombstones of offsets are, by group and partition."""
+    found: dict[str, dict[str, int]] = {}
+    for header, rows in batches:
+        for row in rows if not header.is_control else ():
+            if row.value is None:
+                try:
+                    key = records.decode_key(row.key or b"")
+                except WireError:
+                    continue
+                if isinstance(key, OffsetKey):
+                    found.setdefault(key.group, {})[str(key.tp)] = row.offset
+    return found
 
 
 def _group(group: Group) -> StoredGroup:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from checkers.invariants.reloaded import (
+    Removals,
     StoredGroup,
     StoredMember,
     StoredOffset,
@@ -11,6 +12,7 @@ from checkers.invariants.reloaded import (
     of_transaction,
 )
 
+NONE = Removals({})
 OFFSET = StoredOffset(5, 2, "m", 100, -1, 7)
 DYNAMIC = StoredMember(None, 6000, 9000, b"s", b"a")
 STATIC = StoredMember("i", 6000, 9000, b"s", b"a")
@@ -44,7 +46,7 @@ def group(**fields: Any) -> StoredGroup:
 )
 def test_a_stable_group_is_as_stored(loaded: StoredGroup | None, why: str | None) -> None:
     """What was written later, and has failed, is not compared, nor replaced static members."""
-    found = of_group(GROUP, loaded)
+    found = of_group(GROUP, loaded, NONE)
     assert (found is None) == (why is None)
     assert why is None or (found is not None and why in found)
 
@@ -53,9 +55,26 @@ def test_a_stable_group_is_as_stored(loaded: StoredGroup | None, why: str | None
 def test_the_members_of_other_groups_are_not_compared(state: str) -> None:
     """Their offsets are."""
     held = group(state=state, generation=9, members={})
-    assert of_group(held, GROUP) is None
-    assert of_group(held, group(offsets={})) is not None
-    assert of_group(held._replace(offsets={}), None) is None
+    assert of_group(held, GROUP, NONE) is None
+    assert of_group(held, group(offsets={}), NONE) is not None
+    assert of_group(held._replace(offsets={}), None, NONE) is None
+
+
+@pytest.mark.parametrize(
+    ("removals", "is_same"),
+    [
+        (Removals({"t-0": 8}), True),
+        (Removals({"t-0": 6}), False),
+        (Removals({"t-1": 8}), False),
+        (Removals({}, clean_to=8), True),
+        (Removals({}, clean_to=7), False),
+    ],
+)
+def test_an_offset_is_stored_unless_its_removal_is(removals: Removals, is_same: bool) -> None:
+    """A deletion that has failed may be stored; compaction removes its tombstone in the end."""
+    held = group(state="Empty")
+    assert (of_group(held, group(offsets={}), removals) is None) == is_same
+    assert (of_group(held, None, removals) is None) == is_same
 
 
 @pytest.mark.parametrize(

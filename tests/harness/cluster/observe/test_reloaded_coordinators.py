@@ -85,7 +85,9 @@ class Coordinator:
         }
         self._sequence = itertools.count()
 
-    def append(self, tp: TopicPartition, key: bytes, value: bytes, producer_id: int = -1) -> None:
+    def append(
+        self, tp: TopicPartition, key: bytes, value: bytes | None, producer_id: int = -1
+    ) -> None:
         """Append a record to a coordinator's log, and commit it."""
         data = batch.encode_batch(
             [Record(key, value, 5)],
@@ -161,6 +163,13 @@ def test_a_write_that_has_failed_is_not_a_difference(coordinator: Coordinator) -
     later = msgspec.structs.replace(METADATA, state=TransactionState.PREPARE_COMMIT, updated_ms=9)
     key, value = transaction_records.encode_key("x"), transaction_records.encode_value(later)
     coordinator.append(STATES, key, value)
+    assert coordinator.found() == []
+
+
+def test_a_deletion_that_has_failed_is_not_a_difference(coordinator: Coordinator) -> None:
+    """Its tombstone is in the log, of an offset as well as of a transactional id."""
+    coordinator.append(OFFSETS, records.encode_offset_key("g", TP), None)
+    coordinator.append(STATES, transaction_records.encode_key("x"), None)
     assert coordinator.found() == []
 
 
