@@ -154,6 +154,9 @@ class KeyedRecord(NamedTuple):
     """The producer id of a transaction's record or marker; -1: it is in no transaction."""
     commits: bool | None = None
     """Whether a marker commits its transaction; None: it is no marker."""
+    timestamp_ms: int = -1
+    """-1 for a marker."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class Unmarked(NamedTuple):
@@ -279,6 +282,8 @@ class ZooKeeperState(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Mapping[str, PartitionState]
     settings: Mapping[str, Mapping[str, str]] = {}
     """The settings of the topics that have any, by topic."""
+    deleting: Mapping[str, int] = {}
+    """The topics that are being deleted, each with the zxid of the order."""
     controller: int = NOBODY
     controller_epoch: int = 0
 

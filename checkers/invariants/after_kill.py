@@ -93,7 +93,6 @@ None: the log is offline, or the broker has none by now.
 """
 
 NO_END: Final = 1 << 63
-_DAY_S: Final = 86_400.0
 
 
 class AfterKill:
@@ -101,7 +100,7 @@ class AfterKill:
 
     def __init__(self, rules: Rules, reload: Reload) -> None:
         self._reload = reload
-        self._forgets = rules.producer_expiration_s < _DAY_S or not rules.steady_clocks
+        self._forgets = rules.forgets_producers or not rules.steady_clocks
 
     def step(self, step: Step) -> Iterator[Violation]:
         """Process the next snapshot."""
@@ -176,9 +175,9 @@ def difference(known: Known, *, is_compacted: bool, forgets: bool) -> str | None
         _rows(loaded, held.start, NO_END, is_compacted=is_compacted),
     )
     if why is None:
-        why = _other(("the position of offset", held.places), ("", loaded.places))
+        why = _other("the position of offset", held.places, loaded.places)
     if why is None and not is_compacted and not forgets:
-        why = _other(_of_producers(held), _of_producers(loaded))
+        why = _other("the state of producer", held.producers, loaded.producers)
     return None if why is None else f"{why} after a kill"
 
 
@@ -199,7 +198,7 @@ def loss(known: Known, *, is_compacted: bool) -> str | None:
         )
     end = held.recovery_point
     kept = _rows(held, held.start, end, is_compacted=is_compacted)
-    found = [
+    found: _Rows = [
         (name, {key: row for key, row in rows.items() if key in wanted})
         for (name, rows), (_, wanted) in zip(
             _rows(loaded, held.start, end, is_compacted=is_compacted), kept, strict=True
@@ -210,7 +209,7 @@ def loss(known: Known, *, is_compacted: bool) -> str | None:
     return None if why is None else f"{why} after a loss of power"
 
 
-_Rows = list[tuple[str, dict[int, object]]]
+_Rows = list[tuple[str, Mapping[int, object]]]
 """Parts of a log, each with its rows by a key."""
 
 
@@ -236,11 +235,10 @@ def _rows(log: KnownLog, start: int, end: int, *, is_compacted: bool) -> _Rows:
             for segment, next_ in closed
             if start < next_ <= end
         }
-        aborted: dict[int, object] = {
-            marker: tuple(each for each in log.aborted if each.marker == marker)
-            for marker in {each.marker for each in log.aborted}
-            if start <= marker < end
-        }
+        aborted: dict[int, tuple[AbortedTransaction, ...]] = {}
+        for each in log.aborted:
+            if start <= each.marker < end:
+                aborted[each.marker] = (*aborted.get(each.marker, ()), each)
         rows += [
             ("the largest timestamp of the segment at", times),
             ("the aborted transactions with the marker at", aborted),
@@ -248,22 +246,17 @@ def _rows(log: KnownLog, start: int, end: int, *, is_compacted: bool) -> _Rows:
     return rows
 
 
-def _of_producers(log: KnownLog) -> tuple[str, Mapping[int, object]]:
-    return "the state of producer", log.producers
-
-
 def _other_rows(held: _Rows, loaded: _Rows) -> str | None:
-    found = (_other(one, other) for one, other in zip(held, loaded, strict=True))
+    found = (
+        _other(name, rows, others) for (name, rows), (_, others) in zip(held, loaded, strict=True)
+    )
     return next((why for why in found if why is not None), None)
 
 
-def _other(
-    held: tuple[str, Mapping[int, object]], loaded: tuple[str, Mapping[int, object]]
-) -> str | None:
+def _other(name: str, held: Mapping[int, object], loaded: Mapping[int, object]) -> str | None:
     """Return the first row that differs."""
-    name, rows = held
-    for key in sorted(rows.keys() | loaded[1].keys()):
-        one, other = rows.get(key), loaded[1].get(key)
+    for key in sorted(held.keys() | loaded.keys()):
+        one, other = held.get(key), loaded.get(key)
         if one != other:
             return f"{name} {key} is {_said(one)}, and would be {_said(other)}"
     return None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from checkers.invariants.outdated import Outdated
 from checkers.invariants.step import Rules, Step
 from checkers.invariants.table import STUCK
+from checkers.invariants.unfinished import Unfinished
 from checkers.invariants.unmarked import Waiting
 from model.snapshot import PartitionState
 from model.violation import Violation
@@ -16,11 +17,12 @@ class Liveness:
     A partition is whole if the broker that ZooKeeper names leads it, every replica is in the ISR
     and follows, all that was ever committed can be read again, and the followers know the high
     watermark that the leader had early in the calm. And no transaction waits for a marker without a
-    reason (:mod:`checkers.invariants.unmarked`), and all brokers return to clients what ZooKeeper
-    has, and use its settings of topics (:mod:`checkers.invariants.outdated`). The protocol does not
-    promise this, but a run does: its bound must leave time for sessions to expire, dead connections
-    to be noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. It is judged once for
-    each calm, at the first snapshot after the bound.
+    reason (:mod:`checkers.invariants.unmarked`), all brokers return to clients what ZooKeeper has,
+    and use its settings of topics (:mod:`checkers.invariants.outdated`), and no topic is still
+    being deleted, or partition reassigned (:mod:`checkers.invariants.unfinished`). The protocol
+    does not promise this, but a run does: its bound must leave time for sessions to expire, dead
+    connections to be noticed, ``replica.lag.time.max.ms``, and the replicas to catch up. It is
+    judged once for each calm, at the first snapshot after the bound.
     """
 
     is_pending = False
@@ -31,6 +33,7 @@ class Liveness:
         self._committed_end = committed_end
         self._waiting = Waiting()
         self._outdated = Outdated()
+        self._unfinished = Unfinished()
         self._judged: int | None = None
         self._early: tuple[int, Mapping[str, int]] = (-1, {})
         """When the current calm began, and the leaders' high watermarks in its first snapshot."""
@@ -43,7 +46,8 @@ class Liveness:
         if self._bound_s is None or since is None or since == self._judged or zookeeper is None:
             return
         lacking = self._lacking(step, zookeeper.partitions)
-        waiting = [*self._waiting.step(step), *self._outdated.step(step)]
+        rules = self._waiting, self._outdated, self._unfinished
+        waiting = [wait for rule in rules for wait in rule.step(step)]
         passed_s = (step.now.time_ns - since) / 1e9
         if self._early[0] != since:
             early = passed_s < self._bound_s / 2

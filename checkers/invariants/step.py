@@ -31,6 +31,15 @@ class Rules:
     steady_clocks: bool = True
     """Whether the wall clocks of all brokers are right, because no fault changes them."""
 
+    @property
+    def forgets_producers(self) -> bool:
+        """Whether brokers may forget a silent producer in the course of a run.
+
+        A run has no day, but ``producer.id.expiration.ms`` counts from the newest timestamp of a
+        producer, which may be hours old.
+        """
+        return self.producer_expiration_s < 86_400.0
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:

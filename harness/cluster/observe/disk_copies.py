@@ -2,10 +2,12 @@
 
 A kill loses nothing that was written. A loss of power takes all bytes and names that were not
 synced; a truncation or removal that was not synced counts as done, although a disk may undo it. The
-copies are made without an event.
+copies are made without an event, and what is loaded from them is not logged.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum, auto
 
 from broker_impl.log.memory_disk import MemoryDisk
@@ -31,6 +33,17 @@ def copied(
         else:
             disk.write(path, _content(node, loss))
     return disk
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Log nothing meanwhile."""
+    former = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(former)
 
 
 def _walk(

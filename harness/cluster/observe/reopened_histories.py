@@ -3,9 +3,8 @@
 from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.store import Store
 from checkers.invariants.ensemble.after_kill import HeldHistory, KnownHistory
-from harness.cluster.observe.disk_copies import Loss, copied
+from harness.cluster.observe.disk_copies import Loss, copied, silence
 from harness.cluster.observe.ensemble_snapshots import digest
-from harness.cluster.observe.reopened_logs import silence
 from harness.simulation.disk import SimDisk
 
 

@@ -4,9 +4,7 @@ The run is not changed: the files are copied to a disk in memory, without an eve
 there by the broker's own code, whose messages are not logged.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 from broker_impl.log.directory import CLEANED_OFFSETS, RECOVERY_POINTS, START_OFFSETS
 from broker_impl.log.log_state import LogState
@@ -21,10 +19,11 @@ from checkers.invariants.after_kill import (
     KnownProducer,
     StoredSegment,
 )
-from harness.cluster.observe.disk_copies import Loss, copied
+from harness.cluster.observe.disk_copies import Loss, copied, silence
+from harness.cluster.observe.snapshots import remembered
 from harness.simulation import disk_directory
 from harness.simulation.disk import SimDisk
-from model.snapshot import EpochStart, RememberedBatch
+from model.snapshot import EpochStart
 
 Logs = Callable[[], Mapping[TopicPartition, PartitionLog]]
 
@@ -76,17 +75,6 @@ class ReopenedLogs:
             return f"{type(error).__name__}: {error}"
 
 
-@contextmanager
-def silence() -> Iterator[None]:
-    """Log nothing meanwhile."""
-    former = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(former)
-
-
 def _remembered(log: LogState) -> dict[int, int]:
     """Return the positions of offsets that a log remembers; see ``KnownLog.places``."""
     return {
@@ -120,10 +108,7 @@ def _known(log: LogState, places: Mapping[int, int]) -> KnownLog:
         {
             number: KnownProducer(
                 entry.epoch,
-                tuple(
-                    RememberedBatch(batch.last_sequence, batch.last_offset, batch.offset_delta + 1)
-                    for batch in entry.batches
-                ),
+                remembered(entry.batches),
                 entry.transaction_start,
                 entry.coordinator_epoch,
             )

@@ -5,10 +5,11 @@ directly from the disks. Parts that have not changed since the last snapshot are
 so that a snapshot costs little more than asking each replica whether it has changed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from broker_impl.log.producers import BatchMetadata
 from broker_impl.node import zk_paths
 from broker_impl.node.broker import Broker
 from broker_impl.node.snapshot import (
@@ -303,6 +304,14 @@ def _batch(header: BatchHeader) -> Batch:
     )
 
 
+def remembered(batches: Iterable[BatchMetadata]) -> tuple[RememberedBatch, ...]:
+    """Return the batches of a producer by which a log recognizes those that are sent again."""
+    return tuple(
+        RememberedBatch(batch.last_sequence, batch.last_offset, batch.offset_delta + 1)
+        for batch in batches
+    )
+
+
 def _replica(
     shot: ReplicaSnapshot, batches: Batches, records: Sequence[KeyedRecord] | None
 ) -> ReplicaState:
@@ -312,10 +321,7 @@ def _replica(
         producers = {
             found.producer_id: Producer(
                 found.epoch,
-                tuple(
-                    RememberedBatch(batch.last_sequence, batch.last_offset, batch.offset_delta + 1)
-                    for batch in found.batches
-                ),
+                remembered(found.batches),
                 found.transaction_start,
             )
             for found in log.producers
@@ -398,9 +404,16 @@ class _ZooKeeper:
         return ZooKeeperState(
             partitions=self._read_partitions(),
             settings=self._read_settings(),
+            deleting=self._read_deletions(),
             controller=controller,
             controller_epoch=0 if epoch is None else int(epoch.data or b"0"),
         )
+
+    def _read_deletions(self) -> dict[str, int]:
+        nodes = self._database.nodes
+        parent = nodes.get(zk_paths.DELETE_TOPICS)
+        topics = () if parent is None else parent.children
+        return {topic: nodes[zk_paths.delete_topic(topic)].czxid for topic in topics}
 
     def _read_settings(self) -> dict[str, Mapping[str, str]]:
         nodes, found = self._database.nodes, {}
