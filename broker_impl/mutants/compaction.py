@@ -13,6 +13,8 @@ from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Buffer, Offset
 
+_with_only = batch.with_only
+
 
 @mutant(
     "tombstone-early",
@@ -48,6 +50,29 @@ def delete_horizon(known: int | None, now_ms: int, retention_ms: int) -> int:
     sessions. Kafka had this bug until 3.1: a pass renewed the time of the segment's file.
     """
     return now_ms + retention_ms
+
+
+@mutant(
+    "delete-horizon-shifts-times",
+    of="broker_impl.wire.batch:with_only",
+    source="KIP-534",
+    kind="mutation",
+    symptom="invariant:compacted-to-latest",
+    schedule="A batch with a tombstone is compacted.",
+)
+def with_only(
+    header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms: int | None = None
+) -> bytes:
+    """A batch that is given a delete horizon has its records at and after that time.
+
+    The horizon is stored where the base timestamp was, to which the timestamps of the records are
+    relative; they are not computed again. A search by time no longer finds the records, and
+    readers take them for records of tomorrow.
+    """
+    if delete_horizon_ms is not None and records:
+        shift = delete_horizon_ms - records[0].timestamp_ms
+        records = [each._replace(timestamp_ms=each.timestamp_ms + shift) for each in records]
+    return _with_only(header, records, delete_horizon_ms=delete_horizon_ms)
 
 
 @mutant(

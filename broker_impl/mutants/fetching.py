@@ -3,9 +3,13 @@
 from broker_impl.api.fetch_sessions.rules import Sent
 from broker_impl.errors import ErrorCode
 from broker_impl.mutants import mutant
+from broker_impl.replica import events
+from broker_impl.replica.events import Effect, HighWatermarkAdvanced
 from broker_impl.replica.results import FetchResult
 from broker_impl.wire.messages.fetch_request import FetchRequest
-from broker_impl.wire.types import Epoch
+from broker_impl.wire.types import Epoch, TopicPartition
+
+_changes_reads_of = events.changes_reads_of
 
 
 @mutant(
@@ -49,6 +53,25 @@ def fencing_epoch(named: Epoch, known: Epoch) -> Epoch:
     to 2.4.
     """
     return known
+
+
+@mutant(
+    "session-misses-watermark",
+    of="broker_impl.replica.events:changes_reads_of",
+    source="KIP-227",
+    kind="mutation",
+    symptom="invariant:fetched-when-readable",
+    schedule="A consumer with a fetch session receives a part of a log of which the rest is not "
+    "committed yet, and fetches again once it is, before anything else is appended.",
+)
+def changes_reads_of(effect: Effect) -> TopicPartition | None:
+    """A fetch session reads a partition again after an append, but not after a new high watermark.
+
+    A fetch between the append of a record and its replication finds nothing, and the partition
+    counts as read. If the record is committed while the consumer has no fetch at the broker, the
+    consumer receives it only after the next append, which may be hours later.
+    """
+    return None if isinstance(effect, HighWatermarkAdvanced) else _changes_reads_of(effect)
 
 
 @mutant(

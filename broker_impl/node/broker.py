@@ -47,6 +47,7 @@ from broker_impl.node.topic_settings import TopicSettings, hosts
 from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
 from broker_impl.server.connection import Witness
+from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.errors import ZooKeeperError
 
 LOG = logging.getLogger(__name__)
@@ -125,6 +126,7 @@ class Broker:
         self._effects: Effects
         self._controller: ControllerRuntime
         self._controller_task: asyncio.Task[None] | None = None
+        self._on_groups_loaded: Callable[[TopicPartition], None] = lambda tp: None
         self._settings_task: asyncio.Task[None] | None = None
 
     def _peers(self, purpose: str) -> Peers:
@@ -338,6 +340,7 @@ class Broker:
             rng=self._rng,
             wall_ms=self._wall_ms,
             on_failure=self.fail,
+            on_loaded=lambda tp: self._on_groups_loaded(tp),
         )
         self._transactions = Transactions(
             config,
@@ -462,9 +465,9 @@ class Broker:
 
     # Snapshots and metrics.
 
-    def show_answers(self, witness: Witness) -> None:
-        """Call ``witness`` with every request and answer of this broker from now on."""
-        self._server.witness = witness
+    def show(self, answers: Witness, loaded: Callable[[TopicPartition], None]) -> None:
+        """Call ``answers`` with every request and answer, and ``loaded`` after loading groups."""
+        self._server.witness, self._on_groups_loaded = answers, loaded
 
     def snapshot(
         self, reader: SnapshotReader, *, producers: bool = False, settings: bool = False

@@ -17,8 +17,8 @@ from broker_impl.node.coordinators.group_coordinator import GroupsRuntime
 from broker_impl.node.coordinators.transaction_coordinator import Transactions
 from broker_impl.node.fetcher import Fetchers
 from broker_impl.node.isr_writer import IsrWriter
+from broker_impl.replica import events
 from broker_impl.replica.events import (
-    READS_CHANGED,
     AppendDone,
     Effect,
     HighWatermarkAdvanced,
@@ -52,8 +52,9 @@ class Effects:
 
     def carry_out(self, effect: Effect) -> None:
         """Carry out one effect."""
-        if isinstance(effect, READS_CHANGED):
-            self.sessions.changed(effect.tp)
+        changed = events.changes_reads_of(effect)
+        if changed is not None:
+            self.sessions.changed(changed)
         match effect:
             case LogEndAdvanced(tp) | HighWatermarkAdvanced(tp):
                 self._retry_soon(tp)

@@ -27,6 +27,9 @@ class KeyedRecord(NamedTuple):
     """Of a transaction's record or marker; -1: the record is in no transaction."""
     commits: bool | None = None
     """Whether a marker commits its transaction; None: it is no marker."""
+    timestamp_ms: int = -1
+    """-1 for a marker."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class KeyedRecords:
@@ -70,6 +73,9 @@ def _keyed(header: BatchHeader, records: list[Record]) -> list[KeyedRecord]:
             record.key,
             None if record.value is None else crc32(record.value),
             producer_id,
+            None,
+            record.timestamp_ms,
+            record.headers,
         )
         for record in records
         if record.key is not None

@@ -337,15 +337,21 @@ Effect = (
     | StopFetching
 )
 
-READS_CHANGED = (
-    LogEndAdvanced,
-    HighWatermarkAdvanced,
-    LogStartAdvanced,
-    LeadershipTaken,
-    LeadershipLost,
-    IsrChanged,
-)
-"""The effects after which a fetch from this leader may return something else than before.
 
-Retention, which moves a log's start without an effect, is reported by ``LogManager.tick``.
-"""
+def changes_reads_of(effect: Effect) -> TopicPartition | None:
+    """Return the partition of which a fetch from here may return something else after this effect.
+
+    Retention, which moves a log's start without an effect, is reported by ``LogManager.tick``.
+    """
+    match effect:
+        case (
+            LogEndAdvanced(tp)
+            | HighWatermarkAdvanced(tp)
+            | LogStartAdvanced(tp)
+            | LeadershipTaken(tp)
+            | LeadershipLost(tp)
+            | IsrChanged(tp)
+        ):
+            return tp
+        case _:
+            return None

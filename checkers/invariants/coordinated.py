@@ -15,7 +15,7 @@ request arrives (what is refused later, depends on later events, and is not comp
   only then does the leader assign partitions again.
 - ``assigned-as-given``: a member receives the assignment that its leader has sent for it.
 - ``left-as-acknowledged``: a member is not in the group once its LeaveGroup is accepted, or that of
-  a tool which removes several members at once (KIP-345).
+  a tool which removes several members at once, and was not replaced by another member (KIP-345).
 - ``group-deleted-unused``: a group with members is not deleted.
 - ``producer-refused``: a request within a transaction is accepted only from the current producer id
   and epoch of the transactional id, and an end only if the transaction can end so (KIP-98).
@@ -183,14 +183,20 @@ def not_rebalanced(
 
 
 def stays(before: Group, now: Group, member: str, instance: str | None) -> str | None:
-    """Return which member has not left, although its LeaveGroup was accepted, or ``None``.
+    """Return which member should have left or stayed, as its LeaveGroup was accepted, or ``None``.
 
     ``before`` and ``now``: when the request arrived and when it was answered. A member is named by
-    its id, or by its instance id alone; member ids are not used again.
+    its id, or by its instance id alone; member ids are not used again. A member that was replaced
+    by another one with its instance id cannot leave in its place (KIP-345).
     """
-    if not member and instance is not None:
-        member = before.holder(instance) or ""
-    return f"{member} is still a member" if member in now.members else None
+    holder = None if instance is None else before.holder(instance)
+    if not member and holder is not None:
+        member = holder
+    if member in now.members:
+        return f"{member} is still a member"
+    if holder is not None and holder != member:
+        return f"{member} has left as {instance}, and {holder} has this instance id"
+    return None
 
 
 def deleted(group: Group) -> str | None:

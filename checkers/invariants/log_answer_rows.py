@@ -99,6 +99,16 @@ LOG_ANSWERS = (
         ),
     ),
     Invariant(
+        id="fetched-when-readable",
+        rules="KIP-98, KIP-227",
+        summary="A fetch returned no records although there are some.",
+        holds=(
+            "the fetch of a consumer is answered without records only if no partition of the "
+            "request, or of its fetch session, had readable records when it arrived"
+        ),
+        suspended_under="consumers that name a rack",
+    ),
+    Invariant(
         id="preferred-in-sync",
         rules="KIP-392",
         summary="A leader prefers a read replica that is not in sync, or not in the reader's rack.",

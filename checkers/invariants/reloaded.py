@@ -4,28 +4,27 @@ Members and producers are answered once what the answer says is stored. So a coo
 log is committed has no group, offset or transaction that its log does not give, and another broker
 that loads this log goes on where this one ends (KIP-98, KIP-211, KIP-345).
 
-What is about to change is not compared: groups that rebalance, and groups of which something is
-being written. Neither are the members of groups that have none, because the record of that may have
-failed, for which no client waits. A write that has failed may be in the log, and committed later:
-the next coordinator has, or has removed, what was refused then. So only what is stored last and is
-not later than what the coordinator has must be the same, and it must be stored unless its removal
-is.
+Groups that have just been loaded are exactly those that the log gives, and the records from which
+they were loaded are committed (KAFKA-5600). Later, what is about to change is not compared: groups
+that rebalance, and groups of which something is being written. Neither are the members of groups
+that have none, because the record of that may have failed, for which no client waits. A write that
+has failed may be in the log, and committed later: the next coordinator has, or has removed, what
+was refused then. So only what is stored last and is not later than what the coordinator has must be
+the same, and it must be stored unless its removal is.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from checkers.invariants.coordinated import STABLE
+from checkers.invariants.stored_members import Details
 
 
 class StoredMember(NamedTuple):
     """What the record of a group has of a member."""
 
     instance: str | None
-    session_ms: int
-    rebalance_ms: int
-    subscription: bytes
-    assignment: bytes
+    details: Details
 
 
 class StoredOffset(NamedTuple):
@@ -51,6 +50,8 @@ class StoredGroup(NamedTuple):
     members: Mapping[str, StoredMember]
     offsets: Mapping[str, StoredOffset]
     """The committed offset of each partition."""
+    pending: frozenset[int] = frozenset()
+    """The producers whose transactions are open, and have offsets of the group."""
 
 
 class Removals(NamedTuple):
@@ -100,6 +101,16 @@ def of_group(held: StoredGroup, loaded: StoredGroup | None, removals: Removals) 
         if one != other:
             return f"member {member} is {one}, and stored is {other}"
     return None
+
+
+def of_loaded_group(held: StoredGroup | None, loaded: StoredGroup | None) -> str | None:
+    """Return how a group that has just been loaded differs from what its log gives, or ``None``."""
+    if held == loaded:
+        return None
+    if held is None or loaded is None:
+        return f"after loading it is {held}, and stored is {loaded}"
+    name = next(name for name in held._fields if getattr(held, name) != getattr(loaded, name))
+    return f"after loading the {name} is {getattr(held, name)}, not {getattr(loaded, name)}"
 
 
 def of_transaction(held: StoredTransaction, loaded: StoredTransaction | None) -> str | None:

@@ -1,4 +1,4 @@
-"""``compacted-to-latest``: compaction leaves the last record of each key.
+"""``compacted-to-latest``: compaction leaves the last record of each key, as it was written.
 
 The batches of a compacted log differ between replicas, since each is compacted at its own time, but
 what must survive is the same on all of them: of each key, the last record that is committed, unless
@@ -123,8 +123,8 @@ class Survivors:
             yield step.violation(
                 "compacted-to-latest",
                 f"the log of broker {change.broker} ({change.now.role}, high watermark "
-                f"{change.now.high_watermark}) has no record of the key {lost.key!r} at or after "
-                f"offset {lost.offset}, where the last committed one is",
+                f"{change.now.high_watermark}) has not the record of the key {lost.key!r} at "
+                f"offset {lost.offset}, which is the last committed one, nor a later one",
                 key=change.key,
                 offset=lost.offset,
                 brokers=(change.broker,),
@@ -135,16 +135,18 @@ class Survivors:
 def missing(
     latest: Mapping[bytes, KeyedRecord], records: Sequence[KeyedRecord], replica: ReplicaState
 ) -> KeyedRecord | None:
-    """Return a record that must survive in a log and is not there, or ``None``."""
+    """Return a record that must survive in a log and is not there, or ``None``.
+
+    A tombstone may be removed, but like other records keeps its timestamp (KIP-534) and headers.
+    """
     own = {each.key: each for each in records if each.commits is None}
     for key, wanted in latest.items():
-        if wanted.value_crc is None:
-            continue
         if not replica.log_start <= wanted.offset < replica.high_watermark:
             continue
         found = own.get(key)
         if found is None or found.offset < wanted.offset:
-            return wanted
-        if found.offset == wanted.offset and found.value_crc != wanted.value_crc:
+            if wanted.value_crc is not None:
+                return wanted
+        elif found.offset == wanted.offset and found != wanted:
             return wanted
     return None

@@ -164,13 +164,16 @@ INVARIANTS = (
         summary="A coordinator has other groups, offsets or transactions than its log.",
         holds=(
             "a coordinator whose log is committed has the stable groups, the committed offsets and "
-            "the transactional ids that another broker would load from this log"
+            "the transactional ids that another broker would load from this log; when it has just "
+            "loaded groups, it has exactly those of its log, which is committed"
         ),
         suspended_under=(
             "what is being written, or was written later than what the coordinator has, because a "
-            "write that has failed may be in the log; groups that rebalance; the members of groups "
-            "without members; transactions under `clock-jump` and `clock-skew`; other moments than "
-            "the end, and one snapshot out of 100"
+            "write that has failed may be in the log; missing offsets and transactional ids, "
+            "if a later tombstone is in the log or may have been compacted; groups that "
+            "rebalance; the members of groups without members, and of groups whose static members "
+            "differ; transactions under `clock-jump` and `clock-skew`; other moments than the end, "
+            "and one snapshot out of 100"
         ),
     ),
     Invariant(
@@ -195,10 +198,11 @@ INVARIANTS = (
     Invariant(
         id="left-as-acknowledged",
         rules="KIP-345",
-        summary="A member is in its group after its LeaveGroup was accepted.",
+        summary="A member is in its group after its LeaveGroup, or has left for another one.",
         holds=(
             "a member is not in its group once its LeaveGroup is accepted, or that of a tool which "
-            "removes it by its member id or its instance id"
+            "removes it by its member id or its instance id; one that was replaced by a member "
+            "with its instance id is refused"
         ),
     ),
     Invariant(
@@ -355,11 +359,11 @@ INVARIANTS = (
     ),
     Invariant(
         id="compacted-to-latest",
-        rules="KIP-58",
-        summary="Compaction has removed the last committed record of a key.",
+        rules="KIP-58, KIP-534",
+        summary="Compaction has removed or changed the last committed record of a key.",
         holds=(
             "a compacted log has the last record of each key that is committed, in a transaction "
-            "or outside of one, unless it is a tombstone"
+            "or outside of one, with its value, timestamp and headers; a tombstone may be removed"
         ),
         suspended_under="unclean elections; brokers that have lost power",
     ),

@@ -127,6 +127,10 @@ class FetchSessions:
         """The ids of the sessions that have this partition."""
         return iter(self._holders.get(tp, ()))
 
+    def find(self, number: int) -> Session | None:
+        """Return the session with this id, if there is one."""
+        return self._sessions.get(number)
+
     def __len__(self) -> int:
         return len(self._sessions)
 

@@ -50,8 +50,11 @@ class GroupsRuntime:
         rng: random.Random,
         wall_ms: Callable[[], int],
         on_failure: Callable[[BaseException], None],
+        on_loaded: Callable[[TopicPartition], None] = lambda tp: None,
     ) -> None:
+        """``on_loaded`` is called with each partition as soon as its groups are loaded."""
         self._topics = topics
+        self._on_loaded = on_loaded
         self._on_failure = on_failure
         self._tasks = Tasks(on_failure)
         self._rng = rng
@@ -151,6 +154,7 @@ class GroupsRuntime:
         await failpoints.point(failpoints.GROUPS_READ)
         del self._loads[tp.partition]
         self._groups.loaded(tp.partition, self._loop.time(), self._wall_ms())
+        self._on_loaded(tp)
         for name in loading.names():
             self._arm(name)
         LOG.info("%s is read: %d groups", tp, len(loading.names()))

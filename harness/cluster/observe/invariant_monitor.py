@@ -10,6 +10,7 @@ from typing import Final
 
 from broker_impl.node.broker import Broker
 from broker_impl.replica.replicas import Replicas
+from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.history import History
 from checkers.expectations import Contract
 from checkers.invariants.after_kill import Known
@@ -22,7 +23,7 @@ from checkers.invariants.stored_members import StoredMembers
 from checkers.invariants.transaction_times import TransactionTimes
 from checkers.invariants.watch import Watch
 from harness.cluster import settings
-from harness.cluster.observe.reloaded_coordinators import ReloadedCoordinators
+from harness.cluster.observe.reloaded_coordinators import Difference, ReloadedCoordinators
 from harness.cluster.observe.reopened_histories import ReopenedHistory
 from harness.cluster.observe.reopened_logs import ReopenedLogs
 from harness.cluster.observe.reporter import Reporter
@@ -30,6 +31,7 @@ from harness.cluster.observe.snapshots import Snapshots, peeking
 from harness.cluster.observe.witnessed_answers import See, Witness
 from harness.cluster.observe.witnessed_coordinators import CoordinatorWitness, Producers
 from harness.cluster.observe.witnessed_deletions import DeletionWitness, Running
+from harness.cluster.observe.witnessed_empty_fetches import EmptyFetchWitness
 from harness.cluster.observe.witnessed_epochs import EpochWitness
 from harness.cluster.observe.witnessed_fetches import FetchWitness
 from harness.cluster.observe.witnessed_logs import LogWitness
@@ -50,8 +52,6 @@ INTERVAL_S: Final = 0.02
 """The least virtual time between two snapshots; each is taken in the first idle moment after it."""
 PRODUCERS_EVERY: Final = 100
 """One snapshot out of this many contains the producer state of the logs."""
-DAY_S: Final = 86_400.0
-"""Brokers that remember producers for a day remember them for a whole run."""
 CLOCK_FAULTS: Final = frozenset({"clock-jump", "clock-skew"})
 """The faults that make the wall clock of a broker wrong."""
 RECOVERY_S: Final = 60.0
@@ -110,7 +110,7 @@ class Watcher:
         self._watch = Watch(rules, self._reload, self._reload_histories)
         self._keeps = not rules.unclean_elections
         self._is_steady = rules.steady_clocks
-        self._in_sequence = rules.producer_expiration_s >= DAY_S
+        self._in_sequence = not rules.forgets_producers
         self._record = record
         self._interval_s = interval_s
         self._now_s = now_s
@@ -142,9 +142,18 @@ class Watcher:
                 self._judge_coordinators(number)
 
     def _judge_coordinators(self, number: int) -> None:
-        for key, about, why in self._coordinators[number].differences():
-            where = f"broker {number}, {about}: {why}"
-            self._found("coordinated-as-stored", (number,), where, key=key)
+        for difference in self._coordinators[number].differences():
+            self._found_stored(number, difference)
+
+    def groups_loaded(self, number: int, tp: TopicPartition) -> None:
+        """Compare the groups that a coordinator has just loaded with its log."""
+        difference = self._coordinators[number].of_loaded_groups(tp)
+        if difference is not None:
+            self._found_stored(number, difference)
+
+    def _found_stored(self, number: int, difference: Difference) -> None:
+        where = f"broker {number}, {difference.about}: {difference.why}"
+        self._found("coordinated-as-stored", (number,), where, key=difference.key)
 
     def _reload(self, number: int, key: str) -> Known | None:
         logs = self._logs.get(number)
@@ -193,6 +202,7 @@ class Watcher:
             FetchWitness(to, broker, self._commits),
             EpochWitness(to, replicas),
             MemberWitness(to, broker, self._members),
+            EmptyFetchWitness(to, broker),
             SizeWitness(to, broker.config.fetch_max_bytes),
             PlacementWitness(to, lambda: broker.controller.cluster),
             DeletionWitness(to, replicas, self._running),

@@ -29,6 +29,7 @@ from checkers.invariants.reloaded import (
     StoredTransaction,
 )
 from harness.cluster.observe.coordinator_logs import led
+from harness.cluster.observe.witnessed_members import details_of
 
 Batches = list[tuple[BatchHeader, list[Record]]]
 
@@ -72,14 +73,47 @@ class ReloadedCoordinators:
             ):
                 yield from self._transactions(tp, partition)
 
-    def _groups(self, tp: TopicPartition, partition: Partition) -> Iterator[Difference]:
-        runtime, config = self._broker.groups, self._broker.config
+    def of_loaded_groups(self, tp: TopicPartition) -> Difference | None:
+        """Return what another coordinator would load, if this one has just loaded a partition.
+
+        Transactions that end meanwhile end for the coordinator once their markers are committed.
+        """
+        partition = led(self._broker, tp)
+        if partition is None:
+            return None
+        committed = partition.high_watermark
+        batches = [
+            (header, rows)
+            for header, rows in self._read(partition)
+            if header.base_offset < committed or not header.is_control
+        ]
+        if batches and batches[-1][0].next_offset > max(committed, partition.log.start_offset):
+            why = f"it is loaded, and only records before {committed} are committed"
+            return Difference(str(tp), "all groups", why)
+        runtime, loaded = self._broker.groups, self._loaded_groups(tp, batches)
+        held = {each.name: each for each in runtime.all() if runtime.partition_of(each.name) == tp}
+        stored = {each.name: each for each in loaded.all()}
+        for name in sorted(held.keys() | stored.keys()):
+            one, other = held.get(name), stored.get(name)
+            why_not = reloaded.of_loaded_group(
+                None if one is None else _group(one), None if other is None else _group(other)
+            )
+            if why_not is not None:
+                return Difference(str(tp), f"group {name}", why_not)
+        return None
+
+    def _loaded_groups(self, tp: TopicPartition, batches: Batches) -> Groups:
+        config = self._broker.config
         loaded = Groups(group_config(config), config.offsets_topic_num_partitions)
         loading = loaded.begin_loading(tp.partition)
-        batches = self._read(partition)
         for header, rows in batches:
             add_batch(loading, header, rows)
         loaded.loaded(tp.partition, 0.0, 0)
+        return loaded
+
+    def _groups(self, tp: TopicPartition, partition: Partition) -> Iterator[Difference]:
+        runtime, batches = self._broker.groups, self._read(partition)
+        loaded = self._loaded_groups(tp, batches)
         tombstones = _tombstones(batches)
         for group in runtime.all():
             if runtime.partition_of(group.name) == tp and not group.writes:
@@ -140,23 +174,17 @@ def _tombstones(batches: Batches) -> dict[str, dict[str, int]]:
 
 
 def _group(group: Group) -> StoredGroup:
-    protocol = group.protocol or ""
     return StoredGroup(
         group.state.value,
         group.generation,
         (group.protocol_type, group.protocol),
         group.leader,
         {
-            member.id: StoredMember(
-                member.instance_id,
-                member.session_timeout_ms,
-                member.rebalance_timeout_ms,
-                member.protocols.get(protocol, b""),
-                member.assignment,
-            )
+            member.id: StoredMember(member.instance_id, details_of(member, group.protocol))
             for member in group.members.values()
         },
         {str(tp): _offset(group, tp) for tp in group.offsets},
+        group.offsets.pending_producers,
     )
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from broker_impl.coordinator.groups.group import Group
+from broker_impl.coordinator.groups.members import Member
 from broker_impl.errors import ErrorCode
 from broker_impl.node.broker import Broker
 from broker_impl.replica.partition import Partition
@@ -311,14 +312,15 @@ def _timed(group: Group) -> dict[str, Timed]:
 
 def _content(group: Group) -> Content:
     """Return what the record of a group determines of the group, as its coordinator has it."""
-    protocol = group.protocol or ""
-    details = {
-        member.id: Details(
-            member.session_timeout_ms,
-            member.rebalance_timeout_ms,
-            member.protocols.get(protocol, b""),
-            member.assignment,
-        )
-        for member in group.members.values()
-    }
+    details = {member.id: details_of(member, group.protocol) for member in group.members.values()}
     return Content(details, group.subscribed)
+
+
+def details_of(member: Member, protocol: str | None) -> Details:
+    """Return what the record of a group that uses this protocol says of a member."""
+    return Details(
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+        member.protocols.get(protocol or "", b""),
+        member.assignment,
+    )

@@ -372,7 +372,8 @@ class Simulated(HostFaultsCluster):
         )
         racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
         watcher = self._stage.watcher
-        broker.show_answers(watcher.witness(number, broker, disk, racks_of))
+        witness = watcher.witness(number, broker, disk, racks_of)
+        broker.show(witness, lambda tp: watcher.groups_loaded(number, tp))
 
     def _zookeeper_lives(self, name: NodeId, program: ZooKeeper) -> None:
         """Register a new life of a ZooKeeper server, in that server's process."""

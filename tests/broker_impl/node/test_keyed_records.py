@@ -9,7 +9,9 @@ from broker_impl.node.keyed_records import KeyedRecord, KeyedRecords
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
 
-PLAIN = batch.encode_batch([Record(b"k", b"v"), Record(None, b"v"), Record(b"k", None)])
+PLAIN = batch.encode_batch(
+    [Record(b"k", b"v", 5, (("h", b"x"),)), Record(None, b"v"), Record(b"k", None)]
+)
 OPEN = batch.encode_batch(
     [Record(b"k", b"w")],
     base_offset=3,
@@ -29,12 +31,12 @@ def read(*log: bytes, keyed: KeyedRecords | None = None) -> list[KeyedRecord]:
     return (keyed or KeyedRecords()).read(headers, lambda number: batch.records(log[number]))
 
 
-def test_records_have_keys_values_and_transactions() -> None:
+def test_records_have_their_content_and_transactions() -> None:
     """A record without a key is left out, and one without a value is a tombstone."""
     assert read(PLAIN, OPEN) == [
-        KeyedRecord(0, b"k", crc32(b"v")),
-        KeyedRecord(2, b"k", None),
-        KeyedRecord(3, b"k", crc32(b"w"), 7),
+        KeyedRecord(0, b"k", crc32(b"v"), timestamp_ms=5, headers=(("h", b"x"),)),
+        KeyedRecord(2, b"k", None, timestamp_ms=0),
+        KeyedRecord(3, b"k", crc32(b"w"), 7, timestamp_ms=0),
     ]
 
 

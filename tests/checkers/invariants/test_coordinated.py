@@ -208,6 +208,8 @@ def test_added_partitions_stay_in_the_transaction() -> None:
         ("", "i", {"b": "i"}, True),
         ("", "i", {"c": "i"}, False),  # another one has joined since
         ("", "j", {"a": None, "b": "i"}, False),
+        ("old", "i", {"a": None}, True),  # b has its instance id
+        ("old", "j", {"a": None}, False),
     ],
 )
 def test_a_member_that_has_left(

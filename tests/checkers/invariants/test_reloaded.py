@@ -11,11 +11,13 @@ from checkers.invariants.reloaded import (
     of_group,
     of_transaction,
 )
+from checkers.invariants.stored_members import Details
 
 NONE = Removals({})
 OFFSET = StoredOffset(5, 2, "m", 100, -1, 7)
-DYNAMIC = StoredMember(None, 6000, 9000, b"s", b"a")
-STATIC = StoredMember("i", 6000, 9000, b"s", b"a")
+DETAILS = Details(6000, 9000, b"s", b"a")
+DYNAMIC = StoredMember(None, DETAILS)
+STATIC = StoredMember("i", DETAILS)
 GROUP = StoredGroup("Stable", 3, ("consumer", "range"), "d", {"d": DYNAMIC}, {"t-0": OFFSET})
 TRANSACTION = StoredTransaction(1, 4, 900, "ONGOING", frozenset({"t-0"}), 10, 20)
 
@@ -38,7 +40,10 @@ def group(**fields: Any) -> StoredGroup:
         (group(generation=4, members={}), None),
         (group(protocol=("consumer", "other")), "the protocol is"),
         (group(leader="e"), "the leader is d, and stored is e"),
-        (group(members={"d": DYNAMIC._replace(session_ms=9000)}), "member d is"),
+        (
+            group(members={"d": StoredMember(None, DETAILS._replace(session_ms=9000))}),
+            "member d is",
+        ),
         (group(members={"e": DYNAMIC}), "member d is"),
         (group(members={"d": DYNAMIC, "e": DYNAMIC}), "member e is None"),
         (group(members={"s": STATIC}), None),

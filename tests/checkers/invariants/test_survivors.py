@@ -48,6 +48,8 @@ def at(
         ([A, B], [NAME]),  # the last record of a is gone
         ([LATER_A], [NAME]),
         ([B, LATER_A._replace(value_crc=4)], [NAME]),
+        ([B, LATER_A._replace(timestamp_ms=4)], [NAME]),
+        ([B, LATER_A._replace(headers=(("h", b""),))], [NAME]),
         ([B, KeyedRecord(5, b"a", 9)], []),  # a later one that is not committed yet
         ([B, LATER_A._replace(key=b"", commits=True)], [NAME]),
     ],
@@ -79,10 +81,13 @@ def test_only_what_is_committed_has_to_stay() -> None:
 
 
 def test_tombstones_may_be_removed() -> None:
-    """With the records that they delete."""
-    gone = [A, B, LATER_A._replace(value_crc=None)]
+    """With the records that they delete; those that stay are as they were."""
+    tombstone = LATER_A._replace(value_crc=None)
+    gone = [A, B, tombstone]
     before = at(1, held(gone), held(None, leads=False))
     assert violated(before, at(1.1, held(gone), held([B], leads=False))) == []
+    other = [B, tombstone._replace(timestamp_ms=9)]
+    assert violated(before, at(1.1, held(gone), held(other, leads=False))) == [NAME]
 
 
 def test_records_of_transactions_count_when_they_are_committed() -> None:

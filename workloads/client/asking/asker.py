@@ -21,6 +21,7 @@ from workloads.client.aio_connection import connection_arguments
 from workloads.client.aio_errors import its_assertions, name_of
 from workloads.client.asking.deleted_groups import DeletedGroups
 from workloads.client.asking.deleted_topics import DeletedTopics
+from workloads.client.asking.followings import Followings
 from workloads.client.asking.groups import Groups
 from workloads.client.asking.log_directories import LogDirectories
 from workloads.client.asking.memberships import Memberships
@@ -80,6 +81,7 @@ class Asker:
             "list-offsets": positions.list_offsets,
             "epoch-end": positions.epoch_end,
             "read": positions.read,
+            "follow": Followings(self._client.send, rng, self._led).ask,
             "group": Groups(self._client, rng, name).ask,
             "deleted-group": DeletedGroups(self._client, rng, f"{name}-deleted").ask,
             "offsets": StableOffsets(self._client, rng, f"{name}-offsets").ask,
@@ -113,6 +115,17 @@ class Asker:
         if not self._is_open:
             await self._client.bootstrap()
             self._is_open = True
+
+    def _led(self, topic: str, broker: int) -> list[Place]:
+        """Return the partitions of a topic that a broker leads, as far as is known."""
+        metadata = self._client.cluster
+        numbers = sorted(metadata.partitions_for_topic(topic) or ())
+        places = [Place(topic, number) for number in numbers]
+        return [
+            place
+            for place in places
+            if metadata.leader_for_partition(TopicPartition(*place)) == broker
+        ]
 
     async def _ends(self, name: str) -> dict[str, int]:
         """Return log start, last stable offset and high watermark, requested in this order."""

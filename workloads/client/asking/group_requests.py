@@ -75,13 +75,14 @@ class _Leave(RequestStruct):  # type: ignore[misc]
 
 
 class RemoveRequest(Request[_Leave]):  # type: ignore[misc]
-    """Removes several members of a group at once, as tools do."""
+    """Removes several members of a group at once, as tools do; each has an id, or is static."""
 
     API_KEY = 13
 
-    def __init__(self, group: str, members: Iterable[str]) -> None:
+    def __init__(self, group: str, members: Iterable[tuple[str, str | None]]) -> None:
+        """``members``: the member id and instance id of each."""
         self._group = group
-        self._members = [(member, None) for member in members]
+        self._members = list(members)
 
     def build(self, request_struct_class: type[_Leave]) -> _Leave:
         return request_struct_class(self._group, self._members)

@@ -18,11 +18,18 @@ from aiokafka.errors import for_code
 from aiokafka.protocol.admin import DeleteGroupsRequest
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
-from workloads.client.asking.group_requests import CommitRequest, HeartbeatRequest, Membership
+from workloads.client.asking.group_requests import (
+    CommitRequest,
+    HeartbeatRequest,
+    Membership,
+    RemoveRequest,
+)
 from workloads.client.asking.requests import Place
 
 BEATS: Final = 4
 BEAT_EVERY_S: Final = 0.15
+LEAVES_P: Final = 0.5
+"""How often a static member asks to leave that was replaced by another one (KIP-345)."""
 _MEMBER_ID_REQUIRED: Final = 79
 
 
@@ -225,6 +232,9 @@ class Groups:
             return
         await self._beat(one, instance)
         await self._commit(one, place, instance)
+        if self._rng.random() < LEAVES_P:
+            answer = await self._send(RemoveRequest(self._group, [(one.member, instance)]))
+            self._note("leave of the first", answer.error_code or answer.members[0][2])
         await self._beat(other, instance)
         await self._end(other.member)
 

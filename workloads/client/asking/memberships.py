@@ -172,7 +172,8 @@ class Memberships(Groups):
         if len(members) < 2 or self._count % REMOVED_EVERY:
             await super().leave(*members)
             return
-        answer = await self._send(RemoveRequest(self._group, members))
+        removed = [(member, None) for member in members]
+        answer = await self._send(RemoveRequest(self._group, removed))
         for _, _, code in answer.members:
             self._note("remove", code)
 

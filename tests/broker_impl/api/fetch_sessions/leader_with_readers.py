@@ -12,7 +12,7 @@ from broker_impl.api.fetch_sessions.cache import FetchSessions
 from broker_impl.api.registry import RequestContext
 from broker_impl.counts import Counts
 from broker_impl.errors import ErrorCode
-from broker_impl.replica.events import READS_CHANGED, Effect, WriteIsr
+from broker_impl.replica.events import Effect, WriteIsr, changes_reads_of
 from broker_impl.wire.messages.fetch_request import (
     FetchPartition,
     FetchRequest,
@@ -56,8 +56,9 @@ class Leader:
         self.context = RequestContext(services, "", None, "", 0, 12, lambda: ROOM)
 
     def on_effect(self, effect: Effect) -> None:
-        if isinstance(effect, READS_CHANGED):
-            self.sessions.changed(effect.tp)
+        changed = changes_reads_of(effect)
+        if changed is not None:
+            self.sessions.changed(changed)
         if isinstance(effect, WriteIsr):
             self.writes[effect.tp] = effect
 

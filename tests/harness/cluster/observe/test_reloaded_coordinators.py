@@ -106,6 +106,13 @@ class Coordinator:
         key = records.encode_offset_key("g", TP)
         self.append(OFFSETS, key, records.encode_offset(Committed(offset, 1, "m", 9)), producer_id)
 
+    def end(self, producer_id: int) -> None:
+        """Commit a transaction of the producer."""
+        marker = Marker(producer_id, 0, is_commit=True, coordinator_epoch=0)
+        log = self.logs[OFFSETS]
+        log.append_marker(marker, leader_epoch=0, now_ms=5)
+        self.partitions[OFFSETS].high_watermark = log.end_offset
+
     def load(self) -> None:
         """Load the groups, as a new coordinator."""
         self.groups = Groups(GroupConfig(), 1)
@@ -120,6 +127,11 @@ class Coordinator:
         for data in log.read(0, bytes_max=1 << 20, limit=log.end_offset):
             for at, header in batch.batches(data):
                 yield header.base_offset, header, batch.records(data[at : at + header.size])
+
+    def found_at_load(self) -> str | None:
+        """Return what another coordinator would load, if the groups have just been loaded."""
+        difference = self.reloaded[True].of_loaded_groups(OFFSETS)
+        return None if difference is None else f"{difference.about}: {difference.why}"
 
     def found(self, *, is_steady: bool = True) -> list[Difference]:
         """Return what the next coordinator would have otherwise."""
@@ -211,10 +223,7 @@ def test_a_transaction_that_is_stored_otherwise_is_found(
 def test_an_offset_in_a_transaction_counts_from_its_marker(coordinator: Coordinator) -> None:
     """The next coordinator reads markers as well."""
     coordinator.commit(11, producer_id=7)
-    marker = Marker(7, 0, is_commit=True, coordinator_epoch=0)
-    log = coordinator.logs[OFFSETS]
-    log.append_marker(marker, leader_epoch=0, now_ms=5)
-    coordinator.partitions[OFFSETS].high_watermark = log.end_offset
+    coordinator.end(7)
     assert coordinator.found() == [], "it is later than what the coordinator has"
     group = coordinator.groups.find("g")
     assert group is not None
@@ -222,3 +231,32 @@ def test_an_offset_in_a_transaction_counts_from_its_marker(coordinator: Coordina
     assert coordinator.found() == []
     group.offsets.place(3, {TP: Committed(12, 1, "m", 9)})
     assert [each.about for each in coordinator.found()] == ["group g"]
+
+
+def test_groups_that_have_just_been_loaded_are_those_of_the_log(coordinator: Coordinator) -> None:
+    """Each group and offset, and whose transactions have offsets, no more and no less."""
+    assert coordinator.found_at_load() is None
+    group = coordinator.groups.find("g")
+    assert group is not None
+    group.offsets.hold(7, 2, {TP: Committed(6, 1, "m", 9)})
+    assert "the pending is" in (coordinator.found_at_load() or "")
+    group.offsets.resolve(7, 3, is_commit=True)
+    assert "the offsets is" in (coordinator.found_at_load() or "")
+    coordinator.groups = Groups(GroupConfig(), 1)
+    assert "after loading it is None" in (coordinator.found_at_load() or "")
+
+
+def test_groups_are_loaded_once_their_records_are_committed(coordinator: Coordinator) -> None:
+    """A marker beyond does not count yet."""
+    coordinator.commit(6, producer_id=7)
+    coordinator.end(7)
+    group = coordinator.groups.find("g")
+    assert group is not None
+    group.offsets.hold(7, 2, {TP: Committed(6, 1, "m", 9)})
+    partition = coordinator.partitions[OFFSETS]
+    partition.high_watermark -= 1
+    assert coordinator.found_at_load() is None
+    partition.high_watermark -= 1
+    assert "are committed" in (coordinator.found_at_load() or "")
+    partition.role = Role.FOLLOWER
+    assert coordinator.found_at_load() is None
