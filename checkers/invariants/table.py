@@ -390,6 +390,18 @@ INVARIANTS = (
         ),
     ),
     Invariant(
+        id="settings-kept",
+        rules="KIP-339",
+        summary="A change of a topic's settings was acknowledged, and is lost.",
+        holds=(
+            "what an IncrementalAlterConfigs has set is in ZooKeeper until another request names "
+            "the same setting, replaces all settings of the topic, or deletes it"
+        ),
+        suspended_under=(
+            "settings that several requests named at the same time, or one that was never answered"
+        ),
+    ),
+    Invariant(
         id="state-version",
         rules="R14",
         summary="A partition's state changed in ZooKeeper without a conditional write.",

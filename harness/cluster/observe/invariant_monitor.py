@@ -18,6 +18,7 @@ from checkers.invariants.answers import Answers
 from checkers.invariants.deleted_offsets import CommittedOffsets
 from checkers.invariants.ensemble.after_kill import HeldHistory
 from checkers.invariants.fetched_offsets import Commits
+from checkers.invariants.kept_settings import KeptSettings
 from checkers.invariants.step import Rules
 from checkers.invariants.stored_members import StoredMembers
 from checkers.invariants.transaction_times import TransactionTimes
@@ -38,6 +39,7 @@ from harness.cluster.observe.witnessed_logs import LogWitness
 from harness.cluster.observe.witnessed_members import MemberWitness
 from harness.cluster.observe.witnessed_offsets import OffsetWitness
 from harness.cluster.observe.witnessed_placements import PlacementWitness
+from harness.cluster.observe.witnessed_settings import SettingsWitness
 from harness.cluster.observe.witnessed_sizes import SizeWitness
 from harness.cluster.observe.witnessed_timeouts import TimeoutWitness
 from harness.cluster.observe.witnessed_transactions import OpenTransactions, TransactionWitness
@@ -103,6 +105,7 @@ class Watcher:
         self._members = StoredMembers()
         self._running: Running = {}
         self._times = TransactionTimes()
+        self._settings = KeptSettings()
         self._world = world
         self._logs: dict[int, ReopenedLogs] = {}
         self._histories: dict[int, tuple[ReopenedHistory, Callable[[], bool]]] = {}
@@ -137,6 +140,9 @@ class Watcher:
             self._epochs.update(state.ensemble.epochs_led())
         for violation in self._watch.step(state, is_last=is_last):
             self._record(encode(violation))
+        settings = {} if state.zookeeper is None else state.zookeeper.settings
+        for topic, why in self._settings.lost(settings):
+            self._found("settings-kept", (), f"topic {topic}: {why}", key=f"{topic}-0")
         if producers:
             for number in sorted(state.brokers.keys() & self._coordinators.keys()):
                 self._judge_coordinators(number)
@@ -203,6 +209,7 @@ class Watcher:
             EpochWitness(to, replicas),
             MemberWitness(to, broker, self._members),
             EmptyFetchWitness(to, broker),
+            SettingsWitness(self._settings),
             SizeWitness(to, broker.config.fetch_max_bytes),
             PlacementWitness(to, lambda: broker.controller.cluster),
             DeletionWitness(to, replicas, self._running),

@@ -2,8 +2,8 @@
 
 Each process has one of both kinds, with small segments, and writes to them now and then. A segment
 of the latter gets records for longer than the topic keeps them. Sometimes the process deletes all
-records (KIP-107), writes some more, which mostly have the segment of deleted ones, and moves a
-replica to another data directory (KIP-113).
+records (KIP-107), writes some more, which often have the segment of deleted ones, asks for the
+first record after a time, and moves a replica to another data directory (KIP-113).
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import for_code
 
 from workloads.client.asking.own_topics import Administrator, append
-from workloads.client.asking.requests import Place
+from workloads.client.asking.requests import UNKNOWN_EPOCH, ListOffsetsRequest, Place
 from workloads.client.asking.txn_requests import batch
 
 SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -53,6 +53,8 @@ class Retention:
         self._admin = admin
         self._existing: set[str] = set()
         """The topics that exist, by kind; used for membership tests only."""
+        self._found_ms = 0
+        """The time of the record that was found last; it may have been deleted since."""
 
     async def ask(self, place: Place, leader: int, brokers: list[int]) -> str:
         """Write to one of the topics, with pauses; create it first."""
@@ -76,8 +78,17 @@ class Retention:
         said = [f"delete {error or outcome}", await self._write(place)]
         leader = self._client.cluster.leader_for_partition(TopicPartition(*place))
         if leader in brokers:
-            said.append(await self._move(place, leader, brokers))
+            said += [await self._find(place, leader), await self._move(place, leader, brokers)]
         return said
+
+    async def _find(self, place: Place, leader: int) -> str:
+        """Ask for the first record from a time on, at which there may have been deleted ones."""
+        asked_ms = self._rng.choice((0, self._found_ms))
+        request = ListOffsetsRequest(place, asked_ms, 0, UNKNOWN_EPOCH)
+        answer = await self._client.send(leader, request)
+        (_, ((_, code, found_ms, offset, *_),), *_) = answer.topics[0]
+        self._found_ms = max(0, found_ms)
+        return f"find {offset}: {for_code(code).__name__}"
 
     async def _write(self, place: Place) -> str:
         data = batch(-1, -1, -1, self._rng.randint(1, RECORDS_MAX), transactional=False)

@@ -7,6 +7,7 @@ committed an offset for the former topic, and the process asks for it in the nex
 of the new topic that continued there would skip records (KAFKA-2000).
 """
 
+import asyncio
 import random
 from typing import Final
 
@@ -18,6 +19,7 @@ from workloads.client import aio_admin
 from workloads.client.asking.group_offsets import GroupOffsets
 from workloads.client.asking.own_topics import Administrator, append
 from workloads.client.asking.requests import Place
+from workloads.client.asking.setting_requests import SettingRequest
 from workloads.client.asking.txn_requests import batch
 
 SECONDS: Final = 2000
@@ -25,6 +27,8 @@ PARTITIONS_MAX: Final = 4
 HOUR_MS: Final = 3_600_000
 ALTER_P: Final = 0.2
 """How often the settings of a topic are changed."""
+AT_ONCE_P: Final = 0.5
+"""How often two settings are changed at once, instead of all."""
 AGAIN_P: Final = 0.5
 """How often a deleted topic is created again under the same name."""
 READ_P: Final = 0.3
@@ -74,20 +78,35 @@ class Topics:
             return await self._read(name)
         how = self._rng.random()
         if how < ALTER_P:
-            return await self._alter(name)
+            return await self._alter(name, brokers)
         if how < 0.5:
             return await self._write(Place(name, self._rng.randrange(self._partitions)))
         if how < 0.75 and self._partitions < PARTITIONS_MAX:
             return await self._extend(name)
         return await self._delete(name)
 
-    async def _alter(self, name: str) -> str:
+    async def _alter(self, name: str, brokers: list[int]) -> str:
         """Change the settings of the topic, and then those of the one that is never deleted."""
         said = []
         for topic in (name, *([] if self._lasting is None else [self._lasting])):
+            if self._rng.random() < AT_ONCE_P:
+                said.append(await self._alter_at_once(topic, brokers))
+                continue
             error = await aio_admin.alter_topic(self._admin.common, topic, self._settings())
             said.append(f"alter {topic}: {error or 'NoError'}")
         return ", ".join(said)
+
+    async def _alter_at_once(self, topic: str, brokers: list[int]) -> str:
+        """Change two settings of a topic at the same time through two brokers (KIP-339)."""
+        self._changes += 2
+        requests = [
+            SettingRequest(topic, setting, str(HOUR_MS + self._changes))
+            for setting in ("segment.ms", "file.delete.delay.ms")
+        ]
+        nodes = self._rng.choices(brokers, k=len(requests))
+        answers = await asyncio.gather(*map(self._client.send, nodes, requests))
+        codes = [answer.resources[0][0] for answer in answers]
+        return f"set twice {topic}: {', '.join(for_code(code).__name__ for code in codes)}"
 
     def _settings(self) -> dict[str, str]:
         """Return settings that differ from the former ones; every second time there are none."""

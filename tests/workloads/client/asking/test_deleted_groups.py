@@ -145,6 +145,7 @@ async def test_the_settings_of_a_topic_change(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(aio_admin, "create", create)
     monkeypatch.setattr(aio_admin, "alter_topic", alter_topic)
     monkeypatch.setattr(topics, "ALTER_P", 1.0)
+    monkeypatch.setattr(topics, "AT_ONCE_P", 0.0)
     client: Any = Client()
     asking = Topics(client, random.Random(1), "a", Administrator({}, 1))
     said = [await asking.ask(PLACE, 1, [1]) for _ in range(3)]
@@ -155,3 +156,21 @@ async def test_the_settings_of_a_topic_change(monkeypatch: pytest.MonkeyPatch) -
     both = "alter a-0: UnknownTopicOrPartitionError, alter a-lasting: UnknownTopicOrPartitionError"
     assert said[-1] == both
     assert [len(settings) for settings in asked[-2:]] == [1, 0]
+
+
+async def test_two_settings_are_changed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by a request of its own, perhaps through different brokers."""
+    asked: list[tuple[int, str]] = []
+
+    class Settings(Client):
+        async def send(self, node: int, request: Any, group: Any = None) -> Any:
+            [(_, topic, [(name, _, _)])] = vars(request)["_resources"]
+            asked.append((node, name))
+            return SimpleNamespace(resources=[(0, None, 2, topic)])
+
+    monkeypatch.setattr(topics, "AT_ONCE_P", 1.0)
+    client: Any = Settings()
+    said = await Topics(client, random.Random(1), "a", Administrator({}, 1))._alter("a-0", [1, 2])
+    assert said == "set twice a-0: NoError, NoError"
+    assert [name for _, name in asked] == ["segment.ms", "file.delete.delay.ms"]
+    assert {node for node, _ in asked} <= {1, 2}

@@ -9,7 +9,7 @@ import pytest
 from workloads.client import aio_admin
 from workloads.client.asking import retention
 from workloads.client.asking.own_topics import Administrator
-from workloads.client.asking.requests import Place
+from workloads.client.asking.requests import ListOffsetsRequest, Place
 from workloads.client.asking.retention import SETTINGS, Retention
 
 PLACE = Place("t", 0)
@@ -31,6 +31,8 @@ class Client:
         return None
 
     async def send(self, node: int, request: Any) -> Any:
+        if isinstance(request, ListOffsetsRequest):
+            return SimpleNamespace(topics=[("t", [(0, 0, 5, 3, 1)])])
         self.writes += 1
         return SimpleNamespace(topics=[("t", [(0, 0)])])
 
@@ -87,5 +89,5 @@ async def test_records_are_deleted_and_a_replica_moves(monkeypatch: pytest.Monke
     (topic, offset, before), moved = steps
     assert offset == -1
     assert moved == (topic, 1, before + 1)
-    assert said.endswith("delete ok, NoError, moved")
+    assert said.endswith("delete ok, NoError, find 3: NoError, moved")
     assert (await topics.ask(PLACE, 1, [2])).endswith("delete ok, NoError"), "no leader is known"
