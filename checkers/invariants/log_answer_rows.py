@@ -106,7 +106,7 @@ LOG_ANSWERS = (
             "the fetch of a consumer is answered without records only if no partition of the "
             "request, or of its fetch session, had readable records when it arrived"
         ),
-        suspended_under="consumers that name a rack",
+        suspended_under="consumers that name a rack; the part of a log that was compacted",
     ),
     Invariant(
         id="preferred-in-sync",

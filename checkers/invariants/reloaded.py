@@ -75,8 +75,20 @@ class StoredTransaction(NamedTuple):
     updated_ms: int
 
 
-def of_group(held: StoredGroup, loaded: StoredGroup | None, removals: Removals) -> str | None:
-    """Return how the next coordinator would have another group, or ``None``."""
+def of_group(
+    held: StoredGroup,
+    loaded: StoredGroup | None,
+    removals: Removals,
+    *,
+    is_last: bool = False,
+) -> str | None:
+    """Return how the next coordinator would have another group, or ``None``.
+
+    ``is_last``: the run is over, so that no marker is on its way from the log to the coordinator.
+    """
+    ended = held.pending - (frozenset() if loaded is None else loaded.pending)
+    if is_last and ended:
+        return f"it waits for the transactions of producers {sorted(ended)}, which have ended"
     offsets = {} if loaded is None else loaded.offsets
     for partition, offset in held.offsets.items():
         stored = offsets.get(partition)

@@ -145,10 +145,10 @@ class Watcher:
             self._found("settings-kept", (), f"topic {topic}: {why}", key=f"{topic}-0")
         if producers:
             for number in sorted(state.brokers.keys() & self._coordinators.keys()):
-                self._judge_coordinators(number)
+                self._judge_coordinators(number, is_last=is_last)
 
-    def _judge_coordinators(self, number: int) -> None:
-        for difference in self._coordinators[number].differences():
+    def _judge_coordinators(self, number: int, *, is_last: bool) -> None:
+        for difference in self._coordinators[number].differences(is_last=is_last):
             self._found_stored(number, difference)
 
     def groups_loaded(self, number: int, tp: TopicPartition) -> None:

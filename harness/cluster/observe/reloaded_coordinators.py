@@ -58,14 +58,14 @@ class ReloadedCoordinators:
         self._peek = peek
         self._is_steady = is_steady
 
-    def differences(self) -> Iterator[Difference]:
-        """Yield what the next coordinators would have otherwise."""
+    def differences(self, *, is_last: bool = False) -> Iterator[Difference]:
+        """Yield what the next coordinators would have otherwise; ``is_last``: the run is over."""
         for tp in list(self._broker.replicas.partitions):
             partition = led(self._broker, tp)
             if partition is None or partition.high_watermark < partition.log.end_offset:
                 continue  # what is not committed is not certain
             if tp.topic == records.TOPIC and not self._broker.groups.is_loading:
-                yield from self._groups(tp, partition)
+                yield from self._groups(tp, partition, is_last=is_last)
             elif (
                 tp.topic == transaction_records.TOPIC
                 and self._is_steady
@@ -76,7 +76,8 @@ class ReloadedCoordinators:
     def of_loaded_groups(self, tp: TopicPartition) -> Difference | None:
         """Return what another coordinator would load, if this one has just loaded a partition.
 
-        Transactions that end meanwhile end for the coordinator once their markers are committed.
+        The markers of transactions that end meanwhile are last in the log. Each is applied soon
+        after it is committed, in order.
         """
         partition = led(self._broker, tp)
         if partition is None:
@@ -90,6 +91,15 @@ class ReloadedCoordinators:
         if batches and batches[-1][0].next_offset > max(committed, partition.log.start_offset):
             why = f"it is loaded, and only records before {committed} are committed"
             return Difference(str(tp), "all groups", why)
+        found = self._of_all_groups(tp, batches)
+        while found is not None and batches and batches[-1][0].is_control:
+            batches.pop()
+            if self._of_all_groups(tp, batches) is None:
+                return None
+        return found
+
+    def _of_all_groups(self, tp: TopicPartition, batches: Batches) -> Difference | None:
+        """Return how the groups differ from those that these batches of the log give."""
         runtime, loaded = self._broker.groups, self._loaded_groups(tp, batches)
         held = {each.name: each for each in runtime.all() if runtime.partition_of(each.name) == tp}
         stored = {each.name: each for each in loaded.all()}
@@ -111,7 +121,9 @@ class ReloadedCoordinators:
         loaded.loaded(tp.partition, 0.0, 0)
         return loaded
 
-    def _groups(self, tp: TopicPartition, partition: Partition) -> Iterator[Difference]:
+    def _groups(
+        self, tp: TopicPartition, partition: Partition, *, is_last: bool
+    ) -> Iterator[Difference]:
         runtime, batches = self._broker.groups, self._read(partition)
         loaded = self._loaded_groups(tp, batches)
         tombstones = _tombstones(batches)
@@ -120,7 +132,7 @@ class ReloadedCoordinators:
                 found = loaded.find(group.name)
                 stored = None if found is None else _group(found)
                 removals = Removals(tombstones.get(group.name, {}), partition.log.first_dirty)
-                why = reloaded.of_group(_group(group), stored, removals)
+                why = reloaded.of_group(_group(group), stored, removals, is_last=is_last)
                 if why is not None:
                     yield Difference(str(tp), f"group {group.name}", why)
 

@@ -70,12 +70,16 @@ class EmptyFetchWitness:
     def _readable(
         self, request: FetchRequest, partitions: Iterable[TopicPartition]
     ) -> dict[str, range]:
-        """Return which offsets of partitions the reader may read now."""
+        """Return which offsets of partitions the reader may read now.
+
+        Compaction may have removed all records of a part of the log that it has gone through.
+        """
         found = {}
         for tp in partitions:
             partition = led(self._broker, tp)
             if partition is not None:
                 stable = partition.last_stable_offset
                 end = stable if request.isolation_level else partition.high_watermark
-                found[str(tp)] = range(partition.log.start_offset, end)
+                start = max(partition.log.start_offset, partition.log.first_dirty)
+                found[str(tp)] = range(start, end)
         return found

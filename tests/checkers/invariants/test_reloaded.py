@@ -56,6 +56,15 @@ def test_a_stable_group_is_as_stored(loaded: StoredGroup | None, why: str | None
     assert why is None or (found is not None and why in found)
 
 
+def test_at_the_end_no_transaction_is_open_that_has_ended() -> None:
+    """Before, its marker may be on its way."""
+    held = group(pending=frozenset({7, 8}))
+    stored = group(pending=frozenset({8, 9}))
+    assert of_group(held, stored, NONE) is None
+    assert "producers [7]" in (of_group(held, stored, NONE, is_last=True) or "")
+    assert of_group(held, held, NONE, is_last=True) is None
+
+
 @pytest.mark.parametrize("state", ["Empty", "PreparingRebalance", "CompletingRebalance"])
 def test_the_members_of_other_groups_are_not_compared(state: str) -> None:
     """Their offsets are."""

@@ -247,12 +247,14 @@ def test_groups_that_have_just_been_loaded_are_those_of_the_log(coordinator: Coo
 
 
 def test_groups_are_loaded_once_their_records_are_committed(coordinator: Coordinator) -> None:
-    """A marker beyond does not count yet."""
+    """A marker beyond does not count yet, and the last one may count soon."""
     coordinator.commit(6, producer_id=7)
     coordinator.end(7)
     group = coordinator.groups.find("g")
     assert group is not None
+    assert "the offsets is" in (coordinator.found_at_load() or "")
     group.offsets.hold(7, 2, {TP: Committed(6, 1, "m", 9)})
+    assert coordinator.found_at_load() is None
     partition = coordinator.partitions[OFFSETS]
     partition.high_watermark -= 1
     assert coordinator.found_at_load() is None

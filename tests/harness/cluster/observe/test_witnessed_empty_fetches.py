@@ -27,7 +27,7 @@ class Broker:
 
 
 def _leader(high_watermark: int, stable: int) -> Any:
-    log = SimpleNamespace(start_offset=1, offline=None)
+    log = SimpleNamespace(start_offset=1, first_dirty=0, offline=None)
     return SimpleNamespace(
         role=Role.LEADER, log=log, high_watermark=high_watermark, last_stable_offset=stable
     )
@@ -75,11 +75,15 @@ def test_other_answers_are_not_judged(answer: Any) -> None:
 
 
 def test_other_readers_are_not_judged() -> None:
-    """Followers, consumers that may be sent to another replica, and those of a former leader."""
+    """Followers, consumers that may be sent to another replica, and those of a former leader, nor
+    readers of what was compacted."""
     broker: Any = Broker()
     witness = EmptyFetchWitness(Reporter(1, lambda: 0, lambda _: None), broker)
     assert witness(fetch(4, replica_id=2)) is None
     assert witness(fetch(4, rack_id="r1")) is None
     assert witness(ListOffsetsRequest()) is None
+    broker.partitions[T0].log.first_dirty = 5
+    assert found(broker, fetch(4)) == []
+    broker.partitions[T0].log.first_dirty = 0
     broker.partitions[T0].role = Role.FOLLOWER
     assert found(broker, fetch(4)) == []
