@@ -50,7 +50,7 @@ QUESTIONS: Mapping[str, int] = {
     "list-offsets": 10,
     "epoch-end": 4,
     "read": 10,
-    "follow": 3,
+    "follow": 5,
     "group": 2,
     "deleted-group": 2,
     "offsets": 2,

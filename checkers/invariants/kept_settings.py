@@ -8,7 +8,10 @@ at any time: what it names is not judged any more.
 
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+LATER: Final = 2
+"""A change is in the so many-th state that is seen after it was acknowledged."""
 
 
 class Asked(NamedTuple):
@@ -31,8 +34,8 @@ class KeptSettings:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[str | None, int]] = {}
-        """The acknowledged value, and how many states of ZooKeeper had been seen then, by topic and
-        name."""
+        """The acknowledged value, and the number of the state of ZooKeeper that must have it, by
+        topic and name."""
         self._seen: Mapping[str, Mapping[str, str]] = {}
         self._states = 0
         self._numbers = count()
@@ -61,24 +64,27 @@ class KeptSettings:
         topic, changes = self._open.pop(number)
         if is_done and number in self._alone:
             for name, value in (changes or {}).items():
-                self._known[topic, name] = value, self._states
+                self._known[topic, name] = value, self._states + LATER
         self._alone.discard(number)
 
-    def deletes(self, topic: str) -> None:
-        """Note that a request asks to delete a topic."""
-        self._ended.add(topic)
+    def deletes(self, topic: str | None) -> None:
+        """Note that a request asks to delete a topic; None: it does so by a topic id."""
+        if topic is None:
+            self._known.clear()
+        else:
+            self._ended.add(topic)
 
     def lost(self, settings: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
         """Yield each topic with a change that ZooKeeper does not have, and which; each once.
 
         ``settings`` is another object once something has changed in ZooKeeper. A change is judged
         in a later state than the one that was known when it was acknowledged: ZooKeeper may have
-        ended in between.
+        ended in between, and the server that knows most may not know yet what is committed.
         """
         if settings is not self._seen:
             self._seen, self._states = settings, self._states + 1
         for (topic, name), (value, known) in list(self._known.items()):
             found = settings.get(topic, {}).get(name)
-            if topic not in self._ended and found != value and self._states > known:
+            if topic not in self._ended and found != value and self._states >= known:
                 del self._known[topic, name]
                 yield topic, f"{name} was set to {value}, and is {found}"

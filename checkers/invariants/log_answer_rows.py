@@ -100,13 +100,14 @@ LOG_ANSWERS = (
     ),
     Invariant(
         id="fetched-when-readable",
-        rules="KIP-98, KIP-227",
-        summary="A fetch returned no records although there are some.",
+        rules="KIP-74, KIP-98, KIP-227",
+        summary="A fetch returned no records of a partition that has some.",
         holds=(
-            "the fetch of a consumer is answered without records only if no partition of the "
-            "request, or of its fetch session, had readable records when it arrived"
+            "the answer to a consumer has records of each partition of the request, and of its "
+            "fetch session, that had readable ones when the request arrived, as far as the limits "
+            "of bytes have room for the next batch"
         ),
-        suspended_under="consumers that name a rack; the part of a log that was compacted",
+        suspended_under="consumers that name a rack",
     ),
     Invariant(
         id="preferred-in-sync",

@@ -13,11 +13,14 @@ was refused then. So only what is stored last and is not later than what the coo
 the same, and it must be stored unless its removal is.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from checkers.invariants.coordinated import STABLE
 from checkers.invariants.stored_members import Details
+
+LOOKS: Final = 4
+"""How many looks show that a group waits without a reason; there are two seconds between them."""
 
 
 class StoredMember(NamedTuple):
@@ -75,20 +78,24 @@ class StoredTransaction(NamedTuple):
     updated_ms: int
 
 
-def of_group(
-    held: StoredGroup,
-    loaded: StoredGroup | None,
-    removals: Removals,
-    *,
-    is_last: bool = False,
-) -> str | None:
-    """Return how the next coordinator would have another group, or ``None``.
+def ended(held: StoredGroup, loaded: StoredGroup | None) -> frozenset[int]:
+    """Return the producers whose transactions have ended, and for which a group still waits."""
+    return held.pending - (frozenset() if loaded is None else loaded.pending)
 
-    ``is_last``: the run is over, so that no marker is on its way from the log to the coordinator.
+
+def waits(looks: Sequence[frozenset[int]]) -> str | None:
+    """Return for which ended transactions a group waits at the end of a run, or ``None``.
+
+    ``looks`` are the results of `ended` in the course of the run. A coordinator is notified of a
+    marker after it is in the log, and again if that fails, so the last few must agree.
     """
-    ended = held.pending - (frozenset() if loaded is None else loaded.pending)
-    if is_last and ended:
-        return f"it waits for the transactions of producers {sorted(ended)}, which have ended"
+    last = looks[-LOOKS:]
+    long = frozenset.intersection(*last) if len(last) == LOOKS else frozenset()
+    return f"it waits for producers {sorted(long)}, whose transactions have ended" if long else None
+
+
+def of_group(held: StoredGroup, loaded: StoredGroup | None, removals: Removals) -> str | None:
+    """Return how the next coordinator would have another group, or ``None``."""
     offsets = {} if loaded is None else loaded.offsets
     for partition, offset in held.offsets.items():
         stored = offsets.get(partition)

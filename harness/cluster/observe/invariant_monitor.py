@@ -208,7 +208,7 @@ class Watcher:
             FetchWitness(to, broker, self._commits),
             EpochWitness(to, replicas),
             MemberWitness(to, broker, self._members),
-            EmptyFetchWitness(to, broker),
+            EmptyFetchWitness(to, broker, peek),
             SettingsWitness(self._settings),
             SizeWitness(to, broker.config.fetch_max_bytes),
             PlacementWitness(to, lambda: broker.controller.cluster),

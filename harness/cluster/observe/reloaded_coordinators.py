@@ -57,6 +57,8 @@ class ReloadedCoordinators:
         self._broker = broker
         self._peek = peek
         self._is_steady = is_steady
+        self._ended: dict[str, list[frozenset[int]]] = {}
+        """By group, the producers of ended transactions for which it has waited in each look."""
 
     def differences(self, *, is_last: bool = False) -> Iterator[Difference]:
         """Yield what the next coordinators would have otherwise; ``is_last``: the run is over."""
@@ -76,8 +78,8 @@ class ReloadedCoordinators:
     def of_loaded_groups(self, tp: TopicPartition) -> Difference | None:
         """Return what another coordinator would load, if this one has just loaded a partition.
 
-        The markers of transactions that end meanwhile are last in the log. Each is applied soon
-        after it is committed, in order.
+        The markers of transactions that end meanwhile are last in the log. Each is applied once the
+        coordinator is notified that it is committed, which happens again if that fails.
         """
         partition = led(self._broker, tp)
         if partition is None:
@@ -91,17 +93,18 @@ class ReloadedCoordinators:
         if batches and batches[-1][0].next_offset > max(committed, partition.log.start_offset):
             why = f"it is loaded, and only records before {committed} are committed"
             return Difference(str(tp), "all groups", why)
-        found = self._of_all_groups(tp, batches)
-        while found is not None and batches and batches[-1][0].is_control:
-            batches.pop()
-            if self._of_all_groups(tp, batches) is None:
-                return None
-        return found
-
-    def _of_all_groups(self, tp: TopicPartition, batches: Batches) -> Difference | None:
-        """Return how the groups differ from those that these batches of the log give."""
-        runtime, loaded = self._broker.groups, self._loaded_groups(tp, batches)
+        runtime = self._broker.groups
         held = {each.name: each for each in runtime.all() if runtime.partition_of(each.name) == tp}
+        waiting = {number for each in held.values() for number in each.offsets.pending_producers}
+        last = max((n for n, (each, _) in enumerate(batches) if not each.is_control), default=-1)
+        loaded = self._loaded_groups(
+            tp,
+            [
+                batch
+                for number, batch in enumerate(batches)
+                if number <= last or batch[0].producer_id not in waiting
+            ],
+        )
         stored = {each.name: each for each in loaded.all()}
         for name in sorted(held.keys() | stored.keys()):
             one, other = held.get(name), stored.get(name)
@@ -132,7 +135,11 @@ class ReloadedCoordinators:
                 found = loaded.find(group.name)
                 stored = None if found is None else _group(found)
                 removals = Removals(tombstones.get(group.name, {}), partition.log.first_dirty)
-                why = reloaded.of_group(_group(group), stored, removals, is_last=is_last)
+                looks = self._ended.setdefault(group.name, [])
+                looks.append(reloaded.ended(_group(group), stored))
+                why = reloaded.of_group(_group(group), stored, removals)
+                if why is None and is_last:
+                    why = reloaded.waits(looks)
                 if why is not None:
                     yield Difference(str(tp), f"group {group.name}", why)
 

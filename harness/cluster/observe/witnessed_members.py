@@ -7,6 +7,7 @@ after it. The witness waits until all that the coordinator's log had then is com
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -176,8 +177,10 @@ class MemberWitness:
         if self._broker.groups.find(request.group_id) is not group:
             return
         rows = [(row.member_id, row.group_instance_id, row.error_code) for row in answer.members]
+        named = Counter(instance for _, instance, _ in rows if instance is not None)
         for member, instance, code in rows or [(request.member_id, None, NONE)]:
-            if not answer.error_code and not code:
+            is_once = instance is None or named[instance] == 1
+            if not answer.error_code and not code and is_once:
                 why = coordinated.stays(before, group_state(group), member, instance)
                 if why is not None:
                     self._found("left-as-acknowledged", group.name, why)

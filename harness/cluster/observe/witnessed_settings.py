@@ -31,8 +31,7 @@ class SettingsWitness:
         """See a request; return the function that sees its answer, if it is checked."""
         match request:
             case DeleteTopicsRequest():
-                names = [each.name for each in request.topics if each.name is not None]
-                for topic in (*request.topic_names, *names):
+                for topic in (*request.topic_names, *(each.name for each in request.topics)):
                     self._kept.deletes(topic)
             case AlterConfigsRequest() | IncrementalAlterConfigsRequest() if (
                 not request.validate_only
@@ -52,8 +51,10 @@ class SettingsWitness:
 
         def on_answer(answer: Any) -> None:
             for given in answer.responses:
+                if given.resource_type != _TOPIC:
+                    continue
                 number = numbers.pop(given.resource_name, None)
-                if given.resource_type == _TOPIC and number is not None:
+                if number is not None:
                     is_done = not given.error_code and given.resource_name not in lists
                     self._kept.answered(number, is_done=is_done)
 

@@ -1,21 +1,39 @@
 import pytest
 
-from checkers.invariants.empty_fetches import unread
+from checkers.invariants.empty_fetches import Batch, Reader, unread
 
-READABLE = {"a": range(2, 5), "b": range(9)}
+READABLE, BATCH = range(2, 9), Batch(7, 60)
 
 
-@pytest.mark.parametrize("offsets", [{}, {"a": 5}, {"a": 1}, {"a": 7, "b": 9}, {"c": 0}])
-def test_a_reader_at_the_end_finds_nothing(offsets: dict[str, int]) -> None:
-    """Nor does one before the start of the log, or of a partition that is not led here."""
-    assert unread(offsets, READABLE, READABLE) is None
+def why(
+    offset: int,
+    *,
+    then: range = READABLE,
+    now: range = READABLE,
+    batch: Batch | None = BATCH,
+    room: int | None = None,
+) -> str | None:
+    """Return why a fetch should have returned the batch."""
+    return unread(Reader(offset, then, now), batch, room)
 
 
 def test_readable_records_are_returned() -> None:
-    """If they were readable all the time."""
-    found = unread({"a": 5, "b": 8}, READABLE, READABLE)
-    assert found is not None
-    assert found[0] == "b"
-    assert "from offset 8" in found[1]
-    for then, now in ((READABLE, {"b": range(8)}), ({"b": range(8)}, READABLE), ({}, READABLE)):
-        assert unread({"b": 8}, then, now) is None
+    """If they were readable all the time, and whole."""
+    assert "from offset 6" in (why(6) or "")
+    assert why(6, then=range(2, 6)) is None
+    assert why(6, now=range(2, 6)) is None
+    assert why(6, batch=Batch(10, 60)) is None
+    assert why(6, now=range(2, 7)) is not None
+
+
+@pytest.mark.parametrize("offset", [1, 9, 20])
+def test_a_reader_at_the_end_finds_nothing(offset: int) -> None:
+    """Nor does one before the start of the log, or where compaction has left no batch."""
+    assert why(offset) is None
+    assert why(6, batch=None) is None
+
+
+def test_limits_may_leave_no_room() -> None:
+    """But a fetch that returns nothing at all must return a batch, however large it is."""
+    assert why(6, room=59) is None
+    assert why(6, room=60) is not None

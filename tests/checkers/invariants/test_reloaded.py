@@ -3,13 +3,16 @@ from typing import Any
 import pytest
 
 from checkers.invariants.reloaded import (
+    LOOKS,
     Removals,
     StoredGroup,
     StoredMember,
     StoredOffset,
     StoredTransaction,
+    ended,
     of_group,
     of_transaction,
+    waits,
 )
 from checkers.invariants.stored_members import Details
 
@@ -59,10 +62,13 @@ def test_a_stable_group_is_as_stored(loaded: StoredGroup | None, why: str | None
 def test_at_the_end_no_transaction_is_open_that_has_ended() -> None:
     """Before, its marker may be on its way."""
     held = group(pending=frozenset({7, 8}))
-    stored = group(pending=frozenset({8, 9}))
-    assert of_group(held, stored, NONE) is None
-    assert "producers [7]" in (of_group(held, stored, NONE, is_last=True) or "")
-    assert of_group(held, held, NONE, is_last=True) is None
+    assert ended(held, group(pending=frozenset({8, 9}))) == {7}
+    assert ended(held, None) == {7, 8}
+    assert ended(held, held) == frozenset()
+    seven = frozenset({7})
+    assert "producers [7]" in (waits([seven | {8}, *[seven] * LOOKS]) or "")
+    assert waits([seven] * (LOOKS - 1)) is None
+    assert waits([seven, *[frozenset({n}) for n in range(LOOKS)]]) is None
 
 
 @pytest.mark.parametrize("state", ["Empty", "PreparingRebalance", "CompletingRebalance"])

@@ -26,11 +26,11 @@ from workloads.client.asking.requests import (
     Place,
 )
 
-WAIT_MS: Final = 100
+WAIT_MS: Final = 50
 """How long a broker may wait for records before it answers."""
-POLLS: Final = 6
+POLLS: Final = 8
 """How many incremental fetches a session has."""
-PAUSES_S: Final = (0.0, 0.02, 0.1)
+PAUSES_S: Final = (0.0, 0.05, 0.1)
 """How long the consumer processes what it has received, before it polls again."""
 PARTITIONS_MAX: Final = 6
 BYTES: Final = 1 << 16

@@ -20,7 +20,7 @@ from broker_impl.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from checkers.invariants.kept_settings import KeptSettings
+from checkers.invariants.kept_settings import LATER, KeptSettings
 from harness.cluster.observe.witnessed_settings import SettingsWitness
 
 TOPIC, BROKER = 2, 4
@@ -39,7 +39,7 @@ def answer(*, error_code: int = 0, kind: int = TOPIC) -> Any:
 
 
 def lost(kept: KeptSettings, found: dict[str, str]) -> list[str]:
-    return [why for _, why in kept.lost({"t": found})]
+    return [why for _ in range(LATER) for _, why in kept.lost({"t": dict(found)})]
 
 
 def answered(request: Any, given: Any) -> KeptSettings:
@@ -78,6 +78,7 @@ def test_other_changes_are_not_judged(request_: Any, given: Any) -> None:
             resources=[Whole(resource_type=TOPIC, resource_name="t", configs=[Replaced(name="b")])]
         ),
         DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]),
+        DeleteTopicsRequest(topics=[DeleteTopicState(name=None)]),
     ],
 )
 def test_a_later_request_ends_what_is_known(later: Any) -> None:
