@@ -71,10 +71,13 @@ class EmptyFetchWitness:
                 self._reporter.found("fetched-when-readable", why, about=str(tp), key=str(tp))
 
     def _next(self, tp: TopicPartition, offset: int) -> Batch | None:
-        """Return the first batch that has records at the offset or later."""
+        """Return the first batch that has records at the offset or later.
+
+        Consumers are not sent the batches before it that compaction has emptied.
+        """
         partition = led(self._broker, tp)
         headers = () if partition is None else LogHeaders(partition.log).read(self._peek)
-        found = (Batch(each.next_offset, each.size) for each in headers)
+        found = (Batch(each.next_offset, each.size) for each in headers if each.count)
         return next((batch for batch in found if batch.next_offset > offset), None)
 
     def _asked(self, request: FetchRequest) -> dict[TopicPartition, _Asked]:

@@ -47,14 +47,17 @@ def fetch(offset: int, **fields: Any) -> FetchRequest:
 
 @pytest.fixture(autouse=True)
 def _batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each log has batches of one record, of 60 bytes."""
+    """Each log has batches of one record, of 60 bytes; before offset 3 they are empty."""
 
     class Headers:
         def __init__(self, log: Any) -> None:
             pass
 
         def read(self, peek: Any) -> list[Any]:
-            return [SimpleNamespace(next_offset=each + 1, size=60) for each in range(20)]
+            return [
+                SimpleNamespace(next_offset=each + 1, size=60 if each > 2 else 1, count=each // 3)
+                for each in range(20)
+            ]
 
     monkeypatch.setattr(witnessed_empty_fetches, "LogHeaders", Headers)
 
@@ -105,6 +108,13 @@ def test_a_partition_may_have_no_room() -> None:
         request = FetchRequest(session_id=7, session_epoch=2, max_bytes=max_bytes)
         assert found(Broker(), request, other) == keys
     assert found(Broker(), FetchRequest(session_id=7, session_epoch=2, max_bytes=1)) == ["t-1"]
+
+
+def test_the_next_batch_with_records_counts() -> None:
+    """A batch that compaction has emptied is smaller, and is not sent."""
+    other = row(partition=1, records=[b"b" * 60])
+    for max_bytes, keys in ((120, ["t-0"]), (119, [])):
+        assert found(Broker(), fetch(1, max_bytes=max_bytes), other) == keys
 
 
 @pytest.mark.parametrize("answer", [row(records=[b"batch"]), row(error_code=6), row(diverges=3)])
