@@ -20,10 +20,8 @@ def _no_matter(moved: Sequence[TopicPartition]) -> None:
     """Ignore the changed partitions, for an attempt that checks all of them."""
 
 
-class Parked:
-    """One parked request."""
-
-    __slots__ = ("_attempt", "_is_trying", "_on_end", "_timer", "answer", "moved", "places")
+class Parked(asyncio.Future[Any]):
+    """One parked request: the future of its answer. Cancelling it removes the request."""
 
     def __init__(
         self,
@@ -34,38 +32,60 @@ class Parked:
         on_end: Callable[["Parked"], None],
     ) -> None:
         loop = asyncio.get_running_loop()
+        super().__init__(loop=loop)
         self.places = places
         self.moved = moved
-        self.answer: asyncio.Future[Any] = loop.create_future()
         self._attempt = attempt
         self._on_end = on_end
         self._is_trying = False
+        self._on_answer: Callable[[Parked], None] | None = None
         self._timer = loop.call_later(timeout_s, self.attempt, True)
+
+    def on_answer(self, call: Callable[["Parked"], None]) -> None:
+        """Call this with the answered request, before the next request is tried.
+
+        The callbacks of a future are called a turn of the event loop later. Until then, the other
+        requests would be tried whose partitions have changed together with those of this one.
+        """
+        if self.done():
+            self.add_done_callback(call)
+        else:
+            self._on_answer = call
 
     def attempt(self, expired: bool = False) -> None:
         """Try to answer the request.
 
         An attempt that notifies its own partition does not start another attempt.
         """
-        if self._is_trying or self.answer.done():
+        if self._is_trying or self.done():
             return
         self._is_trying = True
         try:
             answer = self._attempt(expired)
             assert answer is not None or not expired, "an expired request must be answered"
         except Exception as error:  # noqa: BLE001 - the waiting request handles it
-            self.end()
-            self.answer.set_exception(error)
+            self.set_exception(error)
         else:
             if answer is not None:
-                self.end()
-                self.answer.set_result(answer)
+                self.set_result(answer)
         finally:
             self._is_trying = False
+        if self.done():
+            call = self._on_answer
+            self._end()
+            if call is not None:
+                call(self)
 
-    def end(self) -> None:
-        """Stop waiting: cancel the timer and remove the request from its places."""
+    def cancel(self, msg: Any = None) -> bool:
+        """Stop waiting without an answer; False if the request has its answer."""
+        was_cancelled = super().cancel(msg)
+        if was_cancelled:
+            self._end()
+        return was_cancelled
+
+    def _end(self) -> None:
         self._timer.cancel()
+        self._on_answer = None
         self._on_end(self)
 
 
@@ -88,8 +108,8 @@ class Waiting:
         attempt: Attempt,
         timeout_s: float,
         moved: Moved = _no_matter,
-    ) -> asyncio.Future[Any]:
-        """Park a request and return the future of its answer.
+    ) -> Parked:
+        """Park a request and return it; it is the future of its answer.
 
         The answer is the result of ``attempt(False)`` after a change of one of the partitions, or
         of ``attempt(True)`` after the timeout (seconds). Cancelling the future removes the request.
@@ -97,8 +117,7 @@ class Waiting:
         parked = Parked(tuple(places), attempt, timeout_s, moved, self._remove)
         for place in parked.places:
             self._parked.setdefault(place, {})[parked] = None
-        parked.answer.add_done_callback(lambda done: parked.end() if done.cancelled() else None)
-        return parked.answer
+        return parked
 
     def notify(self, *partitions: TopicPartition) -> None:
         """Retry the requests that are parked at these changed partitions, each request once."""

@@ -1,15 +1,16 @@
 """The table of served requests, from which both dispatch and ApiVersions read."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from broker_impl.api.services import Services
 from broker_impl.security.sessions import OpenSession, Session
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True):
     """The sender and the circumstances of a request."""
 
     services: Services
@@ -22,7 +23,7 @@ class RequestContext:
     version: int
     answer_room: Callable[[], int]
     """The maximum size of a response in bytes; small while slow readers hold much memory."""
-    session: Session = field(default_factory=OpenSession)
+    session: Session = msgspec.field(default_factory=OpenSession)
     """The authentication of the connection."""
 
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +26,10 @@ _FRAME_BYTES_MAX = 2**31 - 1
 _SCRATCH_BYTES = 64 * 1024
 _EARLY = 0.8
 """The part of an authentication's lifetime after which the broker authenticates again."""
+
+
+_module = cache(import_module)
+"""The module with this name; that of a message's type has its API key and its encoder."""
 
 
 class PeerError(BrokerError):
@@ -75,7 +79,7 @@ class _Link(asyncio.BufferedProtocol):
 
     def send(self, client_id: str, message: Any, version: int) -> "asyncio.Future[memoryview]":
         assert self.transport is not None
-        module = import_module(type(message).__module__)
+        module = _module(type(message).__module__)
         self._next = (self._next + 1) & 0x7FFFFFFF
         header = RequestHeader(module.API_KEY, version, self._next, client_id)
         future: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
@@ -147,11 +151,14 @@ class Peers:
 
     async def _ask(self, link: _Link, message: Any, version: int) -> Any:
         frame = await link.send(self._client_id, message, version)
-        api_key = import_module(type(message).__module__).API_KEY
+        api_key = _module(type(message).__module__).API_KEY
         _, body = decode_response(frame, api_key, version)
         return response_module(api_key).decode(body, version)
 
     async def _link(self, broker_id: BrokerId) -> _Link:
+        link = self._links.get(broker_id)
+        if link is not None and link.is_open and link.authenticate_at is None:
+            return link
         lock = self._connecting.setdefault(broker_id, asyncio.Lock())
         async with lock:
             link = self._links.get(broker_id)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from broker_impl.api import access
 from broker_impl.api.authentication import AUTHENTICATION
+from broker_impl.api.purgatory import Parked
 from broker_impl.api.registry import Api, CloseConnection, RequestContext
 from broker_impl.api.services import Services
 from broker_impl.api.table import APIS
@@ -392,7 +393,8 @@ class Connection(asyncio.BufferedProtocol):
         self._release(request)
         if row.holds_line:
             self._holder = request
-        answer.add_done_callback(lambda done: self._parked_done(request, done))
+        call = answer.on_answer if isinstance(answer, Parked) else answer.add_done_callback
+        call(lambda done: self._parked_done(request, done))
 
     def _parked_done(self, request: _Request, done: "asyncio.Future[Any]") -> None:
         if done.cancelled():
@@ -403,7 +405,8 @@ class Connection(asyncio.BufferedProtocol):
             self._settle(request, done.result())
         except Exception as error:  # noqa: BLE001 - the edge of a connection
             self._broke(error)
-        self.advance()
+        self._go_on_soon()
+        self._hold_and_throttle()
 
     async def _finish(self, row: Api, request: _Request, coroutine: Any) -> None:
         """Run a handler's coroutine; later requests wait until it returns or parks its request."""

@@ -1,4 +1,5 @@
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -54,10 +55,50 @@ async def test_a_cancelled_answer_is_forgotten() -> None:
 
     answer = waiting.park([A], attempt, 10)
     answer.cancel()
-    await asyncio.sleep(0)
+    assert len(waiting) == 0
     waiting.notify(A)
     assert attempts == []
-    assert len(waiting) == 0
+    assert not answer.cancel()
+
+
+def _named(name: str, order: list[str], expired: bool) -> str:
+    order.append(name)
+    return name
+
+
+async def test_an_answer_is_passed_on_before_the_next_request_is_tried() -> None:
+    """Requests that wait for the same partition do not delay each other's answers."""
+    waiting = Waiting()
+    order: list[str] = []
+    for name in ("first", "second"):
+        parked = waiting.park([A], partial(_named, name, order), 10)
+        parked.on_answer(lambda done: order.append(f"answer of the {done.result()}"))
+    waiting.notify(A)
+    assert order == ["first", "answer of the first", "second", "answer of the second"]
+
+
+async def test_an_answer_that_is_there_is_passed_on_soon() -> None:
+    """The callback of a request that has its answer is called as that of any future."""
+    waiting = Waiting()
+    parked = waiting.park([A], lambda expired: "done", 10)
+    waiting.notify(A)
+    answers: list[str] = []
+    parked.on_answer(lambda done: answers.append(done.result()))
+    assert answers == []
+    await asyncio.sleep(0)
+    assert answers == ["done"]
+
+
+async def test_a_cancelled_request_passes_nothing_on() -> None:
+    """Nothing is called for a request that was cancelled."""
+    waiting = Waiting()
+    answers: list[object] = []
+    parked = waiting.park([A], lambda expired: "done", 10)
+    parked.on_answer(answers.append)
+    parked.cancel()
+    waiting.notify(A)
+    await asyncio.sleep(0)
+    assert answers == []
 
 
 async def test_requests_are_tried_in_the_order_they_came() -> None:

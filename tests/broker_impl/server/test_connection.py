@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 
 from broker_impl.api import registry
+from broker_impl.api.purgatory import Waiting
 from broker_impl.errors import ErrorCode, StorageError
 from broker_impl.wire.framing import RequestHeader, decode_response, encode_request
 from broker_impl.wire.messages import response_module
 from broker_impl.wire.messages.api_versions_request import ApiVersionsRequest
 from broker_impl.wire.messages.api_versions_request import encode as encode_api_versions
+from broker_impl.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from broker_impl.wire.messages.find_coordinator_response import FindCoordinatorResponse
+from broker_impl.wire.types import TopicPartition
 from harness.cluster.authority import Authority
 from tests.broker_impl.server.requests import FIND_COORDINATOR, VERSIONS, Open, settle, until
+
+TP = TopicPartition("t", 0)
 
 
 async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -> None:
@@ -31,6 +36,42 @@ async def test_answers_come_in_the_order_of_requests(world: Open, parked: Any) -
         parked["park2"].set_result(FindCoordinatorResponse())
         parked["park"].set_result(FindCoordinatorResponse())
         assert [await client.answer() for _ in range(3)] == [1, 2, 3]
+
+
+async def test_an_answer_does_not_wait_for_other_attempts(
+    world: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parked request is answered before the next one that waits for its partition is tried.
+
+    Each of its client's later requests gets its response after it.
+    """
+    waiting = Waiting()
+    tried: list[tuple[str, int]] = []
+    async with world() as w:
+
+        def answered() -> int:
+            durations = w.server.services.counts.requests.get(FIND_COORDINATOR)
+            return 0 if durations is None else durations.count
+
+        def handle(_: registry.RequestContext, request: FindCoordinatorRequest) -> Any:
+            def attempt(expired: bool) -> FindCoordinatorResponse:
+                tried.append((request.key, answered()))
+                return FindCoordinatorResponse()
+
+            return waiting.park([TP], attempt, 10)
+
+        row = registry.Api(FIND_COORDINATOR, range(3), range(3), False, handle)
+        monkeypatch.setitem(registry.APIS, FIND_COORDINATOR, row)
+        clients = [await w.client(), await w.client()]
+        clients[0].ask("first", 1)
+        await settle()
+        clients[1].ask("second", 2)
+        clients[0].ask("third", 3)
+        await until(lambda: len(waiting) == 3)
+        waiting.notify(TP)
+        assert [count for _, count in tried] == [0, 1, 2]
+        assert [await clients[0].answer() for _ in range(2)] == [1, 3]
+        assert await clients[1].answer() == 2
 
 
 async def test_a_coroutine_holds_up_what_is_behind_it(world: Open, parked: Any) -> None:
