@@ -46,11 +46,11 @@ def replace(log: LogState, old: Sequence[Segment], copy: Segment) -> None:
         copy.fsync_indexes()
         for segment in old:
             segment.close()
+        log.rewrites += 1  # also if the disk fails during the swap: the next start completes it
         segment_swap.swap(log.disk, log.directory, base, end)
         renewed = Segment(log.disk, log.directory, base, log.config, old[-1].written_ms)
         renewed.load(end)
         log.segments[first : first + len(old)] = [renewed]
-        log.rewrites += 1
         log.rewritten_age_ms = max(0, begun_ms - newest_ms)
 
 

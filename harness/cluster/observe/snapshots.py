@@ -95,6 +95,7 @@ class Snapshots:
         self._starts: dict[int, int] = {}
         self._distrusted: set[int] = set()
         self._compacted: dict[str, None] = {}
+        self._rewritten: dict[int, Callable[[], Iterable[TopicPartition]]] = {}
         self._damages: dict[int, Callable[[], int]] = {}
         self._zookeeper: _ZooKeeper | None = None
         self._ensemble = EnsembleSnapshots()
@@ -107,11 +108,17 @@ class Snapshots:
         look: Look,
         is_alive: Callable[[], bool],
         power_losses: Callable[[], int] = lambda: 0,
+        rewritten: Callable[[], Iterable[TopicPartition]] = tuple,
     ) -> None:
         """Register a new life of a broker, whose snapshots are taken while ``is_alive``.
 
         ``power_losses`` returns how many power losses its disk has had, over all of its lives.
+        ``rewritten`` returns the partitions whose logs were compacted in this life. It is also
+        called after its end, for what no snapshot of it has shown.
         """
+        ended = self._rewritten.get(number, tuple)()
+        self._add_compacted(str(tp) for tp in ended)
+        self._rewritten[number] = rewritten
         self._damages[number] = power_losses
         self._starts[number] = self._starts.get(number, 0) + 1
         self._lives[number] = _Life(self._starts[number], look, is_alive)
@@ -162,9 +169,7 @@ class Snapshots:
                 state = self._lives[number].look(producers, settings)
                 if state is not None:
                     brokers[number] = state
-                    new = self._lives[number].compacted.keys() - self._compacted.keys()
-                    if new:  # an earlier snapshot keeps its own
-                        self._compacted = self._compacted | dict.fromkeys(sorted(new))
+                    self._add_compacted(self._lives[number].compacted)
         ensemble = self._ensemble.take()
         zookeeper = None if self._zookeeper is None else self._zookeeper.look()
         return ClusterState(
@@ -179,6 +184,11 @@ class Snapshots:
             },
             calm_since_ns=None if self._distrusted else self.calm_since_ns,
         )
+
+    def _add_compacted(self, keys: Iterable[str]) -> None:
+        new = {key for key in keys if key not in self._compacted}
+        if new:  # an earlier snapshot keeps its own
+            self._compacted = self._compacted | dict.fromkeys(sorted(new))
 
 
 class _Life:

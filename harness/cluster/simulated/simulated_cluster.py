@@ -369,6 +369,7 @@ class Simulated(HostFaultsCluster):
             snapshots.looking_at(broker, disk),
             lambda: not process.is_done,
             lambda: disk.boots,
+            lambda: [tp for tp, log in broker.replicas.logs.logs.items() if log.rewrites],
         )
         racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
         watcher = self._stage.watcher

@@ -6,6 +6,8 @@ import pytest
 from broker_impl import mutants
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import fencing, isr
+from broker_impl.wire.types import TopicPartition
+from harness.cluster.observe.snapshots import Snapshots
 from tests.broker_impl.replica import test_cluster_machine, test_schedules
 from tests.harness.cluster.observe.watched_cluster import WatchedCluster
 
@@ -49,6 +51,21 @@ def test_an_unclean_election_is_allowed_where_it_is_configured(
     monkeypatch.setattr(WatchedCluster, "unclean", True)
     test_schedules.a02_both_crash()
     assert WatchedCluster.seen == []
+
+
+def test_a_compaction_that_no_snapshot_showed() -> None:
+    """A log that was compacted just before its broker ended is known to be so at the next start."""
+    taken = Snapshots()
+    partition = TopicPartition("t", 0)
+    rewritten: list[TopicPartition] = []
+    taken.broker_started(1, lambda *_: None, lambda: True, rewritten=lambda: rewritten)
+    before = taken.take(1, producers=False)
+    rewritten.append(partition)
+    taken.broker_started(1, lambda *_: None, lambda: True, rewritten=lambda: [])
+    assert list(taken.take(2, producers=False).compacted) == ["t-0"]
+    assert list(before.compacted) == []
+    taken.broker_started(1, lambda *_: None, lambda: True)
+    assert list(taken.take(3, producers=False).compacted) == ["t-0"]
 
 
 @pytest.mark.slow
