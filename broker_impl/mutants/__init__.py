@@ -22,6 +22,7 @@ correct protocol, with which the checkers can detect bugs that this broker's pro
 _SECTIONS = (
     "access",
     "compaction",
+    "connections",
     "controller",
     "epochs",
     "fetching",

@@ -11,7 +11,6 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker_impl.api import access
@@ -27,10 +26,11 @@ from broker_impl.errors import ErrorCode, StorageError, WireError
 from broker_impl.security import principals
 from broker_impl.security.acls import Authorizer
 from broker_impl.security.sessions import OpenSession, Session
-from broker_impl.server import raw_tokens
+from broker_impl.server import line, raw_tokens
 from broker_impl.server.frame_room import SMALL_BYTES, FrameRoom
+from broker_impl.server.line import Request
 from broker_impl.server.memory_limits import Bounds
-from broker_impl.server.throttling import Charge, Throttle
+from broker_impl.server.throttling import Throttle
 from broker_impl.wire.framing import (
     FrameReader,
     RequestHeader,
@@ -52,30 +52,6 @@ _REQUESTS_PER_TURN = 64
 """Requests handled in one turn of the loop, before other connections get theirs."""
 _LINGER_S = 5.0
 """How long the peer of a closed connection may take to read what was written."""
-
-
-@dataclass(eq=False, slots=True)
-class _Request:
-    """A request in the order of responses."""
-
-    header: RequestHeader
-    version: int
-    size: int
-    """The bytes that the request holds; 0 once it is parked or answered."""
-    kind: int
-    """The API key, or ``FOLLOWER_FETCH``."""
-    arrived_at: float
-    """Seconds of the loop."""
-    answer: Any = None
-    is_answered: bool = False
-    charge: Charge | None = None
-    """What it is charged with, if clients have quotas."""
-    is_silent: bool = False
-    """No response is sent (Produce with acks=0)."""
-    is_raw: bool = False
-    """The request is a token without a header (SaslHandshake v0)."""
-    on_answer: Callable[[Any], None] | None = None
-    """What the witness wants to be called with the answer."""
 
 
 Witness = Callable[[int, Any], Callable[[Any], None] | None]
@@ -139,9 +115,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = FrameReader(server.config.socket_request_max_bytes, server.scratch)
         self._transport: asyncio.Transport | None = None
         self._frames: deque[memoryview] = deque()
-        self._line: deque[_Request] = deque()
+        self._line: deque[Request] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._holder: _Request | None = None
+        self._holder: Request | None = None
         """The parked request for which later requests wait."""
         self._admitted = False
         self._write_blocked = False
@@ -222,8 +198,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._end is not None:
             self._end.cancel()
         self._throttle.close()
-        line, self._line = self._line, deque()
-        for request in line:
+        waiting, self._line = self._line, deque()
+        for request in waiting:
             if isinstance(request.answer, asyncio.Future):
                 request.answer.cancel()
         self._bounds.unblocked(self._unread)
@@ -327,7 +303,7 @@ class Connection(asyncio.BufferedProtocol):
             now = self._loop.time()
             self._session.check(header.api_key, now)
             row = self._row(header)
-            request = _Request(header, header.api_version, len(frame), row.key, now, is_raw=is_raw)
+            request = Request(header, header.api_version, len(frame), row.key, now, is_raw=is_raw)
             self._line.append(request)
             self.idle_since = None
             request.charge = self._throttle.charge(
@@ -362,7 +338,7 @@ class Connection(asyncio.BufferedProtocol):
             raise WireError(f"API {header.api_key} v{header.api_version} is not supported")
         return row
 
-    def _call(self, row: Api, request: _Request, body: memoryview) -> Any:
+    def _call(self, row: Api, request: Request, body: memoryview) -> Any:
         context = RequestContext(
             self._server.services,
             self.listener,
@@ -387,7 +363,7 @@ class Connection(asyncio.BufferedProtocol):
             return row.handle(context, message)
         return access.handle(self._server.authorizer, row, context, message)
 
-    def _park(self, row: Api, request: _Request, answer: "asyncio.Future[Any]") -> None:
+    def _park(self, row: Api, request: Request, answer: "asyncio.Future[Any]") -> None:
         """Park a request whose answer comes later, and release the memory of its frame."""
         request.answer = answer
         self._release(request)
@@ -396,7 +372,7 @@ class Connection(asyncio.BufferedProtocol):
         call = answer.on_answer if isinstance(answer, Parked) else answer.add_done_callback
         call(lambda done: self._parked_done(request, done))
 
-    def _parked_done(self, request: _Request, done: "asyncio.Future[Any]") -> None:
+    def _parked_done(self, request: Request, done: "asyncio.Future[Any]") -> None:
         if done.cancelled():
             return
         if self._holder is request:
@@ -408,7 +384,7 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on_soon()
         self._hold_and_throttle()
 
-    async def _finish(self, row: Api, request: _Request, coroutine: Any) -> None:
+    async def _finish(self, row: Api, request: Request, coroutine: Any) -> None:
         """Run a handler's coroutine; later requests wait until it returns or parks its request."""
         try:
             answer = await coroutine
@@ -422,11 +398,11 @@ class Connection(asyncio.BufferedProtocol):
             self._task = None
         self.advance()
 
-    def _release(self, request: _Request) -> None:
+    def _release(self, request: Request) -> None:
         self._queued_bytes -= request.size
         request.size = 0
 
-    def _settle(self, request: _Request, answer: Any) -> None:
+    def _settle(self, request: Request, answer: Any) -> None:
         self._release(request)
         self._throttle.settle(request.charge, answer)
         request.answer = answer
@@ -434,8 +410,9 @@ class Connection(asyncio.BufferedProtocol):
         request.is_answered = True
         if request.on_answer is not None and answer is not None:
             request.on_answer(answer)
-        while self._line and self._line[0].is_answered:
-            self._write(self._line.popleft())
+        while (ready := line.next_answered(self._line)) is not None:
+            self._line.remove(ready)
+            self._write(ready)
         now = self._loop.time()
         self._server.services.counts.answered(request.kind, now - request.arrived_at)
         if not self._line:
@@ -445,7 +422,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._session.is_failed:
                 self.close()
 
-    def _write(self, request: _Request) -> None:
+    def _write(self, request: Request) -> None:
         if self._transport is None or self._transport.is_closing() or request.is_silent:
             return
         header = request.header

@@ -110,6 +110,18 @@ LOG_ANSWERS = (
         suspended_under="consumers that name a rack",
     ),
     Invariant(
+        id="answered-in-order",
+        rules="Kafka's protocol",
+        summary="A broker answers the requests of a connection in another order than they came.",
+        holds=(
+            "each response on a connection has the correlation id of the oldest request that has "
+            "none; only a Produce, which may have acks=0, is left out, and not answered later"
+        ),
+        suspended_under=(
+            "connections after SaslHandshake v0, and with something else than Kafka's frames"
+        ),
+    ),
+    Invariant(
         id="preferred-in-sync",
         rules="KIP-392",
         summary="A leader prefers a read replica that is not in sync, or not in the reader's rack.",

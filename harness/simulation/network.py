@@ -2,10 +2,10 @@
 
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from harness.simulation.interceptors import Tap
+from harness.simulation.interceptors import Run, Tap
 from harness.simulation.segment import RST, SYN, Segment, end_of
 from harness.simulation.timeline import Timeline
 from harness.simulation.tracing import Trace
@@ -89,6 +89,11 @@ class Link:
         self._timeline.at(arrives, self._arrive, segment)
         return arrives
 
+    def show(self, run: Run) -> None:
+        """Show bytes to the watcher of the network, if there is one."""
+        if self._network.watch is not None:
+            self._network.watch(run)
+
     def _arrive(self, segment: Segment) -> None:
         if self.is_cut or not self.target.is_on:
             self.lost += 1
@@ -122,6 +127,9 @@ class Network:
         self.rng = rng
         self.latency_s = latency_s
         self.jitter_s = jitter_s
+        self.watch: Callable[[Run], None] | None = None
+        """Sees the bytes that servers receive, as the taps have left them, and those that servers
+        have sent, before the taps see them."""
         self._by_name: dict[str, NetworkHost] = {}
         self._by_ip: dict[str, NetworkHost] = {}
         self._links: dict[tuple[str, str], Link] = {}

@@ -228,6 +228,8 @@ class Socket:
         self._expected = end
         self._echo = segment.stamp
         if data:
+            if not self.is_server:
+                self.link.show(Run(self, data))
             self._judge(data)
         if segment.flags & FIN and not self.is_gone:
             self._judge(b"")
@@ -286,6 +288,8 @@ class Socket:
             self.abort()
             return
         else:
+            if self.is_server:
+                self.link.show(Run(self, data))
             self._inbox.append(data)
         self.on_readable()
 

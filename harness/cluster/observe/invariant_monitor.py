@@ -227,6 +227,10 @@ class Watcher:
         """Record that a broker returned records to a client that had no right to read them."""
         self._found("leaked", (broker,), why, key=key, offset=offset)
 
+    def answered_out_of_order(self, broker: int, why: str) -> None:
+        """Record that a broker answered the requests of a connection in another order."""
+        self._found("answered-in-order", (broker,), f"broker {broker}, {why}")
+
     def wrong_password_accepted(self, broker: int, why: str) -> None:
         """Record that a broker authenticated a client by a wrong password."""
         self._found("wrong-password-accepted", (broker,), why)

@@ -24,10 +24,14 @@ _FRAME_BYTES: Final = range(8, 1 << 27)
 class Walk:
     """Finds the beginnings of frames in one direction of one connection as bytes arrive."""
 
-    def __init__(self, head: Struct) -> None:
-        """``head``: the layout of the beginning of a frame."""
+    def __init__(self, head: Struct, *, is_lost: bool = True) -> None:
+        """Find frames that begin with ``head``.
+
+        ``is_lost``: the first bytes may be in the middle of one.
+        """
         self._head = head
-        self._is_lost = True
+        self.is_lost = is_lost
+        """True until the beginning of a frame is found, and once something else follows one."""
         self._skip = 0
         self._begun = b""
 
@@ -38,7 +42,7 @@ class Walk:
         """
         at = min(self._skip, len(data))
         self._skip -= at
-        if self._is_lost:
+        if self.is_lost:
             self._begun = b""
         while at < len(data):
             start = max(at - len(self._begun), 0)
@@ -47,8 +51,8 @@ class Walk:
                 self._begun = head
                 return
             fields = self._head.unpack(head)
-            self._is_lost = fields[0] not in _FRAME_BYTES or not self._is_plausible(fields)
-            if self._is_lost:
+            self.is_lost = fields[0] not in _FRAME_BYTES or not self._is_plausible(fields)
+            if self.is_lost:
                 return
             end = at - len(self._begun) + SIZE_BYTES + fields[0]
             self._begun = b""

@@ -49,6 +49,7 @@ from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.node_settings import PORTS
+from harness.cluster.simulated.response_watch import ResponseWatch
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode, save_data
 from harness.cluster.system import MakeView
 from harness.simulation.disk import SimDisk
@@ -118,6 +119,7 @@ def staged(
                     interval_s=float(options["snapshot_ms"]) / 1000,
                 )
                 logs.on_error = watcher.unexpected_error
+                world.network.watch = ResponseWatch(watcher.answered_out_of_order)
                 clients, harness = world.host(CLIENTS), world.host(HARNESS)
                 clients.clock.jump(float(options["clients_clock_s"]))
                 stage = SimulationContext(world, logs, clients, harness, breakpoints, watcher)

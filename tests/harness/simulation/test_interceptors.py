@@ -62,6 +62,21 @@ def test_other_bytes_in_their_place(pair: Any) -> None:
     assert (first.data, second.data) == (b"that was", b"that was")
 
 
+def test_what_a_server_receives_and_sends(pair: Any) -> None:
+    """The watcher of a network sees what taps have left of requests, and responses before taps."""
+    pair.echo()
+    pair.world.network.link("beta", "alpha").taps.append(Watch(b"w", Deliver(b"that was")))
+    pair.world.network.link("alpha", "beta").taps.append(Watch(b"t", Deliver(b"something")))
+    seen: list[tuple[bool, bytes]] = []
+    pair.world.network.watch = lambda run: seen.append((run.to_server, run.data))
+
+    async def main() -> None:
+        assert await pair.ask(b"what was") == b"somethin"
+
+    pair.run(main)
+    assert seen == [(True, b"that was"), (False, b"that was")]
+
+
 def test_held_bytes_come_later_in_order(pair: Any) -> None:
     """Held bytes and all behind them wait for the release; bytes before them do not."""
     pair.echo()

@@ -56,6 +56,16 @@ def test_it_finds_its_place() -> None:
     assert [head[1] for _, head in answers.frames(response(FETCH, 9))] == [9]
 
 
+def test_it_knows_the_first_byte() -> None:
+    """From the beginning of a connection, a first run may be shorter than the head of a frame."""
+    walk = Walk(REQUEST, is_lost=False)
+    assert list(walk.frames(request(FETCH, 7)[:5])) == []
+    assert [head[3] for _, head in walk.frames(request(FETCH, 7)[5:])] == [7]
+    assert not walk.is_lost
+    assert list(walk.frames(b"\xff" * 20)) == []
+    assert walk.is_lost
+
+
 class Talk:
     """A client that sends three requests and a server that answers, with what each has seen."""
 
