@@ -61,7 +61,7 @@ def test_a_compaction_that_no_snapshot_showed() -> None:
     taken.broker_started(1, lambda *_: None, lambda: True, rewritten=lambda: rewritten)
     before = taken.take(1, producers=False)
     rewritten.append(partition)
-    taken.broker_started(1, lambda *_: None, lambda: True, rewritten=lambda: [])
+    taken.broker_started(1, lambda *_: None, lambda: True, rewritten=list)
     assert list(taken.take(2, producers=False).compacted) == ["t-0"]
     assert list(before.compacted) == []
     taken.broker_started(1, lambda *_: None, lambda: True)
