@@ -7,6 +7,7 @@ have it, and only in the leader epoch in which it was decided.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from broker_impl import failpoints
 from broker_impl.api.purgatory import Waiting
 from broker_impl.config import SETTINGS, BrokerConfig, Source
 from broker_impl.coordinator import records, transaction_records
@@ -135,6 +136,7 @@ class InternalTopics:
                     yield header, batch.records(data[at : at + header.size])
                     offset = header.next_offset
             await asyncio.sleep(0)
+            await failpoints.point(failpoints.LOAD)
             log = self._replicas.led(tp, leader_epoch)
         await self._committed(tp, leader_epoch, end)
 

@@ -37,6 +37,10 @@ REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
 OUTSIDERS_MS = (0, 0, 0, 500)
 """The mean pauses between the fetches of a client without rights; 0: there is none."""
+POINT_SHARES = (0.0, 0.0, 0.1, 0.5)
+"""The share of code paths that wait where the order of two actions is open."""
+POINTS_MS = (100, 500, 1000)
+"""How long they wait at most."""
 DATA_DIRECTORIES = (1, 1, 1, 2)
 """How many data directories each broker has."""
 DIRECTORIES_P = 0.8
@@ -111,6 +115,9 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     }
     _clocks(random.Random(f"{seed}:search:clocks"), parts)
     parts["options"]["outsider_ms"] = random.Random(f"{seed}:search:outsider").choice(OUTSIDERS_MS)
+    points = random.Random(f"{seed}:search:points")
+    parts["options"]["point_share"] = points.choice(POINT_SHARES)
+    parts["options"]["point_ms"] = points.choice(POINTS_MS)
     directories_rng = random.Random(f"{seed}:search:data-directories")
     parts["options"][data_directories.OPTION] = directories_rng.choice(DATA_DIRECTORIES)
     secured = random.Random(f"{seed}:search:security")

@@ -1,6 +1,7 @@
 """Breakpoints: holds a simulated node at a named point of its code until it is released."""
 
 import asyncio
+from collections.abc import Callable
 
 from broker_impl import failpoints
 from harness.simulation.process import Process
@@ -9,13 +10,16 @@ from model.roles import NodeId
 
 Place = tuple[NodeId, str]
 """A node, and the name of a point."""
+Waits = Callable[[NodeId, str], float]
+"""Returns how many seconds a code path of a node waits at a point that is no breakpoint."""
 
 
 class Breakpoints:
     """The active breakpoints; :meth:`hold` is passed to :func:`broker_impl.failpoints.hold_by`."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, waits: Waits = lambda node, point: 0.0) -> None:
         self._world = world
+        self._waits = waits
         self._held: dict[Place, list[tuple[Process, asyncio.Future[None]]]] = {}
 
     def halt(self, node: NodeId, point: str) -> None:
@@ -43,11 +47,16 @@ class Breakpoints:
             self.release(*place)
 
     async def hold(self, point: str) -> None:
-        """Wait if the current process has a breakpoint at ``point``; called by the broker."""
+        """Wait at a breakpoint, or as long as is drawn; called in the process of a broker."""
         process = self._world.current
         assert process is not None, "a broker runs in a simulated process"
-        held = self._held.get((process.host.name, point))
-        if held is not None:
+        node = process.host.name
+        held = self._held.get((node, point))
+        if held is None:
+            seconds = self._waits(node, point)
+            if seconds > 0:
+                await asyncio.sleep(seconds)
+        else:
             future = asyncio.get_running_loop().create_future()
             held.append((process, future))
             await future

@@ -49,6 +49,7 @@ from harness.cluster.simulated.link_faults import LinkFaultInjector
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.node_logs import NodeLogs, listening
 from harness.cluster.simulated.node_settings import PORTS
+from harness.cluster.simulated.point_waits import PointWaits
 from harness.cluster.simulated.response_watch import ResponseWatch
 from harness.cluster.simulated.simulated_node import Program, SimulatedNode, save_data
 from harness.cluster.system import MakeView
@@ -104,7 +105,8 @@ def staged(
         world.network.latency_s = float(options["latency_ms"]) / 1000
         world.network.jitter_s = float(options["jitter_ms"]) / 1000
         logs = NodeLogs(folder / "nodes", world)
-        breakpoints = Breakpoints(world)
+        waits = PointWaits(plan.seed, options, world, lambda: calm_since_ns() is not None)
+        breakpoints = Breakpoints(world, waits)
         clock = now_s or (lambda: world.now)
         try:
             failpoints.hold_by(breakpoints.hold)

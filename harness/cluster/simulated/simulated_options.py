@@ -13,6 +13,8 @@ OPTIONS: Mapping[str, float] = {
     "snapshot_ms": 1000 * INTERVAL_S,
     "clients_clock_s": 0,
     "outsider_ms": 0,
+    "point_share": 0,
+    "point_ms": 1000,
     data_directories.OPTION: 1,
 }
 """Options of a plan:
@@ -25,6 +27,8 @@ OPTIONS: Mapping[str, float] = {
 - ``clients_clock_s``: how far the clients' clock, from which records take their times, is ahead of
   all other clocks (behind, if negative).
 - ``outsider_ms``: the mean pause between the fetches of a client without rights; 0: there is none.
+- ``point_share``, ``point_ms``: the share of code paths of brokers that wait at a point where the
+  order of two actions is open, and how long they do so at most, until the last fault is healed.
 - ``data_directories``: how many data directories each broker has, all on one disk. With several,
   the ``askers`` move replicas from one to another.
 """

@@ -32,6 +32,8 @@ OVERTAKEN_S: Final = 0.005
 """How much later than the end of its transaction an overtaken batch is sent, at most."""
 REPEAT_S: Final = 2.0
 """How much later batches are sent again, at most."""
+SOON: Final = 4
+"""How much rather a batch is late by little than by much; 1: by anything up to ``REPEAT_S``."""
 
 Topic = Callable[[], Awaitable[str]]
 """Creates the topic, unless it exists, and returns its name."""
@@ -180,16 +182,20 @@ class Transactions(Producer):
         await self._end(who, commit=True)
 
     async def _late(self, topic: str) -> None:
-        """Send a batch after the end of its transaction, as if it had been delayed on its way."""
+        """Send a batch after the end of its transaction, as if it had been delayed on its way.
+
+        The markers of other partitions may be on their way then.
+        """
         who = await self._init()
-        if who is None or await self._add(who, topic, 0):
+        wanted = self._rng.sample(range(PARTITIONS), self._rng.randint(1, PARTITIONS))
+        if who is None or await self._add(who, topic, *wanted):
             return
-        place = Place(topic, 0)
+        place = Place(topic, wanted[0])
         await self._batches(who, place)
         if await self._end(who, commit=self._rng.random() < 0.5):
             return
-        await asyncio.sleep(self._rng.uniform(0.0, REPEAT_S))
-        await self._produce(who, place, self._sequences[0], 1)
+        await asyncio.sleep(REPEAT_S * self._rng.random() ** SOON)
+        await self._produce(who, place, self._sequences[place.partition], 1)
 
     async def _overtaken(self, topic: str) -> None:
         """Let the transaction end while a batch waits to be verified, and another one with it."""

@@ -39,6 +39,36 @@ def test_a_node_is_held_and_no_other() -> None:
         assert [at > 1.0 for _, at in passed] == [False, False, True, True]
 
 
+def test_paths_wait_as_chance_has_it() -> None:
+    """Where no breakpoint is, a code path waits for as long as is drawn for its node and point."""
+    with World(1) as world:
+        asked: list[tuple[str, str]] = []
+
+        def waits(node: str, point: str) -> float:
+            asked.append((node, point))
+            return 0.5 if node == "a" else 0.0
+
+        breakpoints = Breakpoints(world, waits)
+        passed: dict[str, float] = {}
+
+        async def come() -> None:
+            assert world.current is not None
+            name = world.current.host.name
+            await breakpoints.hold(POINT)
+            passed[name] = world.now
+
+        async def main() -> None:
+            breakpoints.halt("c", POINT)
+            await asyncio.sleep(1.0)
+            breakpoints.release_all()
+
+        for name in ("a", "b", "c"):
+            world.host(name).spawn(come)
+        world.run(world.host("clients").spawn(main))
+        assert passed["b"] < 0.1 < passed["a"] < 0.6
+        assert sorted(asked) == [("a", POINT), ("b", POINT)]
+
+
 def test_the_dead_wait_nowhere() -> None:
     """A node that is killed at a breakpoint counts as held no more, and its release is harmless."""
     with World(1) as world:
