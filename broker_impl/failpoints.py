@@ -2,7 +2,7 @@
 
 A race is an order of two actions that the code leaves open. Where such an order matters, the code
 calls ``await point(name)``, which returns at once, without a turn of the event loop, unless a hold
-is installed.
+is installed. A simulation may also hold the execution there at random.
 """
 
 from collections.abc import Awaitable, Callable

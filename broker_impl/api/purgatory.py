@@ -42,11 +42,13 @@ class Parked(asyncio.Future[Any]):
         self._timer = loop.call_later(timeout_s, self.attempt, True)
 
     def on_answer(self, call: Callable[["Parked"], None]) -> None:
-        """Call this with the answered request, before the next request is tried.
+        """Call this once with the answered request, before the next request is tried.
 
         The callbacks of a future are called a turn of the event loop later. Until then, the other
-        requests would be tried whose partitions have changed together with those of this one.
+        requests would be tried whose partitions have changed together with those of this one. The
+        function must neither raise nor handle another request.
         """
+        assert self._on_answer is None, "one function receives the answer"
         if self.done():
             self.add_done_callback(call)
         else:

@@ -136,6 +136,8 @@ class SnapshotReader:
         self._peek = peek
         self._logs: dict[TopicPartition, _Reading] = {}
         self._numbers: Counter[TopicPartition] = Counter()
+        self._rewritten: set[TopicPartition] = set()
+        """The compacted partitions that have no log any more."""
         self._last: BrokerSnapshot | None = None
         self._shown: tuple[int, Mapping[TopicPartition, tuple[PartitionView, UUID | None]]]
         self._shown = (0, {})
@@ -168,7 +170,8 @@ class SnapshotReader:
             shots.append(reading.look(partitions.get(tp), peek, producers))
         if len(readings) > len(logs):
             for tp in [tp for tp in readings if tp not in logs]:
-                del readings[tp]
+                if readings.pop(tp).log.rewrites:
+                    self._rewritten.add(tp)
         if self._shown[0] != view.updates:
             ids = view.topic_ids
             shown = {tp: (found, ids.get(tp.topic)) for tp, found in view.partitions()}
@@ -198,6 +201,11 @@ class SnapshotReader:
             replicas=tuple(shots),
         )
         return self._last
+
+    def rewritten(self) -> set[TopicPartition]:
+        """Return the partitions whose logs were compacted, also after the last snapshot."""
+        held = {tp for tp, reading in self._logs.items() if reading.log.rewrites}
+        return held | self._rewritten
 
 
 def _of_topics(

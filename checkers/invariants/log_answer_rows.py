@@ -115,10 +115,12 @@ LOG_ANSWERS = (
         summary="A broker answers the requests of a connection in another order than they came.",
         holds=(
             "each response on a connection has the correlation id of the oldest request that has "
-            "none; only a Produce, which may have acks=0, is left out, and not answered later"
+            "none; a Produce may have no response, because its acks are not read, and gets none "
+            "after a later response"
         ),
         suspended_under=(
-            "connections after SaslHandshake v0, and with something else than Kafka's frames"
+            "connections after SaslHandshake v0, or that carry anything other than the frames of "
+            "known requests"
         ),
     ),
     Invariant(

@@ -2,7 +2,7 @@
 
 A client matches a response to the oldest request that has none: many do not look for another
 one, and close the connection if the correlation id differs. A Produce with acks=0 has no response,
-which its header does not show; so a Produce may be left out, and is not answered after that.
+which its header does not show: so any Produce may have one or none, but not after a later response.
 """
 
 from collections import deque
@@ -27,22 +27,20 @@ class ResponseOrder:
         self._open.append((api_key, number))
 
     def answered(self, number: int) -> str | None:
-        """Return what is wrong about a response that the broker has sent, or None."""
-        passed = []
+        """Return what is wrong about a response that the broker has sent, or None.
+
+        After an error the connection cannot be judged any more.
+        """
         while self._open:
             api_key, oldest = self._open.popleft()
             if oldest == number:
-                break
-            passed.append((api_key, oldest))
-        else:
-            self._open.extend(passed)
-            if number in self._left_out:
-                return f"request {number} was answered after a later one"
-            return f"the response {number} belongs to no open request"
-        self._left_out.update(each for api_key, each in passed if api_key == PRODUCE)
-        overtaken = [(api_key, each) for api_key, each in passed if api_key != PRODUCE]
-        if not overtaken:
-            return None
-        self._open.extendleft(reversed(overtaken))
-        api_key, oldest = overtaken[0]
-        return f"request {number} was answered before the earlier request {oldest} of API {api_key}"
+                return None
+            if api_key != PRODUCE:
+                return (
+                    f"request {number} was answered before the earlier request {oldest} of API "
+                    f"{api_key}"
+                )
+            self._left_out.add(oldest)
+        if number in self._left_out:
+            return f"request {number} was answered after a later one"
+        return f"the response {number} belongs to no open request"

@@ -128,8 +128,8 @@ class Network:
         self.latency_s = latency_s
         self.jitter_s = jitter_s
         self.watch: Callable[[Run], None] | None = None
-        """Sees the bytes that servers receive, as the taps have left them, and those that servers
-        have sent, before the taps see them."""
+        """Sees the bytes that servers receive, as the taps have left them, and the end of each
+        connection there; and the bytes that servers have sent, before the taps see them."""
         self._by_name: dict[str, NetworkHost] = {}
         self._by_ip: dict[str, NetworkHost] = {}
         self._links: dict[tuple[str, str], Link] = {}

@@ -282,14 +282,14 @@ class Socket:
         self._reset_by_peer()
 
     def _deliver(self, data: bytes) -> None:
+        if self.is_server:
+            self.link.show(Run(self, data))
         if not data:
             self._got_fin = True
         elif self._is_orphan:
             self.abort()
             return
         else:
-            if self.is_server:
-                self.link.show(Run(self, data))
             self._inbox.append(data)
         self.on_readable()
 
@@ -438,6 +438,8 @@ class Socket:
         self.vanish()
         for tap in taps:
             tap(Run(self, b""))
+        if self.is_server:
+            self.link.show(Run(self, b""))
         if self.listener is not None:
             self.listener.lost(self)
         self.on_connected(self._error)

@@ -287,9 +287,9 @@ class ControllerRuntime:
             while not self._events:
                 self._event_came.clear()
                 await self._event_came.wait()
+            await failpoints.point(failpoints.CONTROLLER_EVENT)
             event = next(iter(self._events))
             del self._events[event]
-            await failpoints.point(failpoints.CONTROLLER_EVENT)
             if isinstance(event, Asked):
                 await self._answer(term, event)
             else:

@@ -63,6 +63,8 @@ Look = Callable[[bool, bool], BrokerSnapshot | None]
 
 With or without its producers, and the settings of its topics.
 """
+Rewritten = Callable[[], Iterable[TopicPartition]]
+"""Returns the partitions whose logs were compacted in a life of a broker; also after its end."""
 
 
 def peeking(disk: SimDisk, directories: Sequence[str]) -> Peek:
@@ -78,13 +80,15 @@ def peeking(disk: SimDisk, directories: Sequence[str]) -> Peek:
     return peek
 
 
-def looking_at(broker: Broker, disk: SimDisk) -> Look:
-    """Return a function that takes snapshots of a broker without the broker's own disk access."""
+def looking_at(broker: Broker, disk: SimDisk) -> tuple[Look, Rewritten]:
+    """Return functions that look at a broker without the broker's own disk access."""
 
     reader = SnapshotReader(peeking(disk, broker.config.log_directories()))
-    return lambda producers, settings: broker.snapshot(
-        reader, producers=producers, settings=settings
-    )
+
+    def look(producers: bool, settings: bool) -> BrokerSnapshot | None:
+        return broker.snapshot(reader, producers=producers, settings=settings)
+
+    return look, reader.rewritten
 
 
 class Snapshots:
@@ -95,7 +99,7 @@ class Snapshots:
         self._starts: dict[int, int] = {}
         self._distrusted: set[int] = set()
         self._compacted: dict[str, None] = {}
-        self._rewritten: dict[int, Callable[[], Iterable[TopicPartition]]] = {}
+        self._rewritten: dict[int, Rewritten] = {}
         self._damages: dict[int, Callable[[], int]] = {}
         self._zookeeper: _ZooKeeper | None = None
         self._ensemble = EnsembleSnapshots()
@@ -108,13 +112,12 @@ class Snapshots:
         look: Look,
         is_alive: Callable[[], bool],
         power_losses: Callable[[], int] = lambda: 0,
-        rewritten: Callable[[], Iterable[TopicPartition]] = tuple,
+        rewritten: Rewritten = tuple,
     ) -> None:
         """Register a new life of a broker, whose snapshots are taken while ``is_alive``.
 
         ``power_losses`` returns how many power losses its disk has had, over all of its lives.
-        ``rewritten`` returns the partitions whose logs were compacted in this life. It is also
-        called after its end, for what no snapshot of it has shown.
+        ``rewritten`` is called at the next start, for what no snapshot of this life has shown.
         """
         ended = self._rewritten.get(number, tuple)()
         self._add_compacted(str(tp) for tp in ended)

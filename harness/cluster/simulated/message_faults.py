@@ -17,8 +17,10 @@ from harness.simulation.network import Link, Network
 from model.capabilities.network import Interception, Selection
 from model.roles import NodeId
 
-_FRAME_BYTES: Final = range(8, 1 << 27)
-"""The possible sizes of a message."""
+_BYTES_MAX: Final = 1 << 27
+"""Messages are smaller."""
+_CERTAIN_BYTES: Final = 8
+"""A smaller message does not show where frames begin in the middle of a connection."""
 
 
 class Walk:
@@ -51,7 +53,9 @@ class Walk:
                 self._begun = head
                 return
             fields = self._head.unpack(head)
-            self.is_lost = fields[0] not in _FRAME_BYTES or not self._is_plausible(fields)
+            least = _CERTAIN_BYTES if self.is_lost else self._head.size - SIZE_BYTES
+            is_possible = least <= fields[0] < _BYTES_MAX
+            self.is_lost = not is_possible or not self._is_plausible(fields)
             if self.is_lost:
                 return
             end = at - len(self._begun) + SIZE_BYTES + fields[0]

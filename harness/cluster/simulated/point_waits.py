@@ -1,9 +1,9 @@
 """Waits of random length at the points of brokers' code where the order of two actions is open.
 
-A race is rarely lost where both actions take next to no time. A wait at such a point leaves time
-for the other action: for an order of a controller while a coordinator loads, or for a late batch
-while the markers of its transaction have not been sent. A slow disk, a pause of the collector or
-the operating system's scheduler may cause the same waits. FoundationDB calls this ``BUGGIFY``.
+A race rarely shows if both actions take almost no time. A wait at such a point leaves time for the
+other action: for an order of a controller while a coordinator loads, or for a late batch while the
+markers of its transaction have not been sent. A slow disk, a pause of the collector or the
+operating system's scheduler may cause the same waits. FoundationDB calls this ``BUGGIFY``.
 """
 
 import random
@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from model.roles import NodeId
 
 REST_S: Final = 1.0
-"""How long nothing waits at a point of a node after a wait there, for paths that come in rows."""
+"""How long nothing waits at a point of a node after a wait there, if many paths reach it."""
 
 
 class HasTime(Protocol):
@@ -30,7 +30,7 @@ class PointWaits:
     Args:
         seed: of the draws.
         options: those of `simulated_options`: which share of code paths waits, and how long.
-        time: the world, or whatever else has a time in seconds.
+        time: the world.
         is_over: returns whether no code path waits any more.
     """
 

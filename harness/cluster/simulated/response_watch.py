@@ -40,12 +40,14 @@ class ResponseWatch:
         self._followed: dict[tuple[str, Connection], _Followed | None] = {}
 
     def __call__(self, run: Run) -> None:
-        """See bytes that a server has received, or sent."""
+        """See bytes that a server has received, or sent, or the end of its connection."""
         server = run.target if run.to_server else run.source
         if not server.startswith(_BROKER):
             return
         place = server, run.connection
-        if run.to_server:
+        if not run.data:
+            self._followed.pop(place, None)
+        elif run.to_server:
             self._requests(place, run)
         elif (followed := self._followed.get(place)) is not None:
             for _, (_, number) in followed.responses.frames(run.data):

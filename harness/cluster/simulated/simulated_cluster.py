@@ -368,12 +368,9 @@ class Simulated(HostFaultsCluster):
         process = self._stage.world.current
         assert process is not None, "a broker is created in a simulated process"
         disk = self._disk(roles.broker(number))
+        look, rewritten = snapshots.looking_at(broker, disk)
         self._snapshots.broker_started(
-            number,
-            snapshots.looking_at(broker, disk),
-            lambda: not process.is_done,
-            lambda: disk.boots,
-            lambda: [tp for tp, log in broker.replicas.logs.logs.items() if log.rewrites],
+            number, look, lambda: not process.is_done, lambda: disk.boots, rewritten
         )
         racks_of = racks.of_brokers(self._plan.brokers, self._plan.options, self._plan.broker)
         watcher = self._stage.watcher

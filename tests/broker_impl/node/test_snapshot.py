@@ -287,6 +287,23 @@ def test_a_broker_that_lacks_a_directory_shows_it() -> None:
     assert (last.replicas, last.lacks_directory) == ((), True)  # the broker is about to end
 
 
+def test_compacted_logs_are_known_after_the_last_snapshot() -> None:
+    """A reader knows what was compacted since it last looked, and in a directory that has failed.
+
+    Before the broker has opened its logs, none was.
+    """
+    broker = Watched()
+    assert broker.reader.rewritten() == set()
+    broker.order(1, 0)
+    broker.look()
+    assert broker.reader.rewritten() == set()
+    broker.logs.logs[TP].rewrites += 1
+    assert broker.reader.rewritten() == {TP}
+    del broker.logs.logs[TP]
+    broker.look()
+    assert broker.reader.rewritten() == {TP}
+
+
 async def test_the_settings_of_topics_are_compared_with_those_of_their_logs() -> None:
     """A snapshot has them on request: the overrides, and whether the logs have them."""
     broker = Watched()

@@ -72,9 +72,10 @@ def test_what_a_server_receives_and_sends(pair: Any) -> None:
 
     async def main() -> None:
         assert await pair.ask(b"what was") == b"somethin"
+        await asyncio.sleep(1)
 
     pair.run(main)
-    assert seen == [(True, b"that was"), (False, b"that was")]
+    assert seen == [(True, b"that was"), (False, b"that was"), (True, b"")], "with the end"
 
 
 def test_held_bytes_come_later_in_order(pair: Any) -> None:

@@ -33,7 +33,7 @@ OVERTAKEN_S: Final = 0.005
 REPEAT_S: Final = 2.0
 """How much later batches are sent again, at most."""
 SOON: Final = 4
-"""How much rather a batch is late by little than by much; 1: by anything up to ``REPEAT_S``."""
+"""The exponent of the distribution of a late batch's delay; larger ones make it shorter."""
 
 Topic = Callable[[], Awaitable[str]]
 """Creates the topic, unless it exists, and returns its name."""

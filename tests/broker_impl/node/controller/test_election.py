@@ -293,6 +293,31 @@ async def test_whoever_waits_at_the_end_is_told(world: Any) -> None:
     assert row.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
+async def test_a_request_that_was_not_begun_is_answered_at_the_end(world: Any) -> None:
+    """A request that the controller is about to handle when its term ends is rejected."""
+    await world.come(1)
+    contender = await world.contend(1)
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t")])
+    await contender.runtime.create_topics(request)  # earlier events are handled before it
+    held, never = asyncio.Event(), asyncio.Event()
+
+    async def hold(name: str) -> None:
+        if name == failpoints.CONTROLLER_EVENT:
+            held.set()
+            await never.wait()
+
+    failpoints.hold_by(hold)
+    try:
+        asked = asyncio.ensure_future(contender.runtime.create_topics(request))
+        await asyncio.wait_for(held.wait(), 10)
+        world.contenders.remove(contender)
+        await contender.stop()
+        [row] = (await asyncio.wait_for(asked, 10)).topics
+    finally:
+        failpoints.hold_by(None)
+    assert row.error_code == ErrorCode.NOT_CONTROLLER
+
+
 async def test_an_unreadable_claim_is_somebody_elses(world: Any) -> None:
     """An unreadable /controller counts as another broker's claim, and the candidate waits."""
     await world.zk.create(zk_paths.CONTROLLER, b"?", ephemeral=True)

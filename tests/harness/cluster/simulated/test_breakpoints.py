@@ -39,8 +39,8 @@ def test_a_node_is_held_and_no_other() -> None:
         assert [at > 1.0 for _, at in passed] == [False, False, True, True]
 
 
-def test_paths_wait_as_chance_has_it() -> None:
-    """Where no breakpoint is, a code path waits for as long as is drawn for its node and point."""
+def test_paths_wait_as_long_as_drawn() -> None:
+    """Without a breakpoint, a code path waits for as long as is drawn for its node and point."""
     with World(1) as world:
         asked: list[tuple[str, str]] = []
 

@@ -64,6 +64,9 @@ def test_it_knows_the_first_byte() -> None:
     assert not walk.is_lost
     assert list(walk.frames(b"\xff" * 20)) == []
     assert walk.is_lost
+    answers = Walk(RESPONSE, is_lost=False)
+    short = pack(">iih", 6, 3, 0)
+    assert [head[1] for _, head in answers.frames(short + short)] == [3, 3]
 
 
 class Talk:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -9,6 +11,8 @@ from broker_impl.wire.framing import RequestHeader, encode_request, encode_respo
 from checkers.invariants.response_order import HANDSHAKE
 from harness.cluster.simulated.message_faults import Messages
 from harness.cluster.simulated.response_watch import ResponseWatch
+from harness.simulation.interceptors import Connection, Run
+from harness.simulation.segment import Address
 from harness.simulation.world import World
 from model.capabilities.network import Interception, Selection
 
@@ -74,6 +78,8 @@ def found(
     return seen
 
 
+BROKER = "broker-1"
+RUN = {"connection": Connection(Address("1.1.1.1", 50_000), Address("1.1.1.2", PORT))}
 TWO = request(FETCH, 1) + request(FETCH, 2)
 OVERTAKING = response(2) + response(1)
 
@@ -94,6 +100,18 @@ def test_responses_in_order_are_not(world: World, piece: int) -> None:
 def test_only_connections_to_brokers_are_judged(world: World) -> None:
     """Other servers have other protocols."""
     assert found(world, TWO, OVERTAKING, server="zookeeper") == []
+
+
+def test_connections_are_forgotten() -> None:
+    """At its end, a connection is forgotten: another one may have the same ports later."""
+    seen: list[str] = []
+    watch = ResponseWatch(lambda _, why: seen.append(why))
+    there = {"to_server": True, "source": "clients", "target": BROKER}
+    back = {"to_server": False, "source": BROKER, "target": "clients"}
+    for data in (request(FETCH, 1), b"", request(FETCH, 2)):
+        watch(cast(Run, SimpleNamespace(**RUN, **there, data=data)))
+    watch(cast(Run, SimpleNamespace(**RUN, **back, data=response(2))))
+    assert seen == []
 
 
 @pytest.mark.parametrize("first", [request(HANDSHAKE, 1, 0), TOKEN], ids=["handshake", "token"])
