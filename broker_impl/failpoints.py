@@ -20,6 +20,8 @@ CONTROLLER_WRITE: Final = "controller.before-zk-write"
 """The controller has chosen leaders, and has not written them to ZooKeeper yet."""
 MARKERS: Final = "transactions.before-markers"
 """A transaction coordinator has stored its decision, and has sent no markers to leaders yet."""
+MARKED: Final = "transactions.before-marked"
+"""A leader has answered for its markers, and the coordinator has not noted the answer yet."""
 LOAD: Final = "coordinators.in-a-load"
 """A coordinator has read a part of its log, and goes on with the next one."""
 GROUPS_READ: Final = "groups.before-loaded"
@@ -33,6 +35,7 @@ POINTS: Final = (
     CONTROLLER_EVENT,
     CONTROLLER_WRITE,
     MARKERS,
+    MARKED,
     LOAD,
     GROUPS_READ,
     CLEANER,

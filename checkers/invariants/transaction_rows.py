@@ -57,7 +57,7 @@ TRANSACTIONS = (
         summary="A broker accepted records or offsets of a transaction that was not open.",
         holds=(
             "a transaction begins in a partition, or in the offsets of a group, only while its "
-            "coordinator says that it is open and has that partition"
+            "coordinator says that it is open and has that partition, and has not decided its end"
         ),
         suspended_under="`transaction.partition.verification.enable=false`",
     ),

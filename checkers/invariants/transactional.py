@@ -2,7 +2,8 @@
 
 - ``accepted-outside-transaction``: a leader accepts the first records of a transaction in a
   partition, and a group coordinator the first offsets, only while the transaction is open and has
-  that partition (KIP-890). Otherwise no marker ends what was appended: readers wait for ever.
+  that partition (KIP-890), and not once its coordinator has decided how it ends. Otherwise no
+  marker may end what was appended: readers wait for ever.
 - ``producer-refused``: a group coordinator accepts no offsets of an older producer epoch than that
   of the producer's open transaction in the group's partition (KIP-98).
 - ``stable-offset-settled``: a request for stable offsets is not answered with an offset while an
@@ -29,6 +30,8 @@ class Coordinated(NamedTuple):
     """Its state; None if the coordinator does not know it."""
     begun: int
     """The requests so far that may have opened a transaction or added a partition to it."""
+    is_alone: bool = False
+    """Does no other broker take itself for the coordinator?"""
 
     @property
     def is_certain(self) -> bool:
@@ -53,13 +56,27 @@ def outside(before: Coordinated, after: Coordinated, accepted: Accepted) -> str 
     """
     if not (before.is_certain and after.is_certain and before.epoch == after.epoch):
         return None
-    if before.begun != after.begun or _is_open(before, accepted) or _is_open(after, accepted):
+    if before.begun != after.begun:
         return None
-    known = after.transaction
+    is_decided = _is_decided(before, accepted)
+    if not is_decided and (_is_open(before, accepted) or _is_open(after, accepted)):
+        return None
+    known = before.transaction if is_decided else after.transaction
     state = "is not known" if known is None else f"is {known.state} in epoch {known.epoch}"
     return (
         f"{accepted.partition}: producer {accepted.producer} with epoch {accepted.epoch} has begun"
         f" a transaction there, but its transactional id {state}"
+    )
+
+
+def _is_decided(at: Coordinated, accepted: Accepted) -> bool:
+    """Is the only coordinator already ending the transaction of this epoch?"""
+    known = at.transaction
+    return (
+        at.is_alone
+        and known is not None
+        and (known.producer, known.epoch) == (accepted.producer, accepted.epoch)
+        and known.state in PREPARED
     )
 
 

@@ -146,6 +146,7 @@ class Markers:
         except PeerError as error:
             LOG.info("%d markers could not be sent: %s", len(errands), error)
             return errands
+        await failpoints.point(failpoints.MARKED)
         again: list[_Errand] = []
         for rows, marker in zip(markers.values(), answer.markers, strict=False):
             for topic in marker.topics:

@@ -57,16 +57,18 @@ class OpenTransactions:
 
     def coordinated(self, name: str) -> Coordinated:
         """Return what is known of a transactional id now."""
-        newest, epoch, transaction = -1, -1, None
+        newest, epoch, transaction, coordinators = -1, -1, None, 0
         for broker in self.brokers.values():
             home = broker.transactions.partition_of(name)
             known = broker.replicas.leader_epoch(home)
             newest = max(newest, known)
             found = broker.transactions.describe(name)
-            is_coordinator = found is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-            if known > epoch and (is_coordinator or isinstance(found, Metadata)):
+            knows_none = found is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+            is_coordinator = knows_none or isinstance(found, Metadata)
+            coordinators += is_coordinator
+            if known > epoch and is_coordinator:
                 epoch, transaction = known, _transaction(found)
-        return Coordinated(newest, epoch, transaction, self.begun[name])
+        return Coordinated(newest, epoch, transaction, self.begun[name], coordinators == 1)
 
 
 def _transaction(found: Metadata | ErrorCode) -> Transaction | None:

@@ -52,6 +52,26 @@ def test_an_open_transaction_may_begin(open_: Coordinated) -> None:
     assert outside(CLOSED, open_, BATCH) is None
 
 
+@pytest.mark.parametrize("state", ["PREPARE_COMMIT", "PREPARE_ABORT"])
+@pytest.mark.parametrize("after", [CLOSED, known("PREPARE_COMMIT", 2, "x-0")])
+def test_nothing_begins_once_the_end_is_decided(state: str, after: Coordinated) -> None:
+    """The only coordinator refuses to verify it; the marker may be in the partition's log already.
+
+    Another broker that takes itself for the coordinator may still know the transaction as open, and
+    a transaction that was open when the request arrived may have been verified then.
+    """
+    decided = known(state, 2, "x-0")._replace(is_alone=True)
+    why = outside(decided, after, BATCH)
+    assert why is not None
+    assert f"is {state} in epoch 2" in why
+    assert outside(decided._replace(is_alone=False), after, BATCH) is None
+    opened = known("ONGOING", 2, "x-0")._replace(is_alone=True)
+    assert outside(opened, decided, BATCH) is None
+    assert outside(decided, decided._replace(begun=4), BATCH) is None
+    of_another = known(state, 3, "x-0")._replace(is_alone=True)
+    assert outside(of_another, after, BATCH) is None
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -138,6 +138,15 @@ def test_records_are_accepted_in_open_transactions_only() -> None:
     assert broker.produce() == []
 
 
+def test_a_decided_transaction_does_not_begin() -> None:
+    """It may, if another broker takes itself for the coordinator, and takes it for open."""
+    broker = Broker()
+    broker.becomes(TransactionState.PREPARE_COMMIT, DATA)
+    assert broker.produce() == ["accepted-outside-transaction"]
+    broker.transactions.brokers[2] = broker.transactions.brokers[1]
+    assert broker.produce() == []
+
+
 def test_a_transaction_that_has_begun_in_a_log_needs_no_verification() -> None:
     """Its later batches are not verified, nor is any where the setting says so."""
     broker = Broker()
