@@ -156,14 +156,14 @@ class Peers:
         return response_module(api_key).decode(body, version)
 
     async def _link(self, broker_id: BrokerId) -> _Link:
-        link = self._links.get(broker_id)
-        if link is not None and link.is_open and link.authenticate_at is None:
-            return link
+        link = self._open_link(broker_id)
+        if link is not None and link.authenticate_at is None:
+            return link  # without the lock
         lock = self._connecting.setdefault(broker_id, asyncio.Lock())
         async with lock:
-            link = self._links.get(broker_id)
+            link = self._open_link(broker_id)
             loop = asyncio.get_running_loop()
-            if link is not None and link.is_open:
+            if link is not None:
                 if link.authenticate_at is not None and loop.time() >= link.authenticate_at:
                     await self._authenticate(broker_id, link)
                 return link
@@ -179,6 +179,10 @@ class Peers:
                 raise PeerError(f"broker {broker_id} has a new address")
             self._links[broker_id] = link
             return link
+
+    def _open_link(self, broker_id: BrokerId) -> _Link | None:
+        link = self._links.get(broker_id)
+        return link if link is not None and link.is_open else None
 
     async def _authenticate(self, broker_id: BrokerId, link: _Link) -> None:
         """Authenticate this broker, if the inter-broker listener has SASL; PeerError if refused."""

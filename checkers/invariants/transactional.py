@@ -11,7 +11,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from checkers.invariants.coordinated import ONGOING, Transaction
 
@@ -58,10 +58,10 @@ def outside(before: Coordinated, after: Coordinated, accepted: Accepted) -> str 
         return None
     if before.begun != after.begun:
         return None
-    is_decided = _is_decided(before, accepted)
-    if not is_decided and (_is_open(before, accepted) or _is_open(after, accepted)):
+    was, became = _stage(before, accepted), _stage(after, accepted)
+    if was == "open" or (was == "closed" and became != "closed"):
         return None
-    known = before.transaction if is_decided else after.transaction
+    known = before.transaction if was == "decided" else after.transaction
     state = "is not known" if known is None else f"is {known.state} in epoch {known.epoch}"
     return (
         f"{accepted.partition}: producer {accepted.producer} with epoch {accepted.epoch} has begun"
@@ -69,28 +69,22 @@ def outside(before: Coordinated, after: Coordinated, accepted: Accepted) -> str 
     )
 
 
-def _is_decided(at: Coordinated, accepted: Accepted) -> bool:
-    """Is the only coordinator already ending the transaction of this epoch?"""
-    known = at.transaction
-    return (
-        at.is_alone
-        and known is not None
-        and (known.producer, known.epoch) == (accepted.producer, accepted.epoch)
-        and known.state in PREPARED
-    )
+def _stage(at: Coordinated, accepted: Accepted) -> Literal["open", "decided", "closed"]:
+    """Return whether the transaction takes what was accepted.
 
-
-def _is_open(at: Coordinated, accepted: Accepted) -> bool:
+    It is decided once its only coordinator is already ending it.
+    """
     known = at.transaction
     if known is None or known.producer != accepted.producer or known.epoch < accepted.epoch:
-        return False
+        return "closed"
+    has_partition = accepted.partition in known.partitions
     if known.epoch > accepted.epoch:
         # A coordinator that was replaced and does not know it may still answer that the transaction
         # is open. The marker of the new one ends what was appended, if it is not yet written.
-        return known.state in PREPARED and accepted.partition in known.partitions
-    return known.state in PREPARED or (
-        known.state == ONGOING and accepted.partition in known.partitions
-    )
+        return "open" if known.state in PREPARED and has_partition else "closed"
+    if known.state in PREPARED:
+        return "decided" if at.is_alone else "open"
+    return "open" if known.state == ONGOING and has_partition else "closed"
 
 
 def replaced(logged: int | None, producer: int, epoch: int) -> str | None:

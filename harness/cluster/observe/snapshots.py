@@ -117,10 +117,10 @@ class Snapshots:
         """Register a new life of a broker, whose snapshots are taken while ``is_alive``.
 
         ``power_losses`` returns how many power losses its disk has had, over all of its lives.
-        ``rewritten`` is called at the next start, for what no snapshot of this life has shown.
+        ``rewritten`` is called at each snapshot until the next start, and then once more: a log may
+        have been compacted between the last snapshot and the end of the life.
         """
-        ended = self._rewritten.get(number, tuple)()
-        self._add_compacted(str(tp) for tp in ended)
+        self._add_compacted(number)
         self._rewritten[number] = rewritten
         self._damages[number] = power_losses
         self._starts[number] = self._starts.get(number, 0) + 1
@@ -172,7 +172,7 @@ class Snapshots:
                 state = self._lives[number].look(producers, settings)
                 if state is not None:
                     brokers[number] = state
-                    self._add_compacted(self._lives[number].compacted)
+            self._add_compacted(number)
         ensemble = self._ensemble.take()
         zookeeper = None if self._zookeeper is None else self._zookeeper.look()
         return ClusterState(
@@ -188,8 +188,9 @@ class Snapshots:
             calm_since_ns=None if self._distrusted else self.calm_since_ns,
         )
 
-    def _add_compacted(self, keys: Iterable[str]) -> None:
-        new = {key for key in keys if key not in self._compacted}
+    def _add_compacted(self, number: int) -> None:
+        rewritten = self._rewritten.get(number, tuple)()
+        new = {key for key in map(str, rewritten) if key not in self._compacted}
         if new:  # an earlier snapshot keeps its own
             self._compacted = self._compacted | dict.fromkeys(sorted(new))
 
@@ -201,8 +202,6 @@ class _Life:
         self._number = number
         self._look = look
         self._is_alive = is_alive
-        self.compacted: dict[str, None] = {}
-        """Partitions with a compacted log."""
         self._last: tuple[BrokerSnapshot, BrokerState] | None = None
         self._shown: tuple[object, Mapping[str, Shown]] = (None, {})
         self._replicas: dict[TopicPartition, tuple[ReplicaSnapshot, ReplicaState]] = {}
@@ -270,8 +269,6 @@ class _Life:
         known = self._replicas.get(shot.tp)
         if known is not None and known[0] is shot:
             return known[1]
-        if shot.log.rewrites:
-            self.compacted[str(shot.tp)] = None
         batches = self._batches_of(shot.tp, shot.log)
         state = _replica(shot, batches, self._records_of(shot.tp, shot.log))
         self._replicas[shot.tp] = shot, state

@@ -8,20 +8,12 @@ operating system's scheduler may cause the same waits. FoundationDB calls this `
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from model.roles import NodeId
 
 REST_S: Final = 1.0
 """How long nothing waits at a point of a node after a wait there, if many paths reach it."""
-
-
-class HasTime(Protocol):
-    """A world, as the waits see it."""
-
-    @property
-    def now(self) -> float:
-        """Seconds since its beginning."""
 
 
 class PointWaits:
@@ -30,7 +22,7 @@ class PointWaits:
     Args:
         seed: of the draws.
         options: those of `simulated_options`: which share of code paths waits, and how long.
-        time: the world.
+        now_s: returns the time of the world, in seconds.
         is_over: returns whether no code path waits any more.
     """
 
@@ -38,13 +30,13 @@ class PointWaits:
         self,
         seed: int,
         options: Mapping[str, Any],
-        time: HasTime,
+        now_s: Callable[[], float],
         is_over: Callable[[], bool],
     ) -> None:
         self._rng = random.Random(f"{seed} points")
         self._share = float(options["point_share"])
         self._longest_s = float(options["point_ms"]) / 1000
-        self._time = time
+        self._now_s = now_s
         self._is_over = is_over
         self._next_at: dict[tuple[NodeId, str], float] = {}
 
@@ -52,7 +44,7 @@ class PointWaits:
         """Return how long a code path of a node that has reached a point waits, in seconds."""
         if not self._share or self._is_over():
             return 0.0
-        now = self._time.now
+        now = self._now_s()
         if now < self._next_at.get((node, point), 0.0) or self._rng.random() >= self._share:
             return 0.0
         seconds = self._rng.random() * self._longest_s

@@ -5,13 +5,14 @@ from typing import Final
 
 from checkers.invariants.response_order import HANDSHAKE, ResponseOrder
 from harness.cluster.mesh.message_frames import REQUEST, RESPONSE
-from harness.cluster.simulated.message_faults import Walk
+from harness.cluster.simulated.frame_walk import Walk
 from harness.simulation.interceptors import Connection, Run
 from model import roles
 
 _BROKER: Final = roles.broker(1)[:-1]
 """What the names of all brokers' hosts begin with."""
-_UNJUDGED: Final = None
+_Place = tuple[str, Connection]
+"""A broker's host, and a connection to it."""
 
 
 class _Followed:
@@ -37,7 +38,8 @@ class ResponseWatch:
 
     def __init__(self, found: Callable[[int, str], None]) -> None:
         self._found = found
-        self._followed: dict[tuple[str, Connection], _Followed | None] = {}
+        self._followed: dict[_Place, _Followed] = {}
+        self._unjudged: set[_Place] = set()
 
     def __call__(self, run: Run) -> None:
         """See bytes that a server has received, or sent, or the end of its connection."""
@@ -47,28 +49,27 @@ class ResponseWatch:
         place = server, run.connection
         if not run.data:
             self._followed.pop(place, None)
-        elif run.to_server:
-            self._requests(place, run)
-        elif (followed := self._followed.get(place)) is not None:
-            for _, (_, number) in followed.responses.frames(run.data):
-                why = followed.order.answered(number)
-                if why is not None:
-                    self._found(roles.number(server), f"on the connection of {run.target}, {why}")
-                    self._followed[place] = _UNJUDGED
-                    return
-            if followed.responses.is_lost:
-                self._followed[place] = _UNJUDGED
+            self._unjudged.discard(place)
+        elif place not in self._unjudged and not self._is_judged(place, run):
+            self._followed.pop(place, None)
+            self._unjudged.add(place)
 
-    def _requests(self, place: tuple[str, Connection], run: Run) -> None:
-        followed = self._followed.get(place, _UNJUDGED)
+    def _is_judged(self, place: _Place, run: Run) -> bool:
+        """Judge the bytes; return whether those that follow on this connection are judged, too."""
+        followed = self._followed.get(place)
         if followed is None:
-            if place in self._followed:
-                return
+            if not run.to_server:
+                return True
             followed = self._followed[place] = _Followed()
-        for _, (_, api_key, version, number) in followed.requests.frames(run.data):
-            followed.order.asked(api_key, number)
-            if api_key == HANDSHAKE and version == 0:
-                self._followed[place] = _UNJUDGED
-                return
-        if followed.requests.is_lost:
-            self._followed[place] = _UNJUDGED
+        if run.to_server:
+            for _, (_, api_key, version, number) in followed.requests.frames(run.data):
+                followed.order.asked(api_key, number)
+                if api_key == HANDSHAKE and version == 0:
+                    return False
+            return not followed.requests.is_lost
+        for _, (_, number) in followed.responses.frames(run.data):
+            why = followed.order.answered(number)
+            if why is not None:
+                self._found(roles.number(place[0]), f"on the connection of {run.target}, {why}")
+                return False
+        return not followed.responses.is_lost

@@ -105,7 +105,9 @@ def staged(
         world.network.latency_s = float(options["latency_ms"]) / 1000
         world.network.jitter_s = float(options["jitter_ms"]) / 1000
         logs = NodeLogs(folder / "nodes", world)
-        waits = PointWaits(plan.seed, options, world, lambda: calm_since_ns() is not None)
+        waits = PointWaits(
+            plan.seed, options, lambda: world.now, lambda: calm_since_ns() is not None
+        )
         breakpoints = Breakpoints(world, waits)
         clock = now_s or (lambda: world.now)
         try:

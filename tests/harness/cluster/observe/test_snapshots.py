@@ -53,6 +53,18 @@ def test_an_unclean_election_is_allowed_where_it_is_configured(
     assert WatchedCluster.seen == []
 
 
+def test_a_compaction_is_known_from_then_on() -> None:
+    """A log that was compacted is known to be so at the next snapshot; its broker may be down."""
+    taken = Snapshots()
+    rewritten: list[TopicPartition] = []
+    taken.broker_started(1, lambda *_: None, lambda: False, rewritten=lambda: rewritten)
+    assert list(taken.take(1, producers=False).compacted) == []
+    rewritten.append(TopicPartition("t", 0))
+    assert list(taken.take(2, producers=False).compacted) == ["t-0"]
+    rewritten.clear()
+    assert list(taken.take(3, producers=False).compacted) == ["t-0"]
+
+
 def test_a_compaction_that_no_snapshot_showed() -> None:
     """A log that was compacted just before its broker ended is known to be so at the next start."""
     taken = Snapshots()

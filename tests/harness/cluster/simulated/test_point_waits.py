@@ -1,7 +1,5 @@
 """How long code paths wait at points by chance."""
 
-from types import SimpleNamespace
-
 from broker_impl import failpoints
 from harness.cluster.simulated.point_waits import REST_S, PointWaits
 
@@ -12,17 +10,17 @@ class Waiting:
     """Waits at a time that a test sets."""
 
     def __init__(self, share: float, seed: int = 7) -> None:
-        self.time = SimpleNamespace(now=0.0)
+        self.now_s = 0.0
         self.is_over = False
         options = {"point_share": share, "point_ms": 500}
-        self.waits = PointWaits(seed, options, self.time, lambda: self.is_over)
+        self.waits = PointWaits(seed, options, lambda: self.now_s, lambda: self.is_over)
 
     def lengths(self, count: int) -> list[float]:
         """The lengths of waits at one point, far enough from each other."""
         found = []
         for _ in range(count):
             found.append(self.waits("broker-1", POINT))
-            self.time.now += 2 * REST_S
+            self.now_s += 2 * REST_S
         return found
 
 
@@ -58,5 +56,5 @@ def test_paths_in_a_row_do_not_all_wait() -> None:
     assert not waiting.waits("broker-1", POINT)
     assert waiting.waits("broker-2", POINT)
     assert waiting.waits("broker-1", OTHER)
-    waiting.time.now += length + REST_S
+    waiting.now_s += length + REST_S
     assert waiting.waits("broker-1", POINT)
