@@ -194,6 +194,8 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     records: Sequence[KeyedRecord] | None = None
     """The records of a compacted log with their keys, in a list that only grows; None for other
     logs, and for a follower unless it has just loaded or compacted it."""
+    compacted_to: int = 0
+    """Below it, compaction has removed the records that others below it replace."""
     isr: tuple[int, ...] = ()
     """The ISR in ZooKeeper as the leader knows it; empty for other replicas."""
     maximal_isr: tuple[int, ...] = ()

@@ -115,7 +115,7 @@ def _read_keys(
 ) -> Iterator[None]:
     """Add the keys after the map's end to the map, as many as there is room for."""
     dirty = offsets.end
-    fates = Fates(log.all_aborted)
+    fates = Fates(compaction.not_ended_before(log.all_aborted, dirty))
     for segment in segments:
         if segment.next_offset <= dirty:
             continue

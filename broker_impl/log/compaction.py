@@ -301,6 +301,17 @@ def aborted_in(known: Iterable[AbortedTransaction], end: Offset) -> Iterable[Abo
     return known
 
 
+def not_ended_before(
+    known: Iterable[AbortedTransaction], start: Offset
+) -> Iterable[AbortedTransaction]:
+    """The aborted transactions that matter to a reader that begins at ``start``.
+
+    It never reads the marker of an earlier one, so that it would take the next transaction of that
+    one's producer for aborted.
+    """
+    return (each for each in known if each.last_offset >= start)
+
+
 def goes_on(config: LogConfig) -> bool:
     """May a running pass replace segments? Not once the topic is no longer compacted.
 

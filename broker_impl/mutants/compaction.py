@@ -267,6 +267,28 @@ def keeps(record: Record, last: Offset, horizon_ms: int | None, now_ms: int) -> 
 
 
 @mutant(
+    "key-map-skips-committed",
+    of="broker_impl.log.compaction:not_ended_before",
+    source="finding 39; KAFKA-8351 is related",
+    kind="historic",
+    symptom="invariant:compacted-to-latest",
+    schedule="A producer aborts a transaction, the log is compacted, the producer commits its next "
+    "one, and the log is compacted again.",
+)
+def not_ended_before(
+    known: Iterable[AbortedTransaction], start: Offset
+) -> Iterable[AbortedTransaction]:
+    """A pass that reads new keys takes every aborted transaction of the log into account.
+
+    It never reads the markers of those that an earlier pass has read, so the next transaction of
+    each of their producers counts as aborted, and the records that it replaces stay. If it deletes
+    a key, the tombstone is removed after delete.retention.ms, and the key has its former value
+    again.
+    """
+    return known
+
+
+@mutant(
     "epoch-removed-by-compaction",
     of="broker_impl.log.compaction:begins_epoch",
     source="finding 38; KIP-279 is related",

@@ -75,6 +75,8 @@ class LogSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the topic's ``cleanup.policy`` includes compaction."""
     compaction_lag_ms: int
     """The topic's ``min.compaction.lag.ms``."""
+    compacted_to: Offset
+    """Below it, compaction has removed the records that others below it replace."""
     deleted: tuple[Deleted, ...]
     """The segments that retention has deleted last."""
     records: Sequence[KeyedRecord] | None
@@ -247,6 +249,7 @@ class _Reading:
             log.end_offset,
             len(log.cuts),
             log.rewrites,
+            log.first_dirty,
             log.deletions,
             retained,
             log.config,
@@ -286,6 +289,7 @@ class _Reading:
                 rewritten_age_ms=log.rewritten_age_ms,
                 is_compacted=log.config.is_compacted,
                 compaction_lag_ms=log.config.min_compaction_lag_ms,
+                compacted_to=log.first_dirty,
                 deleted=tuple(log.latest_deleted),
                 retained=retained,
                 records=self._keyed(partition, headers, peek),

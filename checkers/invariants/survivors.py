@@ -1,4 +1,4 @@
-"""``compacted-to-latest``: compaction leaves the last record of each key, as it was written.
+"""``compacted-to-latest``: compaction leaves the last record of each key, and only that one.
 
 The batches of a compacted log differ between replicas, since each is compacted at its own time, but
 what must survive is the same on all of them: of each key, the last record that is committed, unless
@@ -9,6 +9,9 @@ in that of each new leader.
 A log is compared only if the checker knows all that was committed below the log's own watermark: a
 compaction may have used it. What a leader committed while no snapshot was taken may have been
 compacted since, so everything is forgotten then.
+
+Where a log says that it is compacted, each key has one record. If an older one stayed, it would be
+the last one again once a tombstone is removed.
 """
 
 from bisect import bisect_left
@@ -36,6 +39,8 @@ class _Line:
         """The last committed record of each key."""
         self.judged: dict[int, Sequence[KeyedRecord]] = {}
         """By broker, the log that was compared last."""
+        self.counted: dict[int, tuple[Sequence[KeyedRecord], int]] = {}
+        """By broker, the log whose compacted part was compared last, and the end of that part."""
         self.waiting: dict[int, Changed] = {}
         """By broker, a log that is compared once enough is known."""
         self._open: dict[int, list[KeyedRecord]] = {}
@@ -101,13 +106,36 @@ class Survivors:
                 line = self._lines.setdefault(change.key, _Line())
                 line.extend(change.now, change.now.records, step.now.time_ns)
         for change in keyed:
-            self._lines.setdefault(change.key, _Line()).waiting[change.broker] = change
+            line = self._lines.setdefault(change.key, _Line())
+            line.waiting[change.broker] = change
+            yield from self._count(step, line, change)
         for key in dict.fromkeys(change.key for change in keyed):
             line = self._lines[key]
             for change in list(line.waiting.values()):
                 if line.end >= change.now.high_watermark:
                     del line.waiting[change.broker]
                     yield from self._judge(step, line, change)
+
+    def _count(self, step: Step, line: _Line, change: Changed) -> Iterator[Violation]:
+        records, end = change.now.records, change.now.compacted_to
+        counted = line.counted.get(change.broker)
+        if records is None or (counted and counted[0] is records and counted[1] == end):
+            return
+        line.counted[change.broker] = records, end
+        if change.broker in self._damaged:
+            return
+        stale = replaced(records, change.now)
+        if stale is not None:
+            yield step.violation(
+                "compacted-to-latest",
+                f"the log of broker {change.broker} ({change.now.role}) is compacted up to {end}, "
+                f"and has the record of the key {stale.key!r} at offset {stale.offset}, although a "
+                "later one below that offset replaces it",
+                key=change.key,
+                offset=stale.offset,
+                brokers=(change.broker,),
+                epochs=(change.now.leader_epoch,),
+            )
 
     def _judge(self, step: Step, line: _Line, change: Changed) -> Iterator[Violation]:
         records = change.now.records
@@ -149,4 +177,21 @@ def missing(
                 return wanted
         elif found.offset == wanted.offset and found != wanted:
             return wanted
+    return None
+
+
+def replaced(records: Sequence[KeyedRecord], replica: ReplicaState) -> KeyedRecord | None:
+    """Return a record that compaction should have removed, or ``None``.
+
+    It is one in the compacted part of the log whose key has a later record there. Records before
+    the start of the log have no meaning any more.
+    """
+    last: dict[bytes, KeyedRecord] = {}
+    for each in records:
+        if each.offset >= replica.compacted_to:
+            break
+        if each.commits is None and each.offset >= replica.log_start:
+            if each.key in last:
+                return last[each.key]
+            last[each.key] = each
     return None

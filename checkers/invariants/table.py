@@ -360,10 +360,11 @@ INVARIANTS = (
     Invariant(
         id="compacted-to-latest",
         rules="KIP-58, KIP-534",
-        summary="Compaction has removed or changed the last committed record of a key.",
+        summary="Compaction has removed or changed the last record of a key, or left others.",
         holds=(
             "a compacted log has the last record of each key that is committed, in a transaction "
-            "or outside of one, with its value, timestamp and headers; a tombstone may be removed"
+            "or outside of one, with its value, timestamp and headers; a tombstone may be removed; "
+            "below the offset up to which the log is compacted, no key has two records"
         ),
         suspended_under="unclean elections; brokers that have lost power",
     ),

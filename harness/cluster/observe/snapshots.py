@@ -365,6 +365,7 @@ def _replica(
         deleted=deleted,
         kept=kept,
         records=records,
+        compacted_to=log.compacted_to,
         isr=state.isr,
         maximal_isr=state.maximal_isr,
         state_version=state.zk_version,

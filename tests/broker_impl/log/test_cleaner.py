@@ -114,6 +114,8 @@ def agrees(log: PartitionLog, model: Model) -> None:
     readable = [row for row in committed_rows(log) if row.offset < stable]
     assert latest(readable) == model.committed(stable)
     assert set(uncommitted) <= set(left), "what may still be aborted stays"
+    compacted = [row.key for row in left if row.offset < log.first_dirty]
+    assert len(compacted) == len(set(compacted)), "compaction leaves one record of a key"
 
 
 @given(st.lists(STEPS, max_size=40))
@@ -226,6 +228,45 @@ def test_the_marker_of_an_aborted_transaction_goes_after_its_records() -> None:
         clean(log, now_ms=now_ms)
         left.append(markers(log))
     assert left == [[1, 3], [1, 3], [1, 3], [3]]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_transaction_that_an_earlier_pass_has_read_does_not_matter(deletes: bool) -> None:
+    """What a producer commits after a pass replaces records, though it aborted one before.
+
+    Otherwise a deleted key would have its value again, once its tombstone is removed (finding 39).
+    """
+    log = opened(new_disk())
+    put(log, (b"k", b"old"))
+    put(log, (b"x", b"aborted"), producer=3, transactional=True)
+    end(log, 3, commit=False)
+    roll(log)
+    assert clean(log)
+    value = None if deletes else b"new"
+    put(log, (b"k", value), producer=3, transactional=True)
+    end(log, 3, commit=True)
+    left = []
+    for now_ms in (0, 200):
+        put(log, (b"y%d" % now_ms, b"v"))
+        roll(log)
+        assert clean(log, now_ms=now_ms)
+        left.append([row.value for row in committed_rows(log) if row.key == b"k"])
+    assert left == [[value], [] if deletes else [value]]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_transaction_that_a_pass_reads_in_part_matters(deletes: bool) -> None:
+    """If the map of keys is full in the middle of an aborted transaction, the rest is aborted."""
+    log = opened(new_disk())
+    put(log, (b"k", b"old"))
+    put(log, (b"x", b"aborted"), producer=3, transactional=True)
+    put(log, (b"k", None if deletes else b"aborted"), producer=3, transactional=True)
+    end(log, 3, commit=False)
+    for keys_max in (1, 1, MANY):
+        put(log, (b"z", b"v"))
+        roll(log)
+        clean(log, keys_max=keys_max, now_ms=200)
+    assert [row.value for row in all_rows(log) if row.key == b"k"] == [b"old"]
 
 
 def test_a_users_key_may_look_like_a_markers() -> None:

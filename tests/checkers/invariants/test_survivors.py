@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers.invariants.survivors import missing
+from checkers.invariants.survivors import missing, replaced
 from model.snapshot import ClusterState, KeyedRecord, ReplicaState
 from tests.checkers.invariants.streams import (
     KEY,
@@ -103,6 +103,41 @@ def test_records_of_transactions_count_when_they_are_committed() -> None:
         leads = held([A, B, written, end])
         before = at(1, leads, held(None, leads=False))
         assert violated(before, at(1.1, leads, held(kept, leads=False))) == names
+
+
+def test_compaction_leaves_one_record_of_a_key() -> None:
+    """Below the offset up to which the log is compacted, wherever the second record is from."""
+
+    def compacted(records: list[KeyedRecord], end: int, start: int = 0) -> ReplicaState:
+        found = held(records, leads=False)
+        return msgspec.structs.replace(found, compacted_to=end, log_start=start)
+
+    marker = KeyedRecord(3, b"", None, 7, commits=True)
+    for records, end, start, stale in (
+        (ALL, 0, 0, None),
+        (ALL, 2, 0, None),  # the second record has not been read by a pass
+        (ALL, 3, 0, A),
+        ([A, B, LATER_A._replace(value_crc=None)], 3, 0, A),
+        ([A, B, LATER_A._replace(producer=7), marker], 4, 0, A),
+        (ALL, 3, 1, None),  # A is before the start of the log
+        ([B, LATER_A], 3, 0, None),
+        ([B, marker, marker._replace(offset=4)], 5, 0, None),
+    ):
+        assert replaced(records, compacted(records, end, start)) == stale
+    before = at(1, held(ALL), held(None, leads=False))
+    assert violated(before, at(1.1, held(ALL), compacted(ALL, 3))) == [NAME]
+    assert violated(before, at(1.1, held(ALL), compacted(ALL, 3), damages={2: 1})) == []
+
+
+def test_a_log_is_counted_again_when_more_of_it_is_compacted() -> None:
+    """A pass replaces segments first, and then says how far it has come."""
+    records = list(ALL)
+    first, *later = (
+        msgspec.structs.replace(held(records), compacted_to=end) for end in (2, 2, 3, 3)
+    )
+    states = [at(1 + n / 10, each, held(None, leads=False)) for n, each in enumerate(later)]
+    assert violated(at(0.9, first, held(None, leads=False)), states[0]) == []
+    assert violated(at(0.9, first, held(None, leads=False)), *states) == [NAME]
 
 
 def test_nothing_is_compared_after_a_time_without_a_leader() -> None:
