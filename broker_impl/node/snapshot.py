@@ -330,6 +330,8 @@ class LogHeaders:
 
     def _begin(self) -> None:
         self._cuts = len(self.log.cuts), self.log.rewrites
+        self.is_damaged = False
+        """Whether there are batches behind those that could be read."""
         self._headers: list[BatchHeader] = []
         self._places: list[tuple[str, int]] = []
         self._base: Offset = -1  # of the segment that was read last
@@ -360,7 +362,8 @@ class LogHeaders:
                 try:
                     header = parse_header(peek(place, path, self._at, HEADER_BYTES))
                 except WireError:
-                    return  # damage: the headers end before the log end, which shows it
+                    self.is_damaged = True
+                    return
                 self._headers.append(header)
                 self._places.append((path, self._at))
                 self._at += header.size

@@ -57,9 +57,7 @@ LOG_ANSWERS = (
             "an offset by time is that of the first record with this time or a later one, and that "
             "of the largest time has it; none is before the start of the log"
         ),
-        suspended_under=(
-            "by time: compacted logs, and batches that begin before the start of the log"
-        ),
+        suspended_under="by time: batches that begin before the start of the log",
     ),
     Invariant(
         id="epoch-end-as-stored",

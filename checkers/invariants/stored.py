@@ -39,6 +39,8 @@ class StoredBatch(NamedTuple):
     largest_ms: int
     """The largest timestamp of its records."""
     crc: int = 0
+    is_empty: bool = False
+    """Compaction has removed all of its records."""
 
 
 class StoredRecord(NamedTuple):
@@ -64,7 +66,9 @@ class Replica(NamedTuple):
     end: int
     batches: Sequence[StoredBatch] = ()
     is_whole: bool = True
-    """False if compaction may have removed records, so that batches do not show what exists."""
+    """False if compaction has removed records, or if batches are missing in ``batches``."""
+    is_read: bool = True
+    """False if not all batches of the log are in ``batches``."""
 
 
 class Listed(NamedTuple):
@@ -130,9 +134,11 @@ def listed(replica: Replica, answer: Listed) -> str | None:
         return _differs("the end for this reader", limit, answer.offset)
     if 0 <= answer.offset < replica.start:
         return f"offset {answer.offset} is below {replica.start}, the start of the log"
-    if not replica.is_whole:
+    if not replica.is_read:
         return None
-    stored = [batch for batch in replica.batches if batch.next > replica.start]
+    stored = [
+        batch for batch in replica.batches if batch.next > replica.start and not batch.is_empty
+    ]
     if answer.timestamp == LARGEST:
         return _of_largest_time(replica, stored, limit, answer)
     return _of_time(replica, stored, limit, answer)

@@ -227,7 +227,7 @@ class LogWitness:
 
     def _first(self, tp: TopicPartition, state: stored.Replica, given: stored.Listed) -> str | None:
         """Compare an answer by time with the records of its batch, unless some are deleted."""
-        if given.timestamp in (stored.LATEST, stored.EARLIEST) or not state.is_whole:
+        if given.timestamp in (stored.LATEST, stored.EARLIEST) or not state.is_read:
             return None
         for number, each in enumerate(state.batches):
             if each.base <= given.offset < each.next and each.base >= state.start:
@@ -378,7 +378,8 @@ class LogWitness:
         converted.go_on()
         found = converted.batches
         is_whole = converted.is_dense and (not found or found[-1].next == log.end_offset)
-        return self._state(partition)._replace(batches=found, is_whole=is_whole)
+        state = self._state(partition)
+        return state._replace(batches=found, is_whole=is_whole, is_read=not known.is_damaged)
 
     def _found(
         self, invariant: str, tp: TopicPartition, why: str | None, at: stored.Replica
@@ -414,6 +415,7 @@ def _stored(header: BatchHeader) -> StoredBatch:
         header.partition_leader_epoch,
         header.max_timestamp,
         header.crc,
+        not header.count,
     )
 
 

@@ -78,10 +78,27 @@ def test_no_reader_is_given_what_it_may_not_read() -> None:
 
 
 def test_what_may_be_deleted_is_not_compared() -> None:
-    """The first batch begins below the start of the log, and a compacted log may lack records."""
+    """The first batch begins below the start of the log, or batches could not be read."""
     assert listed(50, 5, 300) is None
     assert listed(50, 2, 70) is None
-    assert listed(150, 8, 200, replica={"is_whole": False}) is None
+    assert listed(150, 8, 200, replica={"is_read": False}) is None
+
+
+def test_what_compaction_has_left_is_compared() -> None:
+    """A batch without records has no time; the others count as in every log."""
+    emptied = [
+        batch._replace(is_empty=batch.base == 5) for batch in (*BATCHES, StoredBatch(12, 14, 3, 90))
+    ]
+    compacted = {"batches": emptied, "is_whole": False, "high": 14, "end": 14}
+    for timestamp, right, wrong in (
+        (150, (8, 200), (5, 300)),
+        (150, (9, 180), (-1, -1)),
+        (201, (-1, -1), (7, 300)),
+        (LARGEST, (8, 200), (7, 300)),
+        (LARGEST, (8, 200), (-1, -1)),
+    ):
+        assert listed(timestamp, *right, epoch=-1, replica=compacted) is None
+        assert listed(timestamp, *wrong, epoch=-1, replica=compacted) is not None
 
 
 def test_the_first_record_of_a_batch_counts() -> None:
