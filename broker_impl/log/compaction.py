@@ -224,10 +224,10 @@ def stays_whole(header: BatchHeader, end: Offset) -> bool:
 
     end: nothing at or after it may be compacted. What is there may still be truncated, and then
     this batch alone marks the end of the log: without it, a replica that copies the log could not
-    reach that offset, and would use it again as the leader (KAFKA-17076). Only a tombstone or a
-    marker can be concerned. It is removed by a later pass, when more batches follow it. Without its
-    records the batch would mark the end as well, but clients that count records would never reach
-    it.
+    reach that offset, and would use it again as the leader (KAFKA-17076). Only a tombstone, a
+    marker or records of an aborted transaction can be concerned. The batch is removed by a later
+    pass, when more batches follow it. Without its records the batch would mark the end as well, but
+    clients that count records would never reach it.
     """
     return header.next_offset >= end
 

@@ -183,15 +183,24 @@ def missing(
 def replaced(records: Sequence[KeyedRecord], replica: ReplicaState) -> KeyedRecord | None:
     """Return a record that compaction should have removed, or ``None``.
 
-    It is one in the compacted part of the log whose key has a later record there. Records before
-    the start of the log have no meaning any more.
+    It is one in the compacted part of the log whose key has a later record there, outside of
+    aborted transactions: a batch of one may stay for some time, if it is the last of that part.
+    Records before the start of the log have no meaning any more.
     """
-    last: dict[bytes, KeyedRecord] = {}
-    for each in records:
-        if each.offset >= replica.compacted_to:
-            break
-        if each.commits is None and each.offset >= replica.log_start:
-            if each.key in last:
-                return last[each.key]
-            last[each.key] = each
+    known: dict[bytes, KeyedRecord] = {}
+    of_transactions: dict[int, list[KeyedRecord]] = {}
+    for record in records:
+        committed = [record]
+        if record.commits is not None:
+            found = of_transactions.pop(record.producer, [])
+            committed = found if record.commits else []
+        elif not replica.log_start <= record.offset < replica.compacted_to:
+            continue
+        elif record.producer >= 0:
+            of_transactions.setdefault(record.producer, []).append(record)
+            continue
+        for each in committed:
+            other = known.setdefault(each.key, each)
+            if other is not each:
+                return min(each, other, key=_offset)
     return None

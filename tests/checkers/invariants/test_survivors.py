@@ -119,6 +119,10 @@ def test_compaction_leaves_one_record_of_a_key() -> None:
         (ALL, 3, 0, A),
         ([A, B, LATER_A._replace(value_crc=None)], 3, 0, A),
         ([A, B, LATER_A._replace(producer=7), marker], 4, 0, A),
+        ([A, B, LATER_A._replace(producer=7), marker], 3, 0, A),
+        ([A, B, LATER_A._replace(producer=7), marker._replace(commits=False)], 4, 0, None),
+        ([A, B, LATER_A._replace(producer=7)], 3, 0, None),
+        ([A._replace(producer=7), B, LATER_A, marker], 4, 0, A._replace(producer=7)),
         (ALL, 3, 1, None),  # A is before the start of the log
         ([B, LATER_A], 3, 0, None),
         ([B, marker, marker._replace(offset=4)], 5, 0, None),
