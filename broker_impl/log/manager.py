@@ -413,7 +413,8 @@ class LogManager:
                 directory.unmark(name)
             future = self._open_found(directory, tp, name)
             self.futures[tp] = directory.logs[tp] = future
-            moving.align(current, future)
+            moving.start_over(current, future, self._now_ms)
+            current.future = future
 
     def _open_found(self, directory: LogDirectory, tp: TopicPartition, name: str) -> PartitionLog:
         known = directory.checkpointed(tp)

@@ -1,8 +1,8 @@
 """The rules by which a partition's log moves to another data directory (KIP-113).
 
 A future log in the target directory copies the current one. It always has a prefix of the current
-log's batches, or none: it is truncated before the current log is, so that a crash in between
-leaves a shorter copy, never one with batches that the current log has lost.
+log's batches, or none: it is truncated with the current log, and a copy that is found when a broker
+starts is emptied.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,11 @@ from broker_impl.wire.types import Offset
 class Fate(Enum):
     """What happens to a future log that is found when a broker starts."""
 
-    RESUMED = "resumed"
-    """It goes on to copy the current log."""
+    STARTED_OVER = "started over"
+    """It is emptied, and copies the current log from its start.
+
+    The current log may have been truncated or compacted while the copy's directory was not in use.
+    """
     PROMOTED = "promoted"
     """It becomes the current log: the broker ended after the former one was renamed."""
     DISCARDED = "discarded"
@@ -30,7 +33,7 @@ def fate(*, has_current: bool, is_complete: bool) -> Fate:
     deleted, or its data directory is no longer in ``log.dirs``.
     """
     if has_current:
-        return Fate.RESUMED
+        return Fate.STARTED_OVER
     return Fate.PROMOTED if is_complete else Fate.DISCARDED
 
 

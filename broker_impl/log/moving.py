@@ -12,16 +12,6 @@ from broker_impl.log.partition_log import PartitionLog
 _CHUNK_BYTES_MAX: Final = 1 << 20
 
 
-def align(current: PartitionLog, future: PartitionLog) -> None:
-    """Make a future log that was found at the start a prefix of the current one again.
-
-    A crash may have taken records from the end of the current log that the copy still has.
-    """
-    if future.end_offset > current.end_offset:
-        future.truncate_to(current.end_offset)
-    current.future = future
-
-
 def copy(current: PartitionLog, future: PartitionLog, bytes_max: int, now_ms: int) -> int:
     """Copy the next batches, and return how many bytes they have; 0: there are none.
 
@@ -30,7 +20,7 @@ def copy(current: PartitionLog, future: PartitionLog, bytes_max: int, now_ms: in
     """
     base, copy_base = current.segments[0].base_offset, future.segments[0].base_offset
     if move_rules.must_start_over(copy_base, future.end_offset, base, current.start_offset):
-        _start_over(current, future, now_ms)
+        start_over(current, future, now_ms)
     copied = 0
     if future.end_offset < current.end_offset:
         found = reading.read(
@@ -49,7 +39,7 @@ def copy(current: PartitionLog, future: PartitionLog, bytes_max: int, now_ms: in
     return copied
 
 
-def _start_over(current: PartitionLog, future: PartitionLog, now_ms: int) -> None:
+def start_over(current: PartitionLog, future: PartitionLog, now_ms: int) -> None:
     """Empty the copy, and start it at the first segment of the log.
 
     Producers whose records were deleted are known from a snapshot only (KAFKA-9892).

@@ -124,7 +124,7 @@ def _delete_first(log: LogState, now_ms: int) -> str:
 
 
 def _rename_files(log: LogState, segment: Segment, due_ms: int) -> None:
-    for suffix in (ABORTED_INDEX_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX, LOG_SUFFIX):
         path = f"{log.directory}/{file_name(segment.base_offset, suffix)}"
         if suffix == ABORTED_INDEX_SUFFIX and not log.disk.exists(path):
             continue  # nothing was aborted

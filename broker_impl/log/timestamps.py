@@ -98,6 +98,8 @@ def _largest_in(log: LogState, segment: Segment, limit: Offset) -> TimestampAt:
     for at, header in segment.headers(segment.locate(log.start_offset)):
         if header.base_offset >= limit:
             break
+        if not header.count:
+            continue  # compaction has removed its records
         newest_ms = header.max_timestamp
         if header.base_offset < log.start_offset or header.last_offset >= limit:
             readable = _records(log, segment, at, header, limit)

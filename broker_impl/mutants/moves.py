@@ -74,7 +74,7 @@ def fate(*, has_current: bool, is_complete: bool) -> Fate:
 
     Between the two renames at the end of a move, the complete copy is the only log of the replica.
     """
-    return Fate.RESUMED if has_current else Fate.DISCARDED
+    return Fate.STARTED_OVER if has_current else Fate.DISCARDED
 
 
 @mutant(

@@ -34,6 +34,8 @@ _ATTRIBUTES: Final = struct.Struct(">h")
 _MAX_TIMESTAMP_AT: Final = 35
 
 _CODEC_MASK: Final = 0x07
+_LENIENT: Final = "surrogateescape"
+"""Names of headers need not be UTF-8: Kafka stores them as they come. They are copied unchanged."""
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
@@ -338,7 +340,7 @@ def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
         for _ in range(header_count):
             name, at = _blob(data, at, end)
             blob, at = _blob(data, at, end)
-            headers.append(((name or b"").decode(), blob))
+            headers.append(((name or b"").decode(errors=_LENIENT), blob))
         if at != end:
             raise WireError(
                 f"the fields of a record of {length} bytes end {end - at} bytes before the record"
@@ -403,7 +405,10 @@ def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> b
             _encode_blob(record.key),
             _encode_blob(record.value),
             _encode_varint(len(record.headers)),
-            *(_encode_blob(name.encode()) + _encode_blob(blob) for name, blob in record.headers),
+            *(
+                _encode_blob(name.encode(errors=_LENIENT)) + _encode_blob(blob)
+                for name, blob in record.headers
+            ),
         )
     )
     return _encode_varint(len(body)) + body

@@ -9,8 +9,8 @@ from broker_impl.log.move_rules import Fate
 @pytest.mark.parametrize(
     ("has_current", "is_complete", "fate"),
     [
-        (True, False, Fate.RESUMED),
-        (True, True, Fate.RESUMED),  # ended before the current log was renamed
+        (True, False, Fate.STARTED_OVER),
+        (True, True, Fate.STARTED_OVER),  # ended before the current log was renamed
         (False, True, Fate.PROMOTED),  # ended between the two renames
         (False, False, Fate.DISCARDED),  # the topic was deleted
     ],

@@ -1,5 +1,6 @@
 """A future log copies the current one while that changes, and takes over all of its state."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from broker_impl.errors import StorageError
 from broker_impl.log import move_rules
 from broker_impl.log.aborted_index import Marker
+from broker_impl.log.partition_log import PartitionLog
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
-from tests.broker_impl.log.two_directories import TP, TwoDirectories, append, content
+from tests.broker_impl.log import compacted_log
+from tests.broker_impl.log.two_directories import CONFIG, TP, TwoDirectories, append, content
 
 ID = UUID(int=5)
 
@@ -66,20 +69,45 @@ def test_a_copy_follows_a_truncation(two: TwoDirectories) -> None:
     assert content(two.manager.finish_move(TP, 7)) == before
 
 
-def test_a_truncation_reaches_the_copy_first(two: TwoDirectories) -> None:
-    """A crash between both truncations leaves the shorter copy, never a longer one."""
+def truncate_and_append(log: PartitionLog) -> None:
+    """Follow another leader, who has other records from offset 5 on."""
+    log.truncate_to(5)
+    append(log, 8, epoch=1)
+
+
+def compact(log: PartitionLog) -> None:
+    """Replace the first record."""
+    compacted_log.roll(log)
+    assert compacted_log.clean(log)
+
+
+@pytest.mark.parametrize("change", [truncate_and_append, compact])
+def test_a_log_changes_without_the_directory_of_its_copy(
+    change: Callable[[PartitionLog], None],
+) -> None:
+    """When the directory is back, its copy is not what replaces the log (finding 40)."""
+    two = TwoDirectories(compacted_log.CONFIG if change is compact else CONFIG)
+    log = two.manager.create(TP, ID)
+    compacted_log.put(log, (b"k", b"old"))
+    for _ in range(8):
+        compacted_log.put(log, (b"k", b"new"))
     two.begin("b")
     while two.copy():
         pass
-    two.manager.logs[TP].flush()
-    two.manager.futures[TP].flush()
-    two.disks["a"].fails = lambda operation, path: operation == "truncate"
-    with pytest.raises(StorageError):
-        two.manager.logs[TP].truncate_to(7)
-    two.disks["a"].fails = lambda operation, path: False
-    two.crash()
-    assert two.manager.logs[TP].end_offset == 9
-    assert two.manager.futures[TP].end_offset == 7
+    lost = two.manager.directory_at("b")
+    assert lost is not None
+    lost.disk.failed(StorageError("I/O error"))
+    two.manager.give_up(lost)
+    before = content(log)
+    change(log)
+    assert content(log) != before
+    log.flush()
+    before = content(log)
+    two.start()
+    assert content(two.manager.logs[TP]) == before
+    while two.copy():
+        pass
+    assert content(two.manager.finish_move(TP, 9)) == before
 
 
 def test_a_log_that_starts_over_is_copied_from_its_new_start(two: TwoDirectories) -> None:
@@ -153,26 +181,13 @@ def test_the_cleaners_offset_moves(two: TwoDirectories) -> None:
     assert two.manager.logs[TP].first_dirty == 5
 
 
-def test_a_longer_copy_is_truncated_at_the_start(two: TwoDirectories) -> None:
-    """Records that a crash has taken from the current log only are removed from its copy."""
-    two.manager.logs[TP].flush()
-    append(two.manager.logs[TP], 2)
-    two.begin("b")
-    while two.copy():
-        pass
-    two.manager.futures[TP].flush()
-    two.crash()
-    assert two.manager.logs[TP].end_offset == 9
-    assert two.manager.futures[TP].end_offset == 9
-
-
 def test_an_unfinished_move_goes_on(two: TwoDirectories) -> None:
-    """After a restart the copy continues where it was synced."""
+    """After a restart the log is copied again."""
     two.begin("b")
     two.copy(1)
     two.manager.close({TP: 9})
     two.start()
-    assert two.manager.futures[TP].end_offset == 1
+    assert two.manager.futures[TP].end_offset == 0
     before = content(two.manager.logs[TP])
     while two.copy():
         pass
