@@ -77,7 +77,7 @@ class LogDirectory:
         self._found: dict[str, dict[TopicPartition, Offset]] = {}
         self._left: dict[str, dict[TopicPartition, Offset]] = {}
         """The entries of logs that are in this directory, and not loaded."""
-        self._written: dict[str, bytes] = {}  # the checkpoints that this object wrote
+        self._written: dict[str, bytes] = {}  # the checkpoints as they are on the disk
         self._renamed = 0
         self._deleted: list[tuple[int, str]] = []  # when to remove, which directory
 
@@ -119,8 +119,11 @@ class LogDirectory:
         self.logs.clear()
         self._left.clear()
         self.is_clean = consume_clean_marker(self.disk)
+        self._written.clear()
         for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS):
             self._found[name] = self._content(name, checkpoints.parse_offsets)
+            if self.disk.exists(name):
+                self._written[name] = checkpoints.format_offsets(self._found[name])
         self.found_watermarks = self._found[HIGH_WATERMARKS]
 
     def scan(self) -> Iterator[FoundLog]:
@@ -166,14 +169,11 @@ class LogDirectory:
     def opened(self) -> None:
         """Write the checkpoints as they are now that all logs are loaded.
 
-        The recovery points, because a log may end below its old one. The others only if they have
-        entries of logs that are elsewhere: a broker that was killed while it replaced a log by its
-        copy has left them, and a later log of that name must not inherit them.
+        A log may end below what they say, or be elsewhere: a broker that was killed while it
+        replaced a log by its copy has left its entries, and a later log of that name must not
+        inherit them.
         """
-        if any(tp not in self.logs for found in self._found.values() for tp in found):
-            self.write_checkpoints()
-        else:
-            self.write_recovery_points()
+        self.write_checkpoints()
         self._found.clear()
 
     def _content(self, name: str, parse: Callable[[bytes], dict[Key, Value]]) -> dict[Key, Value]:
@@ -209,6 +209,11 @@ class LogDirectory:
         cleaned = {tp: log.first_dirty for tp, log in self.logs.items() if log.first_dirty}
         if cleaned or CLEANED_OFFSETS in self._written:
             self._write_offsets(CLEANED_OFFSETS, cleaned)
+
+    def write_lowered(self) -> None:
+        """Write what a log starts with, and how far it is compacted, after it has lost its end."""
+        self.write_starts()
+        self.write_cleaned()
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         """Write a checkpoint, if it changed: a write is two syncs, which block the broker."""

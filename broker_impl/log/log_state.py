@@ -33,6 +33,7 @@ class LogState:
         config: LogConfig,
         loaded: loading.Loaded,
         write_recovery_point: Callable[[], None],
+        write_lowered: Callable[[], None],
         first_dirty: Offset = 0,
     ) -> None:
         self.topic_partition = tp
@@ -76,6 +77,7 @@ class LogState:
         """In order; the last one is the active one."""
         self.snapshots = Snapshots(disk, directory)
         self.write_recovery_point = write_recovery_point
+        self.write_lowered = write_lowered
         self.unsynced_since_ms: int | None = None
         """Since when the oldest record waits to be synced."""
         self.deleted: list[tuple[int, str]] = []

@@ -309,14 +309,15 @@ class LogManager:
             self._retained_ms = now_ms
         for tp, log in self.logs.items():
             start = log.start_offset
+            high_watermark = high_watermarks.get(tp, self.high_watermarks.get(tp, 0))
+            log.producers.settle(high_watermark)
             try:
                 log.roll_if_due(now_ms)
                 if log.due_flush(now_ms):
                     log.flush()
                 log.flush_settled(now_ms)
                 if retain:
-                    known = self.high_watermarks.get(tp, 0)
-                    log.retain(now_ms, high_watermarks.get(tp, known))
+                    log.retain(now_ms, high_watermark)
                 log.remove_deleted(now_ms)
             except DirectoryFailed:
                 if not self.goes_on:
@@ -441,6 +442,7 @@ class LogManager:
             start_offset=start_offset,
             now_ms=self._now_ms,
             write_recovery_point=directory.write_recovery_points,
+            write_lowered=directory.write_lowered,
             first_dirty=first_dirty,
         )
         log.data_directory = directory.path

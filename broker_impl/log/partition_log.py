@@ -46,6 +46,7 @@ class PartitionLog(LogState):
         start_offset: Offset,
         now_ms: int,
         write_recovery_point: Callable[[], None] = lambda: None,
+        write_lowered: Callable[[], None] = lambda: None,
         first_dirty: Offset = 0,
     ) -> "PartitionLog":
         """Open the log in a directory that exists; an empty directory is an empty log.
@@ -53,7 +54,8 @@ class PartitionLog(LogState):
         clean: was it closed by a clean shutdown? If not, all above `recovery_point` is checked.
         first_dirty: the offset up to which it was compacted, as checkpointed. write_recovery_point:
         called when the checkpointed recovery point must be updated at once, because the log was
-        truncated below it, or is about to be compacted up to it.
+        truncated below it, or is about to be compacted up to it. write_lowered: called when the
+        log starts at a lower offset, or is compacted to a lower one, because it was truncated.
         """
         loaded = loading.load(
             disk,
@@ -64,7 +66,9 @@ class PartitionLog(LogState):
             start_offset=start_offset,
             now_ms=now_ms,
         )
-        log = cls(disk, directory, tp, config, loaded, write_recovery_point, first_dirty)
+        log = cls(
+            disk, directory, tp, config, loaded, write_recovery_point, write_lowered, first_dirty
+        )
         is_empty = log.start_offset == log.end_offset
         log.topic_id = topic_identity.read(disk, directory, is_empty=is_empty)
         return log

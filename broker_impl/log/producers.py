@@ -220,13 +220,25 @@ class ProducerStates:
         ended = self._ended
         if not ended and not self._open:
             return None
-        while ended and ended[0].marker < high_watermark:
-            ended.popleft()
+        self.settle(high_watermark)
         first_open = next(iter(self._open.values()), None)  # in the order of the log
         if not ended:
             return first_open
         first_ended = min(each.first_offset for each in ended)
         return first_ended if first_open is None else min(first_ended, first_open)
+
+    def settle(self, high_watermark: Offset) -> None:
+        """Forget the transactions that have ended for readers, because their markers are committed.
+
+        In a log that is not read, there is no other occasion.
+        """
+        while self._ended and self._ended[0].marker < high_watermark:
+            self._ended.popleft()
+
+    @property
+    def unsettled(self) -> int:
+        """How many transactions have ended that readers may still take for open."""
+        return len(self._ended)
 
     def guard(self, producer_id: int) -> int | None:
         """A guard to pass with the first batch of a transaction, once the transaction is verified.

@@ -124,10 +124,17 @@ def _delete_first(log: LogState, now_ms: int) -> str:
 
 
 def _rename_files(log: LogState, segment: Segment, due_ms: int) -> None:
+    """Rename the files; a segment that keeps some of them in a crash is as it was.
+
+    Without its index it is recovered, and so is the index of its aborted transactions. Without the
+    latter alone, nothing would seem to be aborted, so the renaming of the former is durable before.
+    """
     for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX, LOG_SUFFIX):
         path = f"{log.directory}/{file_name(segment.base_offset, suffix)}"
         if suffix == ABORTED_INDEX_SUFFIX and not log.disk.exists(path):
             continue  # nothing was aborted
+        if suffix == ABORTED_INDEX_SUFFIX:
+            log.disk.fsync_dir(log.directory)
         log.disk.rename(path, path + loading.DELETED_SUFFIX)
         log.deleted.append((due_ms, path + loading.DELETED_SUFFIX))
 

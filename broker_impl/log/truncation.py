@@ -42,7 +42,7 @@ def _cut_segments(log: LogState, offset: Offset) -> None:
     while log.segments[-1].base_offset > offset:
         loading.remove_segment(log.disk, log.directory, log.segments.pop())
     log.segments[-1].truncate(offset)
-    _end_moved_back(log)
+    _end_moved_back(log, log.start_offset)
     log.cuts.append(log.end_offset)
     log.snapshots.remove_above(log.end_offset)
     former = log.producers
@@ -65,8 +65,8 @@ def truncate_fully_and_start_at(log: LogState, offset: Offset) -> None:
         log.producers.clear()
         if log.epochs.clear():
             loading.write_epochs(log.disk, log.directory, log.epochs)
-        log.start_offset = offset
-        _end_moved_back(log)
+        start, log.start_offset = log.start_offset, offset
+        _end_moved_back(log, start)
 
 
 def advance_start(log: LogState, offset: Offset) -> None:
@@ -90,10 +90,17 @@ def _truncate_copy(future: LogState, offset: Offset) -> None:
         truncate_to(future, cut)
 
 
-def _end_moved_back(log: LogState) -> None:
+def _end_moved_back(log: LogState, start: Offset) -> None:
+    """Adapt the offsets of a log that started at ``start``, and has lost its end.
+
+    The checkpoints must not say more than is true of what is appended next (KAFKA-3330).
+    """
+    dirty = log.first_dirty
     log.end_offset = log.segments[-1].next_offset
     log.start_offset = min(log.start_offset, log.end_offset)
-    log.first_dirty = compaction.dirty_after_cut(log.first_dirty, log.end_offset)
+    log.first_dirty = compaction.dirty_after_cut(dirty, log.end_offset)
+    if log.first_dirty < dirty or log.start_offset < start:
+        log.write_lowered()
     if log.recovery_point > log.end_offset:
         log.recovery_point = log.end_offset
         log.write_recovery_point()

@@ -464,6 +464,37 @@ def test_times_are_found_in_a_compacted_log() -> None:
     assert earlier.offset == 1
 
 
+def test_the_largest_time_is_that_of_a_record() -> None:
+    """A batch that compaction has emptied has no time, also if the log starts in its segment."""
+    log = opened(new_disk())
+    put(log, (b"a", b"1"), at_ms=5)
+    put(log, (b"k", b"1"), producer=1, at_ms=90)
+    put(log, (b"k", b"2"), at_ms=40)
+    put(log, (b"z", b"v"), at_ms=6)
+    roll(log)
+    assert clean(log)
+    assert [row.offset for row in all_rows(log)] == [0, 2, 3]
+    for start in (0, 1):
+        log.advance_start(start)
+        found = log.offset_of_max_timestamp()
+        assert found is not None
+        assert (found.offset, found.timestamp) == (2, 40)
+
+
+def test_names_of_headers_need_not_be_text() -> None:
+    """They are copied as they are, like the values of headers."""
+    log = opened(new_disk())
+    named = batch.encode_batch([Record(b"k", b"v", headers=(("\udcff\udcfe", b"\xff"),))])
+    log.append_as_leader(named, leader_epoch=0, now_ms=0)
+    put(log, (b"z", b"1"), (b"z", b"2"))
+    put(log, (b"z", b"3"))
+    roll(log)
+    assert clean(log)
+    data = b"".join(log.read(0, bytes_max=1 << 20, limit=log.end_offset))
+    assert batch.records(data)[0].headers == (("\udcff\udcfe", b"\xff"),)
+    assert b"\x04\xff\xfe" in data
+
+
 def test_a_follower_copies_a_compacted_log() -> None:
     """A follower that fetches a compacted log copies its gaps, and reaches the leader's log end."""
     log = filled(new_disk())

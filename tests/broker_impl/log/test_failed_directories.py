@@ -255,7 +255,7 @@ def test_a_log_is_lost_if_its_move_fails_at_the_end(two: Two, broken: str) -> No
     assert content(two.manager.logs[TP]) == before
 
 
-@pytest.mark.parametrize("operation", ["read", "fsync_dir", "open", "remove", "write"])
+@pytest.mark.parametrize("operation", ["read", "fsync_dir", "open", "remove"])
 def test_a_directory_that_fails_at_the_start_is_left_out(two: Two, operation: str) -> None:
     """A start goes on without a directory that fails; it has all logs after the repair."""
     two.manager.close({})

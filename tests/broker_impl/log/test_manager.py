@@ -3,6 +3,7 @@
 import pytest
 
 from broker_impl.errors import ConfigError, StorageError
+from broker_impl.log.aborted_index import Marker
 from broker_impl.log.config import LogConfig
 from broker_impl.log.manager import LogManager
 from broker_impl.log.memory_disk import MemoryDisk
@@ -12,6 +13,7 @@ from broker_impl.wire.batch import Record
 from broker_impl.wire.types import TopicPartition
 
 MARKER = ".kafka_cleanshutdown"
+AT_ONCE = {"leader_epoch": 0, "now_ms": 0}
 A, B = TopicPartition("a.b-c", 0), TopicPartition("b", 12)
 CONFIG = LogConfig(segment_bytes=200, delete_delay_ms=10, retention_ms=1000, segment_ms=500)
 
@@ -250,6 +252,20 @@ def test_a_log_of_the_same_name_inherits_nothing() -> None:
     assert (log.start_offset, log.end_offset, log.recovery_point) == (0, 2, 0)
 
 
+def test_a_log_of_the_same_name_is_not_compacted() -> None:
+    """Also if the former one was compacted by an earlier process, and is deleted at the start."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    append(manager.create(A), 9)
+    manager.logs[A].compacted_to(8)
+    manager.close({A: 9})
+    manager = opened(disk)
+    manager.delete(A)
+    append(manager.create(A), 9)
+    manager.close({A: 9})
+    assert opened(disk).logs[A].first_dirty == 0
+
+
 def test_a_long_name_can_be_deleted() -> None:
     """A topic's name may have 249 characters; the name of its deleted directory is cut to 255."""
     disk = MemoryDisk()
@@ -314,6 +330,44 @@ def test_a_truncation_reaches_the_recovery_checkpoint() -> None:
     manager.checkpoint({})
     manager.logs[A].truncate_to(2)
     assert disk.read("recovery-point-offset-checkpoint") == b"0\n1\na.b-c 0 2\n"
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_a_truncation_reaches_the_other_checkpoints(start: int) -> None:
+    """What is appended after it is neither compacted nor before the start (KAFKA-3330)."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    log = manager.create(A)
+    append(log, 9)
+    log.advance_start(start)
+    log.compacted_to(8)
+    log.flush()
+    manager.checkpoint({})
+    log.truncate_to(5)
+    append(log, 6)
+    log.flush()
+    disk.kill()
+    log = opened(disk).logs[A]
+    assert (log.start_offset, log.first_dirty, log.end_offset) == (min(start, 5), 5, 11)
+
+
+def test_a_truncation_that_was_killed_lowers_the_cleaners_checkpoint() -> None:
+    """A start does, before the first append."""
+    disk = MemoryDisk()
+    manager = opened(disk)
+    log = manager.create(A)
+    append(log, 9)
+    log.compacted_to(8)
+    log.flush()
+    manager.checkpoint({})
+    disk.fails = lambda operation, path: path == "cleaner-offset-checkpoint"
+    with pytest.raises(StorageError):
+        log.truncate_to(2)
+    disk.fails = lambda operation, path: False
+    disk.kill()
+    append(opened(disk).logs[A], 9)
+    disk.kill()
+    assert opened(disk).logs[A].first_dirty == 2
 
 
 def test_a_truncation_that_was_killed_lowers_the_recovery_checkpoint() -> None:
@@ -385,6 +439,28 @@ def test_what_is_due_is_done() -> None:
     assert log.producers.entries != {}
     manager.tick(600_000, {A: 1})
     assert log.producers.entries == {}
+
+
+def test_ended_transactions_are_forgotten_in_a_log_that_is_not_read() -> None:
+    """As soon as their markers are committed; a replica may never be read."""
+    manager = opened(MemoryDisk())
+    log = manager.create(A)
+    for _ in range(3):
+        entry = log.producers.entries.get(3)
+        data = batch.encode_batch(
+            [Record(value=b"v")],
+            producer_id=3,
+            producer_epoch=0,
+            base_sequence=0 if entry is None else entry.last_sequence + 1,
+            transactional=True,
+        )
+        log.append_as_leader(data, leader_epoch=0, now_ms=0, guard=log.producers.guard(3))
+        log.append_marker(Marker(3, 0, is_commit=True, coordinator_epoch=0), **AT_ONCE)
+    before = len(log.producers.encode())
+    for watermark, kept in ((1, 3), (2, 2), (6, 0)):
+        manager.tick(0, {A: watermark})
+        assert log.producers.unsettled == kept
+    assert len(log.producers.encode()) == before
 
 
 def test_silent_producers_are_looked_for_as_often_as_it_is_told() -> None:

@@ -1,10 +1,14 @@
+from contextlib import suppress
+
 import pytest
 
+from broker_impl.errors import StorageError
 from broker_impl.log import retention
 from broker_impl.log.config import LogConfig
 from broker_impl.log.results import Deleted
 from broker_impl.wire import batch
 from broker_impl.wire.batch import Record
+from tests.broker_impl.log import compacted_log
 from tests.broker_impl.log.one_log import append, new_disk, opened, read_all
 
 
@@ -140,3 +144,30 @@ def test_deleted_files_are_removed_after_their_delay() -> None:
     log.close()
     opened(disk)
     assert not [name for name in disk.list("t-0") if name.endswith(".deleted")]
+
+
+@pytest.mark.parametrize("operations", range(1, 6))
+def test_a_deletion_that_was_interrupted_shows_no_aborted_record(operations: int) -> None:
+    """Whichever files of the segment a power loss leaves, its records are aborted, or gone."""
+    disk = compacted_log.new_disk()
+    config = LogConfig(retention_ms=1000, segment_bytes=1200)
+    log = compacted_log.opened(disk, config)
+    compacted_log.put(log, (b"k", b"aborted"), producer=3, transactional=True, at_ms=1)
+    compacted_log.end(log, 3, commit=False)
+    compacted_log.roll(log)
+    compacted_log.put(log, (b"k", b"new"), at_ms=10**9)
+    log.flush()
+    point, left = log.recovery_point, [operations]
+
+    def strikes(operation: str, path: str) -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    disk.fails = strikes
+    with suppress(StorageError):
+        log.retain(10**9, log.end_offset)
+    disk.fails = lambda operation, path: False
+    disk.kill()
+    disk.write(compacted_log.CHECKPOINT, b"%d" % point)
+    log = compacted_log.opened(disk, config, clean=False)
+    assert [row.value for row in compacted_log.committed_rows(log)] == [b"new"]
