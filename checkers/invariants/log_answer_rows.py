@@ -125,7 +125,10 @@ LOG_ANSWERS = (
         id="preferred-in-sync",
         rules="KIP-392",
         summary="A leader prefers a read replica that is not in sync, or not in the reader's rack.",
-        holds="the preferred read replica is another broker, in the ISR and in the reader's rack",
+        holds=(
+            "the preferred read replica is another broker, in the ISR and in the reader's rack, "
+            "and has the record at the fetch offset, or will have it next"
+        ),
     ),
     Invariant(
         id="acknowledged-as-stored",

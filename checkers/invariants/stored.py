@@ -15,7 +15,8 @@ in the log, at the moment of the answer:
   contains its offset first; an offset within the log is not out of range; no follower states a high
   watermark above its own, and no leader a stable offset above the begin of an open transaction; a
   response of a fetch session shows a partition with records.
-- ``preferred-in-sync``: a leader prefers a replica in the reader's rack that is in sync (KIP-392).
+- ``preferred-in-sync``: a leader prefers a replica in the reader's rack that is in sync, and has
+  the offset that is fetched (KIP-392).
 """
 
 from bisect import bisect_right
@@ -370,6 +371,16 @@ def preferred(
     if chosen in racks and racks[chosen] != rack:
         return f"it prefers broker {chosen} in rack {racks[chosen]} for a reader in {rack}"
     return None
+
+
+def held(chosen: int, start: int, end: int, offset: int) -> str | None:
+    """Return why a leader must not prefer this replica for a fetch from ``offset``, or ``None``.
+
+    start, end: where the replica's log begins and ends, as the leader knows; -1: it does not.
+    """
+    if start <= offset <= end:
+        return None
+    return f"it prefers broker {chosen}, which has {start} to {end}, for a fetch from {offset}"
 
 
 def _differs(what: str, right: int, given: int) -> str | None:

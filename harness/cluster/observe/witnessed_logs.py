@@ -345,6 +345,9 @@ class LogWitness:
             isr = sorted(partition.isr | partition.maximal_isr)
             chosen = data.preferred_read_replica
             why = stored.preferred(self._reporter.broker, isr, self._racks, request.rack_id, chosen)
+            remote = partition.remotes.get(chosen)
+            if why is None and remote is not None:
+                why = stored.held(chosen, remote.log_start, remote.log_end, offset)
             self._found("preferred-in-sync", tp, why, now)
         else:
             self._found("read-as-stored", tp, stored.read(was, now, given), now)

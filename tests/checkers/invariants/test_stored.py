@@ -198,6 +198,13 @@ def test_preferred_replicas_are_near_and_in_sync(chosen: int, is_right: bool) ->
     assert (stored.preferred(1, [1, 2, 3, 5], racks, "a", chosen) is None) == is_right
 
 
+@pytest.mark.parametrize(("offset", "is_right"), [(2, False), (3, True), (7, True), (8, False)])
+def test_preferred_replicas_have_the_offset(offset: int, is_right: bool) -> None:
+    """Offset 7 is that of the next record."""
+    assert (stored.held(2, 3, 7, offset) is None) == is_right
+    assert stored.held(2, -1, -1, offset) is not None
+
+
 def test_acknowledged_batches_are_in_the_log() -> None:
     """The batch at the offset is the one that was sent, and follows the producer's last one."""
     sent = ProducerBatch(7, 2, 5, 3)

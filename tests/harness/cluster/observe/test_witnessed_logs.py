@@ -71,6 +71,7 @@ class Broker:
             last_stable_offset=4,
             isr=frozenset({1, 2}),
             maximal_isr=frozenset({1, 2}),
+            remotes={},
             log=log,
         )
         self.found: list[str] = []
@@ -262,6 +263,9 @@ def test_preferred_replicas_are_near_and_in_sync() -> None:
     assert broker.fetch(1, preferred_read_replica=2) == []
     assert broker.fetch(1, preferred_read_replica=3) == ["preferred-in-sync"]
     assert broker.fetch(1, preferred_read_replica=2, rack="a") == ["preferred-in-sync"]
+    broker.partition.remotes = {2: SimpleNamespace(log_start=1, log_end=4)}
+    assert broker.fetch(1, preferred_read_replica=2) == []
+    assert broker.fetch(0, preferred_read_replica=2) == ["preferred-in-sync"]
 
 
 def test_acknowledged_batches_are_in_the_log() -> None:
