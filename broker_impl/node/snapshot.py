@@ -101,7 +101,7 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
 
     overrides: Mapping[str, str]
     is_applied: bool
-    """Whether the logs of the topic have them."""
+    """Whether the logs of the topic have them, and the replicas its ``min.insync.replicas``."""
     topic_id: UUID | None
     """The id in all of these logs; None if they do not agree."""
 
@@ -178,7 +178,7 @@ class SnapshotReader:
             ids = view.topic_ids
             shown = {tp: (found, ids.get(tp.topic)) for tp, found in view.partitions()}
             self._shown = view.updates, shown
-        last, kept = self._last, {} if settings is None else _of_topics(logs, settings)
+        last, kept = self._last, {} if settings is None else _of_topics(logs, partitions, settings)
         lacks = replicas.logs.lacks_directory
         place = (replicas.broker_epoch, replicas.controller_epoch, term, lacks)
         if (
@@ -211,7 +211,9 @@ class SnapshotReader:
 
 
 def _of_topics(
-    logs: Mapping[TopicPartition, PartitionLog], settings: TopicSettings
+    logs: Mapping[TopicPartition, PartitionLog],
+    partitions: Mapping[TopicPartition, Partition],
+    settings: TopicSettings,
 ) -> dict[str, SettingsSnapshot]:
     """Return the settings of the topics of these logs."""
     of_topics: dict[str, list[PartitionLog]] = {}
@@ -219,8 +221,16 @@ def _of_topics(
         of_topics.setdefault(tp.topic, []).append(log)
     found = {}
     for topic, hosted in of_topics.items():
-        wanted = log_config(settings.merged(topic))
-        is_applied = all(log.config == wanted for log in hosted)
+        merged = settings.merged(topic)
+        wanted = log_config(merged)
+        is_applied = all(
+            log.config == wanted
+            and (
+                (partition := partitions.get(log.topic_partition)) is None
+                or partition.isr_min == merged.min_insync_replicas
+            )
+            for log in hosted
+        )
         ids = list(dict.fromkeys(log.topic_id for log in hosted))
         topic_id = ids[0] if len(ids) == 1 else None
         found[topic] = SettingsSnapshot(settings.overrides(topic), is_applied, topic_id)

@@ -325,6 +325,8 @@ async def test_the_settings_of_topics_are_compared_with_those_of_their_logs() ->
     assert broker.look().settings == {
         "t": SettingsSnapshot(kept, is_applied=True, topic_id=NO_UUID)
     }
+    broker.replicas.partitions[TP].isr_min = 2
+    assert not broker.look().settings["t"].is_applied
 
 
 async def _stored(path: str) -> tuple[bytes, None]:
