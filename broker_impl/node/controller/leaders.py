@@ -255,6 +255,9 @@ class Leaders:
                     del context.leadership[tp]  # the topic was removed by hand
                 else:
                     known = context.leadership[tp]
+                    if fresh.leader_epoch > known.leader_epoch:
+                        # A write of this controller, whose answer was lost, has taken effect.
+                        self._now(tp, fresh)
                     context.leadership[tp] = contexts.to_choose_from(known, fresh)
                     pending.append(tp)
 

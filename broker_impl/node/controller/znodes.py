@@ -416,7 +416,8 @@ class ControllerZnodes:
 
     async def _if_written(self, tp: TopicPartition, wanted: Leadership) -> Leadership | None:
         """Return the state after a lost connection if it is the one that was to be written."""
-        await self._zk.connected()
+        # The server of the next connection may not have applied the write yet.
+        await self._insist(lambda: self._zk.sync(zk_paths.state(tp)))
         found = await self.leadership(tp)
         if found is not None and replace(found, zk_version=wanted.zk_version) == wanted:
             return found

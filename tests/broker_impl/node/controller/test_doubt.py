@@ -14,7 +14,13 @@ from broker_impl.wire.messages.create_topics_request import (
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
-from tests.broker_impl.zookeeper_requests import SteppedZooKeeper, answer_lost, lost, sent
+from tests.broker_impl.zookeeper_requests import (
+    LaggingZooKeeper,
+    SteppedZooKeeper,
+    answer_lost,
+    lost,
+    sent,
+)
 
 T0 = TopicPartition("t", 0)
 
@@ -70,3 +76,25 @@ async def test_each_request_in_doubt(world: Any, done: bool) -> None:
         await world.zk.delete(zk_paths.CONTROLLER_EPOCH)
         async with asyncio.timeout(20):
             await live(world, number, done=done)
+
+
+@pytest.mark.parametrize("syncs", [True, False])
+async def test_an_election_in_doubt_on_a_server_that_lags(world: Any, syncs: bool) -> None:
+    """The brokers learn of an election whose write took effect but was not answered.
+
+    The server of the next connection lags. If a sync brings it up to date, the state is not written
+    again.
+    """
+    zk = LaggingZooKeeper(zk_paths.state(T0), syncs=syncs)
+    await world.come(1, 2)
+    contender = await world.contend(3, through=zk.around)
+    await world.topic("t", [1, 2])
+    await world.led(T0, 1, 1, 2)
+    await world.until(lambda: bool(contender.peers.metadata(2, T0)))
+    zk.steps.append(zk.answer_lost)
+    await world.go(1)
+    await world.until(lambda: len(contender.peers.metadata(2, T0)) == 2)
+    assert [row.leader_epoch for row in contender.peers.roles(2, T0)] == [0, 1]
+    assert contender.peers.metadata(2, T0)[-1].leader == 2
+    assert zk.written == (2 if syncs else 3)  # the first write is that of the first leader
+    assert await world.led(T0, 2, 2) == 1
