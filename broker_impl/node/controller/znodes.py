@@ -288,11 +288,15 @@ class ControllerZnodes:
         """Write a partition's first state; return what is stored then, whichever writer wins."""
         for parent in (zk_paths.partitions(tp.topic), zk_paths.partition(tp)):
             await self._unless_there(parent)
-        try:
-            await self._fenced([Create(zk_paths.state(tp), _state_data(wanted))])
-        except (NodeExists, NoNode, ConnectionLoss):
-            return await self.leadership(tp)
-        return wanted
+        while True:
+            try:
+                await self._fenced([Create(zk_paths.state(tp), _state_data(wanted))])
+            except (NodeExists, NoNode):
+                return await self.leadership(tp)
+            except ConnectionLoss:
+                await self._zk.connected()
+            else:
+                return wanted
 
     async def create_topic(self, name: str, topic: NewTopic) -> bool:
         """Write a new topic with its settings; False if a topic of that name exists."""

@@ -2,10 +2,12 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from broker_impl.node import directory_notices, zk_paths
+from broker_impl.wire import topic_ids
 from broker_impl.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -16,6 +18,8 @@ from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
 from tests.broker_impl.zookeeper_requests import (
     LaggingZooKeeper,
+    Step,
+    SteppedWrites,
     SteppedZooKeeper,
     answer_lost,
     lost,
@@ -98,3 +102,19 @@ async def test_an_election_in_doubt_on_a_server_that_lags(world: Any, syncs: boo
     assert contender.peers.metadata(2, T0)[-1].leader == 2
     assert zk.written == (2 if syncs else 3)  # the first write is that of the first leader
     assert await world.led(T0, 2, 2) == 1
+
+
+@pytest.mark.parametrize("step", [lost, answer_lost])
+async def test_a_first_state_in_doubt(world: Any, step: Step) -> None:
+    """A topic that the controller finds without leaders gets them after a lost connection."""
+    zk = SteppedWrites(zk_paths.state(T0), [step])
+    await world.come(1, 2)
+    # It has an id: the controller does not write it, which would be another reason for an election.
+    topic = zk_paths.TopicZnode(partitions={"0": [1, 2]}, topic_id=topic_ids.to_text(UUID(int=7)))
+    await world.zk.create(zk_paths.topic("t"), zk_paths.encode(topic))
+    contender = await world.contend(3, through=zk.around)
+    assert await world.led(T0, 1, 1, 2) == 0
+    await world.until(lambda: bool(contender.peers.roles(2, T0)))
+    [role] = contender.peers.roles(2, T0)
+    assert (role.leader, role.is_new) == (1, True)
+    assert zk.written == 2
