@@ -130,25 +130,36 @@ class Reassignments:
             target = reassignment.target(context.replicas(tp), move)
             if reassignment.is_complete(target, state.isr, context.live_for(tp)):
                 try:
-                    await self._now(tp, target, None)
+                    await self._now(tp, target, None, is_completion=True)
                 except ApiError as error:
                     LOG.info("%s: %s; the controller tries again later", tp, error)
 
-    async def _now(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:
+    async def _now(
+        self,
+        tp: TopicPartition,
+        replicas: Replicas,
+        move: Move | None,
+        *,
+        is_completion: bool = False,
+    ) -> None:
         """Change a partition's replicas, and queue the orders that follow from it.
 
         One of the new replicas leads, only they are in the ISR, and brokers without a replica any
         more are ordered to delete it. Raises ApiError, with nothing changed, if none of them can
-        lead.
+        lead, or if they complete a move and are not all in sync.
         """
         context = self._context
         before, move_before = context.replicas(tp), context.moves.get(tp)
         self._know(tp, replicas, move)
-        if tp in context.leadership and not await self._lead_among(tp, replicas):
+        if tp in context.leadership and not await self._lead_among(
+            tp, replicas, is_completion=is_completion
+        ):
             self._know(tp, before, move_before)
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "none of the new replicas is in sync and alive",
+                "the new replicas are not all in sync"
+                if is_completion
+                else "none of the new replicas is in sync and alive",
             )
         await self._znodes.write_assignment(
             tp.topic, lambda found: found.but(tp.partition, replicas, move)
@@ -168,13 +179,21 @@ class Reassignments:
         if move is not None:
             context.moves[tp] = move
 
-    async def _lead_among(self, tp: TopicPartition, replicas: Replicas) -> bool:
-        """Write a new epoch with a leader and ISR among these replicas; False if none can lead."""
-        candidates = self._context.candidates_for(tp)
+    async def _lead_among(
+        self, tp: TopicPartition, replicas: Replicas, *, is_completion: bool
+    ) -> bool:
+        """Write a new epoch with a leader and ISR among these replicas; False if that cannot be.
+
+        The leader may have written a smaller ISR in the meantime: a move whose target replicas are
+        not all in it is not complete.
+        """
+        candidates, live = self._context.candidates_for(tp), self._context.live_for(tp)
         chosen: list[Choice] = []
 
         def choose(tp: TopicPartition, state: Leadership) -> Choice | None:
-            choice = election.among(replicas, state.leader, state.isr, candidates)
+            choice = None
+            if not is_completion or reassignment.is_complete(replicas, state.isr, live):
+                choice = election.among(replicas, state.leader, state.isr, candidates)
             chosen[:] = [] if choice is None else [choice]
             return choice
 

@@ -25,6 +25,7 @@ from broker_impl.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsTopics,
 )
 from broker_impl.wire.types import TopicPartition
+from tests.broker_impl.zookeeper_requests import SteppedWrites, preceded
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 PREFERRED, UNCLEAN = 0, 1
@@ -69,11 +70,16 @@ async def written(world: Any) -> zk_paths.TopicZnode:
     return zk_paths.decode(path, data, zk_paths.TopicZnode)
 
 
-async def in_sync(world: Any, *isr: int) -> None:
-    """The leader writes another ISR, with a notice to the controller."""
+async def shrink(world: Any, *isr: int) -> None:
+    """The leader writes another ISR, without a notice to the controller."""
     state = await world.state(T0)
     state.isr = list(isr)
     await world.zk.set(zk_paths.state(T0), zk_paths.encode(state))
+
+
+async def in_sync(world: Any, *isr: int) -> None:
+    """The leader writes another ISR, with a notice to the controller."""
+    await shrink(world, *isr)
     notice = zk_paths.IsrChangeZnode(partitions=[zk_paths.PartitionName("t", 0)])
     await world.zk.create(zk_paths.ISR_CHANGE_PREFIX, zk_paths.encode(notice), sequential=True)
 
@@ -102,6 +108,27 @@ async def test_a_partition_moves(four: Any) -> None:
     znode = await written(four)
     assert (znode.partitions, znode.adding_replicas) == ({"0": [3, 4]}, {})
     assert four.peers.roles(3, T0)[-1].replicas == [3, 4]
+
+
+async def test_a_move_whose_isr_shrinks_meanwhile(world: Any) -> None:
+    """A move is not completed if the leader removes a target replica before the controller writes.
+
+    The controller completes it once all target replicas are in sync again.
+    """
+    zk = SteppedWrites(zk_paths.state(T0))
+    await world.come(1, 2, 3, 4)
+    world.controller = await world.contend(4, through=zk.around)
+    await world.topic("t", [1, 2])
+    await world.led(T0, 1, 1, 2)
+    assert await move(world, [3, 4]) == 0
+    zk.steps.append(preceded(lambda: shrink(world, 1, 3)))
+    await in_sync(world, 1, 2, 3, 4)
+    await world.until(lambda: not zk.steps)
+    assert await moves(world) == [([3, 4, 1, 2], [3, 4], [1, 2])]
+    assert await world.led(T0, 1, 1, 3) == 1
+    assert not any(world.controller.peers.stops(number, T0) for number in (1, 2, 3, 4))
+    await in_sync(world, 1, 3, 4)
+    assert await world.led(T0, 3, 3, 4) == 2
 
 
 async def test_a_leader_that_is_to_stay_stays(four: Any) -> None:
