@@ -54,8 +54,12 @@ class Outbox:
     def queue_leader_and_isr(
         self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool = False
     ) -> None:
-        """Queue the roles in this partition for these brokers."""
+        """Queue the roles in this partition for these brokers.
+
+        A queued stop of the replica is removed: it would be sent after the role.
+        """
         for broker in brokers:
+            self._stop.get(broker, {}).pop(tp, None)
             due = self._lead_or_follow.setdefault(broker, {})
             due[tp] = due.get(tp, False) or is_new
 
@@ -89,8 +93,8 @@ class Outbox:
                 due.append(writer.leader_and_isr(roles))
             if broker in self._metadata:
                 due.append(writer.update_metadata(self._metadata[broker]))
-            if broker in self._stop:
-                due.append(writer.stop_replica(self._stop[broker]))
+            if stops := self._stop.get(broker):
+                due.append(writer.stop_replica(stops))
             if due:
                 orders[broker] = due
         self._brokers_changed = False

@@ -200,6 +200,21 @@ def test_who_is_to_stop_is_told_no_role(context: Context) -> None:
     assert [type(order) for order in orders[2]] == [LeaderAndIsrRequest]
 
 
+def test_a_role_that_follows_a_stop(context: Context) -> None:
+    """A broker that gets a role in a partition after a stop receives the role, and not the stop."""
+    outbox = Outbox()
+    outbox.queue_stop(1, T0, delete=True)
+    outbox.queue_stop(2, T0, delete=True)
+    outbox.queue_stop(2, T1, delete=True)
+    outbox.queue_leader_and_isr([1, 2], T0)
+    orders = outbox.drain(context, 1)
+    assert [type(order) for order in orders[1]] == [LeaderAndIsrRequest]
+    role, stop = orders[2]
+    assert isinstance(role, LeaderAndIsrRequest)
+    assert isinstance(stop, StopReplicaRequest)
+    assert [row.partition_index for row in stop.topic_states[0].partition_states] == [1]
+
+
 def test_brokers_that_are_gone_are_told_nothing(context: Context) -> None:
     """Dead brokers receive no requests; they receive the full state when they register again."""
     outbox = Outbox()
