@@ -236,26 +236,37 @@ def delete_topics(check: Check, request: Any, call: Call) -> Any:
 
 
 def _delete_by_state(check: Check, request: Any, call: Call) -> Any:
-    """From v6 on, a topic is named by its name or by its id."""
-    names = {each: name for name, each in check.context.services.view.topic_ids.items()}
+    """From v6 on, a topic is named by its name or by its id.
+
+    An id whose topic is not known here is not passed on: the controller may know it by the time
+    that it handles the request, and no right would have been checked.
+    """
+    services = check.context.services
+    cluster = services.controller.cluster
+    ids = (
+        services.view.topic_ids if cluster is None else services.view.topic_ids | cluster.topic_ids
+    )
+    names = {each: name for name, each in ids.items()}
 
     def name_of(topic: Any) -> str | None:
         return names.get(topic.topic_id) if topic.name is None else topic.name
 
     def may(topic: Any) -> bool:
         name = name_of(topic)
-        return name is None or check.topic(Operation.DELETE, name)
+        return name is not None and check.topic(Operation.DELETE, name)
+
+    def refused(topic: Any) -> delete_topics_response.DeletableTopicResult:
+        name, error = name_of(topic), _DENIED
+        if name is None:
+            error = ErrorCode.NOT_CONTROLLER if cluster is None else ErrorCode.UNKNOWN_TOPIC_ID
+        elif not topic.name and not check.topic(Operation.DESCRIBE, name):
+            name = None
+        return delete_topics_response.DeletableTopicResult(
+            name=name, topic_id=topic.topic_id, error_code=error
+        )
 
     allowed, others = divided(request.topics, may)
-    denied = [
-        delete_topics_response.DeletableTopicResult(
-            name=name if topic.name or check.topic(Operation.DESCRIBE, name) else None,
-            topic_id=topic.topic_id,
-            error_code=_DENIED,
-        )
-        for topic in others
-        if (name := name_of(topic)) is not None
-    ]
+    denied = [refused(topic) for topic in others]
     if not allowed:
         return delete_topics_response.DeleteTopicsResponse(responses=denied)
     rest = msgspec.structs.replace(request, topics=allowed)

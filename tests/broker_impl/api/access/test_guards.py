@@ -75,7 +75,8 @@ def request_of(key: int) -> Any:
 def context(version: int) -> RequestContext:
     config = SimpleNamespace(auto_create_topics_enable=True)
     view = SimpleNamespace(topics={}, topic_ids={"mine": MINE, "theirs": THEIRS})
-    services: Any = SimpleNamespace(config=config, view=view)
+    controller = SimpleNamespace(cluster=None)
+    services: Any = SimpleNamespace(config=config, view=view, controller=controller)
     return RequestContext(services, "L", None, "h", 0, version, lambda: 1000)
 
 
@@ -157,8 +158,13 @@ def rights(*allowed: tuple[ResourceType, str, Operation]) -> Authorizer:
     return authorizer
 
 
-def handled(authorizer: Authorizer, key: int, version: int, request: Any) -> tuple[Any, Any]:
-    """Return the response to a request, and what its handler got; the handler sees an echo."""
+def handled(
+    authorizer: Authorizer, key: int, version: int, request: Any, cluster: Any = None
+) -> tuple[Any, Any]:
+    """Return the response to a request, and what its handler got; the handler sees an echo.
+
+    cluster: the view of the controller on this broker; None if it is on another one.
+    """
     got = []
     answer = sample(getattr(response_module(key), f"{response_module(key).NAME}Response"))
 
@@ -167,7 +173,9 @@ def handled(authorizer: Authorizer, key: int, version: int, request: Any) -> tup
         return answer
 
     row: Any = SimpleNamespace(key=key, handle=handle)
-    return access.handle(authorizer, row, context(version), request), got
+    on = context(version)
+    on.services.controller.cluster = cluster  # type: ignore[misc]
+    return access.handle(authorizer, row, on, request), got
 
 
 def test_a_topic_is_deleted_by_its_id_with_the_right_of_its_name() -> None:
@@ -183,16 +191,34 @@ def test_a_topic_is_deleted_by_its_id_with_the_right_of_its_name() -> None:
     )
     authorizer = rights((ResourceType.TOPIC, "mine", Operation.DELETE))
     answer, got = handled(authorizer, 20, 6, request)
-    assert [each.topic_id for each in got[0].topics] == [MINE, NO_TOPIC]
-    denied = answer.responses[1:]
-    assert [(each.name, each.topic_id) for each in denied] == [
-        (None, THEIRS),
-        ("theirs", request.topics[2].topic_id),
+    assert [each.topic_id for each in got[0].topics] == [MINE]
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert [(each.name, each.topic_id, each.error_code) for each in answer.responses[1:]] == [
+        (None, THEIRS, denied),
+        ("theirs", request.topics[2].topic_id, denied),
+        (None, NO_TOPIC, ErrorCode.NOT_CONTROLLER),
     ]
-    assert {each.error_code for each in denied} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     authorizer = rights((ResourceType.TOPIC, "theirs", Operation.DESCRIBE))
     answer, _ = handled(authorizer, 20, 6, request)
-    assert [each.name for each in answer.responses[1:]] == [None, "theirs", "theirs"]
+    assert [each.name for each in answer.responses] == [None, "theirs", "theirs", None]
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_an_id_that_the_controller_knows_first(is_allowed: bool) -> None:
+    """The right is checked of a topic that is not yet in the view; other ids are not passed on."""
+    module: Any = request_module(20)
+    new = UUID(int=4)
+    request = module.DeleteTopicsRequest(
+        topics=[module.DeleteTopicState(None, new), module.DeleteTopicState(None, NO_TOPIC)]
+    )
+    authorizer = rights(*[(ResourceType.TOPIC, "new", Operation.DELETE)] * is_allowed)
+    cluster = SimpleNamespace(topic_ids={"new": new})
+    answer, got = handled(authorizer, 20, 6, request, cluster)
+    assert [each.topic_id for allowed in got for each in allowed.topics] == [new] * is_allowed
+    assert [(each.topic_id, each.error_code) for each in answer.responses[is_allowed:]] == [
+        *[(new, ErrorCode.TOPIC_AUTHORIZATION_FAILED)] * (not is_allowed),
+        (NO_TOPIC, ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
 
 
 @pytest.mark.parametrize(("replica_id", "session_epoch"), [(-1, -1), (2, 0)])
