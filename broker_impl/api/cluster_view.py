@@ -2,8 +2,9 @@
 
 After a broker registers, and after a new controller is elected, the controller first sends the list
 of brokers and then all topics in one request; after that it sends changes only. The first request
-with topics therefore replaces the view: topics that were deleted in the meantime disappear, and a
-topic that was created again under the same name is not compared with the old one's epochs.
+with topics, or the second request if there are none, therefore replaces the view: topics that were
+deleted in the meantime disappear, and a topic that was created again under the same name is not
+compared with the old one's epochs.
 """
 
 from collections.abc import Iterator
@@ -81,12 +82,11 @@ class ClusterView:
             request.controller_epoch > self.controller_epoch
             or request.broker_epoch > self._broker_epoch
         ):
-            self._replace_topics = True
-        if request.topic_states and self._replace_topics:
-            self._replace_topics = False
-            self.topics, self.topic_ids = {}, {}
+            self._replace_topics, self._met_brokers = True, False
         # If the request after the one with the brokers has no topics, there are none.
-        self.is_whole = self.is_whole or self._met_brokers or bool(request.topic_states)
+        if self._replace_topics and (request.topic_states or self._met_brokers):
+            self._replace_topics, self.is_whole = False, True
+            self.topics, self.topic_ids = {}, {}
         self._met_brokers = True
         self.controller_epoch = request.controller_epoch
         self._broker_epoch = max(self._broker_epoch, request.broker_epoch)

@@ -1,5 +1,7 @@
 from uuid import UUID
 
+import pytest
+
 from broker_impl.api.cluster_view import ClusterView, PartitionView
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.update_metadata_request import (
@@ -83,6 +85,26 @@ def test_a_new_controller_says_everything_anew() -> None:
     assert list(view.topics) == list(view.topic_ids) == ["t"]
     view.update(order(1, 0, controller_epoch=2, topic="new"))
     assert list(view.topics) == ["t", "new"]
+
+
+@pytest.mark.parametrize(("controller_epoch", "broker_epoch"), [(2, 7), (1, 8)])
+def test_a_cluster_whose_last_topic_was_deleted(controller_epoch: int, broker_epoch: int) -> None:
+    """If a new controller, or one that saw a registration, has no topics, the view loses its own.
+
+    The first request has the brokers only, so that it says nothing about topics.
+    """
+    view = ClusterView()
+    view.update(order(1, 5))
+    request = brokers_only(controller_epoch=controller_epoch, broker_epoch=broker_epoch)
+    view.update(request)
+    assert list(view.topics) == ["t"]
+    view.update(request)
+    assert view.topics == view.topic_ids == {}
+    view.update(
+        order(1, 0, topic="new", controller_epoch=controller_epoch, broker_epoch=broker_epoch)
+    )
+    view.update(request)
+    assert list(view.topics) == ["new"]
 
 
 def test_a_broker_that_registers_again_forgets_old_epochs() -> None:
