@@ -43,7 +43,7 @@ from broker_impl.node.session import Session, persist
 from broker_impl.node.settings_reader import SettingsReader
 from broker_impl.node.snapshot import BrokerSnapshot, SnapshotReader
 from broker_impl.node.tasks import Tasks
-from broker_impl.node.topic_settings import TopicSettings, hosts
+from broker_impl.node.topic_settings import TopicSettings
 from broker_impl.replica.replicas import Replicas
 from broker_impl.server import Server
 from broker_impl.server.connection import Witness
@@ -201,12 +201,10 @@ class Broker:
         return await zk_answers.read(ask, self._config.request_timeout_ms / 1000)
 
     async def settle_topics(self, topics: Mapping[str, UUID]) -> None:
-        for topic, topic_id in topics.items():
-            is_hosted = hosts(self._logs.logs, topic, topic_id)
-            is_current = self._settings.are_current(topic, is_hosted=is_hosted)
-            keep = partial(self._settings.keep, topic)
-            if not is_current and not await persist(keep, until=self._stopping):
-                raise CloseConnection("stopping")
+        outdated = self._settings.outdated(topics, self._logs.logs)
+        keep = partial(self._settings.keep_newest, outdated)
+        if outdated and not await persist(keep, until=self._stopping):
+            raise CloseConnection("stopping")
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         hosted = {tp.topic for tp in self._logs.logs}

@@ -5,7 +5,7 @@ a log is created. Those of other topics are read on request.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from broker_impl.config import BrokerConfig
@@ -63,6 +63,25 @@ class TopicSettings:
     def are_current(self, topic: str, *, is_hosted: bool) -> bool:
         """Whether what is kept of a topic can be used when the broker is to host a replica."""
         return outlives(is_kept=topic in self._kept, is_hosted=is_hosted)
+
+    def outdated(
+        self, topics: Mapping[str, UUID], logs: Mapping[TopicPartition, PartitionLog]
+    ) -> list[str]:
+        """Those of these topics whose settings a broker with these logs must read."""
+        return [
+            topic
+            for topic, topic_id in topics.items()
+            if not self.are_current(topic, is_hosted=hosts(logs, topic, topic_id))
+        ]
+
+    async def keep_newest(self, topics: Iterable[str]) -> None:
+        """Read the overrides of new topics and keep them.
+
+        No notice follows the creation of a topic: a read from a server that lags would stay.
+        """
+        await self._zk().sync(zk_paths.TOPIC_CONFIGS)
+        for topic in topics:
+            await self.keep(topic)
 
     async def keep(self, topic: str) -> None:
         """Read a topic's overrides and keep them."""

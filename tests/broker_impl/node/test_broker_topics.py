@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from broker_impl.errors import ErrorCode
+from broker_impl.node import zk_paths
 from broker_impl.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
 from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.errors import NoNode
 from tests.broker_impl.node.broker_calls import (
     TP,
     consume,
@@ -96,6 +99,28 @@ async def test_a_topic_of_a_deleted_name_is_another_one(three: Any) -> None:
     row = await produce(three, leader(three), b"x" * 200)
     assert (row.error_code, row.base_offset) == (0, 0)
     assert await consume(three, leader(three)) == [b"x" * 200]
+
+
+async def test_settings_apply_from_the_beginning(
+    three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker whose ZooKeeper server lags behind the creation of a topic applies its settings."""
+    get, sync = ZooKeeper.get, ZooKeeper.sync
+    synced: list[ZooKeeper] = []
+
+    async def lagging_get(self: ZooKeeper, path: str, *watch: Any) -> Any:
+        if path == zk_paths.topic_config("t") and self not in synced:
+            raise NoNode(path)
+        return await get(self, path, *watch)
+
+    async def recorded_sync(self: ZooKeeper, path: str) -> None:
+        await sync(self, path)
+        synced.append(self)
+
+    monkeypatch.setattr(ZooKeeper, "get", lagging_get)
+    monkeypatch.setattr(ZooKeeper, "sync", recorded_sync)
+    await create(three, config={"max.message.bytes": "100"})
+    assert (await produce(three, leader(three), b"x" * 200)).error_code == 10
 
 
 async def test_a_brokers_own_sleep_through_a_deletion_is_no_harm(three: Any) -> None:

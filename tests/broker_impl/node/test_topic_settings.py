@@ -10,17 +10,25 @@ from broker_impl import config as configuration
 from broker_impl.node import zk_paths
 from broker_impl.node.topic_settings import TopicSettings, hosts
 from broker_impl.wire.types import NO_UUID, TopicPartition
+from broker_impl.zookeeper.errors import NoNode
 
 
 class ZooKeeper:
-    """Has the settings of one topic."""
+    """Has the settings of one topic; without a sync, a read does not find them if it lags."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lags: bool = False) -> None:
         self.settings = {"segment.ms": "7"}
+        self.lags = lags
+        self.syncs = 0
 
     async def get(self, path: str) -> tuple[bytes, None]:
-        assert path == zk_paths.topic_config("t")
+        if self.lags or path != zk_paths.topic_config("t"):
+            raise NoNode(path)
         return zk_paths.encode(zk_paths.ConfigZnode(config=self.settings)), None
+
+    async def sync(self, path: str) -> None:
+        self.lags = False
+        self.syncs += 1
 
 
 @pytest.mark.parametrize("is_hosted", [False, True])
@@ -47,3 +55,27 @@ def test_the_log_of_a_deleted_topic_does_not_count() -> None:
         assert hosts(logs, "t")
         assert not hosts(logs, "u", now)
         assert not hosts(logs, "u")
+
+
+async def test_settings_of_new_topics_are_read_after_one_sync() -> None:
+    """The server may lag behind the creation of a topic, and no notice would correct the read."""
+    zk: Any = ZooKeeper(lags=True)
+    config = configuration.parse({"broker.id": "1", "zookeeper.connect": "h:1"})
+    settings = TopicSettings(config, lambda: zk)
+    await settings.keep_newest(["u", "t"])
+    assert (settings.overrides("t"), settings.overrides("u")) == ({"segment.ms": "7"}, {})
+    assert zk.syncs == 1
+
+
+async def test_which_settings_are_outdated() -> None:
+    """Those that are not kept, and those of a topic that is not hosted here."""
+    zk: Any = ZooKeeper()
+    config = configuration.parse({"broker.id": "1", "zookeeper.connect": "h:1"})
+    settings = TopicSettings(config, lambda: zk)
+    ids = {"t": UUID(int=1), "u": UUID(int=2), "v": UUID(int=3)}
+    await settings.keep("t")
+    await settings.keep("u")
+    logs: Any = {
+        TopicPartition(name, 0): SimpleNamespace(topic_id=ids[name]) for name in ("t", "v")
+    }
+    assert settings.outdated(ids, logs) == ["u", "v"]
