@@ -77,6 +77,11 @@ class Context:
     moves: dict[TopicPartition, Move] = field(default_factory=dict)
     """The partitions with a reassignment in progress."""
     deleting: dict[str, TopicDeletion] = field(default_factory=dict)
+    removed: dict[BrokerId, dict[TopicPartition, None]] = field(default_factory=dict)
+    """The replicas that reassignments removed and that this broker has not stopped yet.
+
+    Until then it may write an ISR as the leader (finding 35).
+    """
 
     def replicas(self, tp: TopicPartition) -> tuple[BrokerId, ...]:
         """The brokers to which a partition is assigned."""
@@ -135,8 +140,23 @@ class Context:
             for tp in self.partitions_of(topic)
         )
 
+    def broker_gone(self, broker: BrokerId) -> None:
+        """Record that a broker is not registered any more, or registered again.
+
+        Deletions wait for its return. They do not wait for replicas that were removed before: the
+        session with which the broker could write their ISRs is over.
+        """
+        self.leaving.pop(broker, None)
+        for tp in self.removed.pop(broker, ()):
+            if tp.topic in self.deleting:
+                self.deleting[tp.topic].forget((tp.partition, broker))
+        for deletion in self.deleting.values():
+            deletion.broker_gone(broker)
+
     def forget_topic(self, topic: str) -> None:
         """Remove a deleted topic."""
+        for broker, removed in self.removed.items():
+            self.removed[broker] = {tp: None for tp in removed if tp.topic != topic}
         for tp in self.partitions_of(topic):
             self.leadership.pop(tp, None)
             self.moves.pop(tp, None)
@@ -164,6 +184,12 @@ class Context:
             for tp in partitions:
                 assert broker in self.topics.get(tp.topic, {}).get(tp.partition, ()), (
                     f"{tp} is offline on broker {broker}, which has no replica of it"
+                )
+        for broker, partitions in self.removed.items():
+            assert broker in self.brokers, "only a registered broker has to stop a replica"
+            for tp in partitions:
+                assert broker not in self.topics.get(tp.topic, {}).get(tp.partition, ()), (
+                    f"{tp} is assigned to broker {broker}, and removed from it"
                 )
         for tp in self.moves:
             assert tp.partition in self.topics.get(tp.topic, {}), (

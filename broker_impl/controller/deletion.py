@@ -3,7 +3,9 @@
 A replica on a broker that is down delays the deletion of the whole topic, as in Kafka with
 ZooKeeper. A broker recognizes the log of a deleted topic by its topic id as well
 (`broker_impl.replica.topic_identity`): a replica that was removed from the topic while its broker
-was down is not in the assignment, so the deletion does not wait for it.
+was down is not in the assignment, so the deletion does not wait for it. It does wait for a replica
+that was removed but has not stopped: its broker could write its ISR over that of a new topic of the
+same name (finding 35).
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -89,6 +91,10 @@ class TopicDeletion:
         """
         if replica in self.states:
             self._move(replica, Event.DONE if deleted else Event.REFUSED)
+
+    def forget(self, replica: Replica) -> None:
+        """Do not wait for this replica any more."""
+        self.states.pop(replica, None)
 
     def broker_gone(self, broker: BrokerId) -> None:
         """Record that a broker is down; orders that were sent to it may not have arrived."""

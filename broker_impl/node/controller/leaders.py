@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from broker_impl import failpoints
 from broker_impl.controller import context as contexts
@@ -217,12 +218,27 @@ class Leaders:
         return ApiError(ErrorCode.NONE, "")
 
     async def read_isr_changes(self, notices: Iterable[Iterable[TopicPartition]]) -> None:
-        """Read the ISRs that leaders have changed, and queue the metadata for all brokers."""
+        """Read the ISRs that leaders have changed, and queue the metadata for all brokers.
+
+        A leader that has no replica led a deleted topic of the same name (finding 35): the present
+        replicas have an election, with the ISR from before its write.
+        """
         context = self._context
         named = dict.fromkeys(tp for notice in notices for tp in notice)
         found = await self._znodes.leaderships([tp for tp in named if tp in context.leadership])
+        foreign = [
+            tp
+            for tp, state in found.items()
+            if state.leader not in (NO_LEADER, *context.replicas(tp))
+        ]
+        for tp in foreign:
+            LOG.warning("%s: broker %d leads it without a replica", tp, found[tp].leader)
+            known = context.leadership[tp]
+            epoch = max(known.leader_epoch, found[tp].leader_epoch)
+            found[tp] = replace(found[tp], leader=NO_LEADER, leader_epoch=epoch, isr=known.isr)
         context.leadership.update(found)
         self._outbox.queue_metadata(context.brokers, found)
+        await self.reconsider(foreign)
 
     async def _is_unclean(self, topic: str) -> bool:
         try:

@@ -169,7 +169,10 @@ class Reassignments:
         context.forget_replicas(tp, removed)
         for broker in removed:
             if broker in context.brokers:
+                context.removed.setdefault(broker, {})[tp] = None
                 self._outbox.queue_stop(broker, tp, delete=True)
+        for broker in replicas:
+            context.removed.get(broker, {}).pop(tp, None)
         self._outbox.queue_metadata(context.brokers, [tp])
 
     def _know(self, tp: TopicPartition, replicas: Replicas, move: Move | None) -> None:

@@ -250,10 +250,8 @@ class Term:
             return
         LOG.info("brokers that failed: %s, brokers that started: %s", gone, come)
         for number in gone:
-            context.leaving.pop(number, None)
             self._orders.drop(number)
-            for deletion in context.deleting.values():
-                deletion.broker_gone(number)
+            context.broker_gone(number)
         were_offline = self._log_dirs.forget(gone)
         # A broker that restarted between two reads is registered again, with another epoch. It has
         # lost what was not yet on disk, so it loses its place in ISRs and its leaderships as well.

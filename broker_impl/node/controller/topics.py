@@ -264,11 +264,18 @@ class Topics:
                 await self._znodes.forget_deletion(name)
             elif name not in context.deleting:
                 LOG.info("topic %s is being deleted", name)
-                context.deleting[name] = TopicDeletion(
+                assigned = [
                     (number, broker)
                     for number, replicas in context.topics[name].items()
                     for broker in replicas
-                )
+                ]
+                removed = [
+                    (tp.partition, broker)
+                    for broker, partitions in context.removed.items()
+                    for tp in partitions
+                    if tp.topic == name
+                ]
+                context.deleting[name] = TopicDeletion([*assigned, *removed])
                 self._outbox.queue_metadata(context.brokers, context.partitions_of(name))
         await self.go_on_deleting()
 
@@ -295,13 +302,20 @@ class Topics:
             TopicPartition(row.topic_name, row.partition_index): row.error_code
             for row in event.response.partition_errors
         }
+        removed = context.removed.get(event.broker, {})
         for topic in event.request.topic_states:
             deletion = context.deleting.get(topic.topic_name)
             for row in topic.partition_states:
-                if deletion is None or not row.delete_partition:
+                if not row.delete_partition:
                     continue
                 tp = TopicPartition(topic.topic_name, row.partition_index)
                 refused = event.response.error_code or errors.get(tp, ErrorCode.NONE)
+                if tp in removed and refused != ErrorCode.REQUEST_TIMED_OUT:
+                    # The topic does not have this replica any more: its log may stay.
+                    del removed[tp]
+                    refused = ErrorCode.NONE
+                if deletion is None:
+                    continue
                 deletion.answered((tp.partition, event.broker), deleted=not refused)
                 if refused:
                     LOG.warning(

@@ -81,6 +81,35 @@ def test_what_cannot_be_offline(context: Context, broker: int, tp: TopicPartitio
         context.check()
 
 
+def test_a_removed_replica_whose_broker_is_gone(context: Context) -> None:
+    """A deletion waits for the assigned replicas of a broker that is gone, and not for others."""
+    moved = TopicPartition("t", 1)
+    context.topics["t"] = {0: (1, 2, 3), 1: (2, 3)}
+    context.removed = {1: {moved: None}}
+    context.check()
+    context.deleting["t"] = TopicDeletion([(0, 1), (1, 1)])
+    context.broker_gone(1)
+    assert list(context.deleting["t"].states) == [(0, 1)]
+    assert context.removed == {}
+
+
+def test_a_removed_replica_of_a_topic_that_is_gone(context: Context) -> None:
+    """It has no trace in the view; a later topic of the same name has other replicas."""
+    context.topics["t"] = {0: (2, 3)}
+    context.removed = {1: {TP: None, TopicPartition("u", 0): None}}
+    context.forget_topic("t")
+    assert context.removed == {1: {TopicPartition("u", 0): None}}
+
+
+@pytest.mark.parametrize("broker", [2, 3])
+def test_what_cannot_be_removed(context: Context, broker: int) -> None:
+    """An assigned replica is not removed, and a broker that is not registered stops none."""
+    context.topics["t"] = {0: (1, 2)}
+    context.removed = {broker: {TP: None}}
+    with pytest.raises(AssertionError):
+        context.check()
+
+
 def test_what_is_being_deleted_is_not_led(context: Context) -> None:
     """A topic that is being deleted takes no part in elections."""
     assert context.partitions_on(3) == [TP]

@@ -167,6 +167,24 @@ async def test_isr_changes_are_passed_on(three: Any) -> None:
     assert len(three.peers.roles(2, T0)) == 1
 
 
+async def test_an_isr_of_a_former_topic(three: Any) -> None:
+    """A state by a broker without a replica, which led a deleted topic, is replaced by an election.
+
+    The new epoch is higher than those of both topics, so that all brokers accept it.
+    """
+    await three.come(4)
+    before = await three.state(T0)
+    before.leader, before.leader_epoch, before.isr = 4, 5, [4]
+    await three.zk.set(zk_paths.state(T0), zk_paths.encode(before), 0)
+    row = zk_paths.PartitionName(topic="t", partition=0)
+    notice = zk_paths.encode(zk_paths.IsrChangeZnode(partitions=[row]))
+    await three.zk.create(zk_paths.ISR_CHANGE_PREFIX, notice, sequential=True)
+    assert await three.led(T0, 1, 1, 2, 3) == 6
+    await three.until(lambda: three.peers.metadata(2, T0)[-1].leader_epoch == 6)
+    assert [role.leader_epoch for role in three.peers.roles(2, T0)] == [0, 6]
+    assert three.peers.metadata(2, T0)[-1].leader == 1
+
+
 async def test_a_controlled_shutdown(three: Any) -> None:
     """A controlled shutdown moves leaders and shrinks ISRs, and the broker gets StopReplica.
 

@@ -16,6 +16,7 @@ from broker_impl.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.messages.elect_leaders_request import (
     ElectLeadersRequest,
     TopicPartitions,
@@ -129,6 +130,42 @@ async def test_a_move_whose_isr_shrinks_meanwhile(world: Any) -> None:
     assert not any(world.controller.peers.stops(number, T0) for number in (1, 2, 3, 4))
     await in_sync(world, 1, 3, 4)
     assert await world.led(T0, 3, 3, 4) == 2
+
+
+async def deleted(world: Any, timeout_ms: int) -> int:
+    request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=timeout_ms)
+    answer = await world.controller.runtime.delete_topics(request)
+    return int(answer.responses[0].error_code)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_deletion_waits_for_a_removed_leader(four: Any, is_gone: bool) -> None:
+    """The former leader may still write the ISR, until it has stopped or its session is over."""
+    four.peers.silent.add(1)
+    assert await move(four, [2]) == 0
+    await four.led(T0, 2, 2)
+    assert await deleted(four, 50) == ErrorCode.REQUEST_TIMED_OUT
+    assert len(four.peers.stops(2, T0)) == 1
+    assert await four.zk.exists(zk_paths.state(T0)) is not None
+    if is_gone:
+        await four.go(1)
+    else:
+        four.peers.silent.clear()
+    await four.gone(zk_paths.delete_topic("t"))
+    assert four.controller.runtime.controller_epoch == 1
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_a_deletion_does_not_wait_for_a_replica_that_has_stopped(
+    four: Any, is_kept: bool
+) -> None:
+    """Nor if its log could not be deleted, because its directory has failed."""
+    if is_kept:
+        four.peers.keeping.add(1)
+    assert await move(four, [2]) == 0
+    await four.until(lambda: len(four.peers.stops(1, T0)) == 1)
+    assert await deleted(four, 5000) == ErrorCode.NONE
+    assert len(four.peers.stops(1, T0)) == 1
 
 
 async def test_a_leader_that_is_to_stay_stays(four: Any) -> None:
