@@ -132,6 +132,11 @@ class ClusterView:
         failed, live = partition.offline_replicas, self.brokers
         return [each for each in partition.replicas if each in failed or each not in live]
 
+    @property
+    def has_all_topics(self) -> bool:
+        """Whether the view has the topics that the controller sends first, and no older ones."""
+        return self.is_whole and not self._replace_topics
+
     def partition(self, tp: TopicPartition) -> PartitionView | None:
         """The partition, None if this broker does not know it."""
         return self.topics.get(tp.topic, {}).get(tp.partition)

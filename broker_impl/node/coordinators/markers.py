@@ -3,7 +3,8 @@
 Each leader gets one request at a time, with all markers that have collected for it. A marker is
 given up only when another coordinator has taken over, which sends it again, or when its partition
 was deleted. A partition counts as deleted once it has been unknown for a while: otherwise a view
-that lags could leave a transaction open for ever.
+that lags could leave a transaction open for ever. That time does not run while the view waits for
+all topics, as after this broker has registered.
 """
 
 import asyncio
@@ -120,7 +121,7 @@ class Markers:
         del self._queues[leader]
 
     def _is_gone(self, errand: _Errand) -> bool:
-        if self._view.partition(errand.partition) is not None:
+        if self._view.partition(errand.partition) is not None or not self._view.has_all_topics:
             errand.unknown_since = None
             return False
         now = asyncio.get_running_loop().time()

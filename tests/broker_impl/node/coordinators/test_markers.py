@@ -11,6 +11,7 @@ from broker_impl.errors import ErrorCode
 from broker_impl.node.coordinators import markers
 from broker_impl.node.coordinators.markers import Markers
 from broker_impl.node.peers import PeerError
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
 from broker_impl.wire.messages.write_txn_markers_request import WriteTxnMarkersRequest
 from broker_impl.wire.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -77,6 +78,7 @@ class Sender:
     def __init__(self) -> None:
         self.leaders = Leaders()
         self.view = ClusterView()
+        self.view.is_whole = True
         self.epoch = 4
         self.done: list[tuple[str, TopicPartition]] = []
         self.failures: list[BaseException] = []
@@ -216,3 +218,26 @@ async def test_a_partition_that_stays_unknown_is_gone(monkeypatch: pytest.Monkey
     monkeypatch.setattr(markers, "_GONE_AFTER_S", 0.0)
     await sender.ended()
     assert (sender.done, sender.leaders.asked) == ([("tx", A)], [])
+
+
+async def test_no_partition_is_gone_while_the_topics_are_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker that has registered, or sees a new controller, gets the topics after the brokers.
+
+    Until then it cannot know which partitions were deleted.
+    """
+    monkeypatch.setattr(markers, "_GONE_AFTER_S", 0.0)
+    sender = Sender()
+    registered = Sender()
+    registered.view = registered.markers._view = ClusterView()
+    for each in sender, registered:
+        each.view.topics.clear()
+        each.view.update(UpdateMetadataRequest(controller_id=1, controller_epoch=5, broker_epoch=9))
+        each.send(A)
+    await asyncio.sleep(0.05)
+    for each in sender, registered:
+        assert (each.done, each.leaders.asked) == ([], [])
+        each.lead(A, 1)
+        await each.ended()
+        assert (each.done, each.leaders.asked) == ([("tx", A)], [(1, [A])])
