@@ -42,13 +42,17 @@ def rejoin(group: GroupState, join: Join, now: float, effects: list[Effect]) -> 
 
 
 def _restore(group: GroupState, member: Member, former: Join) -> None:
-    """Give a member its former timeouts, and its protocols if all others still support one.
+    """Give a member its former timeouts, and its protocols if the group can still use them.
 
-    Another member may have joined with a protocol that only the later join supported.
+    Another member may have joined with a protocol that only the later join supported, and a
+    rebalance may have chosen such a protocol.
     """
     protocols = member.protocols
     member.update(former)
-    if not rebalance.common_protocols(group):
+    is_chosen = group.state in (GroupStatus.COMPLETING, GroupStatus.STABLE)
+    if not rebalance.common_protocols(group) or (
+        is_chosen and group.protocol not in member.protocols
+    ):
         member.protocols = protocols
 
 

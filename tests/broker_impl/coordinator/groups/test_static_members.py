@@ -67,6 +67,31 @@ def test_a_former_member_returns_only_with_a_protocol_of_all_others() -> None:
     assert room.answers[other].protocol == "sticky"
 
 
+def test_a_former_member_returns_only_with_the_protocol_of_the_generation() -> None:
+    """A rebalance may have chosen a protocol of the new member while that was being written.
+
+    If the write fails, the protocols stay those of the last join, also if the former ones would
+    have another one in common with all other members.
+    """
+    room = Room(writes=False)
+    both = (*RANGE, ("sticky", b""))
+    preferred = tuple(reversed(both))
+    room.join(protocols=both, rebalance_timeout_ms=2_000)
+    room.join(instance_id="i", rebalance_timeout_ms=2_000)
+    room.pass_time(0)
+    room.sync("m1", 1, assignments={"m1": b"a", "m2": b"b"})
+    room.write()
+    back = room.join(instance_id="i", rebalance_timeout_ms=2_000, protocols=preferred)
+    again = room.join("m1", rebalance_timeout_ms=2_000, protocols=preferred)
+    room.pass_time(2)
+    assert room.answers[again].protocol == "sticky"
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    assert room.answers[back].error
+    synced = room.sync("m1", 2, assignments={"m1": b"a", "m2": b"b"})
+    room.write()
+    assert room.answers[synced].assignment == b"a"
+
+
 def test_twins_fence_each_other_while_joining(room: Room) -> None:
     """The first of two joins with one instance id is fenced while it still waits (KAFKA-8500)."""
     first = room.join(instance_id="i")
