@@ -4,6 +4,7 @@ from broker_impl.coordinator import records
 from broker_impl.coordinator.groups import rules, storing
 from broker_impl.coordinator.groups.events import Answered, Commit, Effect, Written
 from broker_impl.coordinator.groups.group_state import GroupState
+from broker_impl.coordinator.groups.offsets import Writing
 from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import Offset
@@ -21,11 +22,11 @@ def on_commit(group: GroupState, commit: Commit, now: float, effects: list[Effec
 
     def done(written: Written, now: float, effects: list[Effect]) -> None:
         if rules.counts_as_stored(written.error):
-            _keep(group, commit, written.offset)
-        group.offsets.end(commit.offsets)
+            _keep(group, commit, writing, written.offset)
+        group.offsets.end(writing)
         effects.append(Answered(commit.ticket, rules.commit_error(written.error)))
 
-    group.offsets.begin(commit.offsets)
+    writing = group.offsets.begin(commit.producer_id, commit.offsets)
     rows = [
         (records.encode_offset_key(group.name, tp), records.encode_offset(committed))
         for tp, committed in commit.offsets.items()
@@ -54,8 +55,8 @@ def _commit_error(group: GroupState, commit: Commit) -> ErrorCode:
     return error or rules.commit_state_error(group.state)
 
 
-def _keep(group: GroupState, commit: Commit, at: Offset) -> None:
+def _keep(group: GroupState, commit: Commit, writing: Writing, at: Offset) -> None:
     if rules.counts_at_once(commit.producer_id):
         group.offsets.place(at, commit.offsets)
     else:
-        group.offsets.hold(commit.producer_id, at, commit.offsets)
+        group.offsets.hold(commit.producer_id, at, commit.offsets, writing.markers)

@@ -6,7 +6,7 @@ and may be reported before them. A deletion removes what counts at its place in 
 does not remove an offset whose transaction is committed by a later marker.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -24,21 +24,29 @@ class Placed(msgspec.Struct, frozen=True):
     """The log offset from which on it counts: its own, or that of its transaction's marker."""
 
 
+class Writing(msgspec.Struct, eq=False):
+    """A commit that is being written."""
+
+    producer_id: int
+    partitions: Collection[TopicPartition]
+    markers: list[tuple[Offset, bool]] = []
+    """The producer's markers that were reported meanwhile: each marker's offset, and whether the
+    transaction was committed."""
+
+
 class Offsets:
     """The committed offsets of one group."""
 
     def __init__(self) -> None:
         self._placed: dict[TopicPartition, Placed] = {}
-        self._writing: dict[TopicPartition, int] = {}
+        self._writing: list[Writing] = []
         self._pending: dict[int, dict[TopicPartition, Placed]] = {}
-        self._markers: dict[int, list[tuple[Offset, bool]]] = {}
-        """For each producer, the markers that were reported while a commit was being written: each
-        marker's offset, and whether the transaction was committed."""
         self._deletions = 0
         """The number of deletions that are being written."""
         self._overtaken: dict[TopicPartition, list[Placed]] = {}
-        """Offsets of transactions that another record has superseded. A deletion may remove that
-        record and make them count again, so they are kept while records are being written."""
+        """Offsets of transactions that another record has superseded. A deletion before the
+        transaction's marker may remove that record and make them count again. They are kept while
+        deletions are being written: one that begins later is after the marker."""
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -67,26 +75,25 @@ class Offsets:
 
     def may_concern(self, producer_id: int) -> bool:
         """May this producer's transaction have offsets here?"""
-        return producer_id in self._pending or bool(self._writing)
+        return producer_id in self._pending or any(
+            each.producer_id == producer_id for each in self._writing
+        )
 
     def is_unstable(self, tp: TopicPartition) -> bool:
         """May the committed offset change without a new commit (KIP-447)?"""
-        return tp in self._writing or any(tp in pending for pending in self._pending.values())
+        return any(tp in each.partitions for each in self._writing) or any(
+            tp in pending for pending in self._pending.values()
+        )
 
-    def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note that commits for these partitions are being written."""
-        for tp in partitions:
-            self._writing[tp] = self._writing.get(tp, 0) + 1
+    def begin(self, producer_id: int, partitions: Collection[TopicPartition]) -> Writing:
+        """Note that a commit for these partitions is being written."""
+        writing = Writing(producer_id, partitions)
+        self._writing.append(writing)
+        return writing
 
-    def end(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note that a write of commits for these partitions has ended, whatever its outcome."""
-        for tp in partitions:
-            self._writing[tp] -= 1
-            if not self._writing[tp]:
-                del self._writing[tp]
-        if not self._writing:
-            self._markers.clear()
-        self._clear_overtaken()
+    def end(self, writing: Writing) -> None:
+        """Note that the write of a commit has ended, whatever its outcome."""
+        self._writing.remove(writing)
 
     def begin_deletion(self) -> None:
         """Note that a deletion is being written."""
@@ -95,10 +102,7 @@ class Offsets:
     def end_deletion(self) -> None:
         """Note that the write of a deletion has ended, whatever its outcome."""
         self._deletions -= 1
-        self._clear_overtaken()
-
-    def _clear_overtaken(self) -> None:
-        if not self._writing and not self._deletions:
+        if not self._deletions:
             self._overtaken.clear()
 
     def place(self, at: Offset, offsets: Mapping[TopicPartition, Committed]) -> None:
@@ -110,17 +114,21 @@ class Offsets:
         known = self._placed.get(tp)
         _put(self._placed, tp, placed)
         loser = known if self._placed[tp] is placed else placed
-        if loser is not None and loser.since > loser.at:
+        if loser is not None and loser.since > loser.at and self._deletions:
             self._overtaken.setdefault(tp, []).append(loser)
 
     def hold(
-        self, producer_id: int, at: Offset, offsets: Mapping[TopicPartition, Committed]
+        self,
+        producer_id: int,
+        at: Offset,
+        offsets: Mapping[TopicPartition, Committed],
+        markers: Sequence[tuple[Offset, bool]] = (),
     ) -> None:
         """Store a transaction's offsets, which count once it commits.
 
-        Its marker may have been reported already.
+        ``markers``: those of the producer that were reported while the offsets were being written.
         """
-        fate = rules.fate(self._markers.get(producer_id, ()), at)
+        fate = rules.fate(markers, at)
         if fate is None:
             pending = self._pending.setdefault(producer_id, {})
             for tp, committed in offsets.items():
@@ -133,8 +141,9 @@ class Offsets:
 
     def resolve(self, producer_id: int, at: Offset, *, is_commit: bool) -> None:
         """Apply a transaction's marker at ``at`` to the producer's pending offsets before it."""
-        if self._writing:
-            self._markers.setdefault(producer_id, []).append((at, is_commit))
+        for writing in self._writing:
+            if writing.producer_id == producer_id:
+                writing.markers.append((at, is_commit))
         pending = self._pending.pop(producer_id, {})
         for tp, placed in pending.items():
             if placed.at > at:

@@ -153,3 +153,19 @@ def test_a_transaction_is_checked_in_an_empty_group(
     """In an empty group no member id is valid for TxnOffsetCommit, and only generation 0."""
     asked = room.commit(5, producer_id=7, producer_epoch=0, **named)
     assert room.answers[asked] is error
+
+
+def test_commits_that_always_overlap_leave_nothing() -> None:
+    """A group keeps no markers or former offsets although one of its commits is always written."""
+    room = Room(writes=False)
+    room.commit(0, producer_id=7, producer_epoch=0)
+    for number in range(1, 20):
+        producer = 7 + number % 2
+        room.commit(number, producer_id=producer, producer_epoch=0)
+        write = room.unwritten.pop(0)
+        room.happen(Written(number=write.number, error=E.NONE, offset=2 * number))
+        marked = Marked(producer_id=write.producer_id, at=2 * number + 1, is_commit=True)
+        room.happen(marked)
+        assert room.committed() == number - 1
+    (writing,) = room.group.offsets._writing
+    assert (writing.markers, room.group.offsets._overtaken) == ([], {})
