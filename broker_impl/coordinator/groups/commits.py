@@ -23,6 +23,8 @@ def on_commit(group: GroupState, commit: Commit, now: float, effects: list[Effec
     def done(written: Written, now: float, effects: list[Effect]) -> None:
         if rules.counts_as_stored(written.error):
             _keep(group, commit, writing, written.offset)
+        elif written.is_appended:
+            group.offsets.doubt(written.offset, commit.offsets)
         group.offsets.end(writing)
         effects.append(Answered(commit.ticket, rules.commit_error(written.error)))
 

@@ -160,11 +160,16 @@ Request = Join | Sync | Heartbeat | Leave | Commit | DeleteOffsets | Delete
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a write; ``offset`` is where it begins in the log."""
+    """The outcome of a write; ``offset`` is where it begins in the log, -1 if it was refused."""
 
     number: int
     error: ErrorCode
     offset: Offset = -1
+
+    @property
+    def is_appended(self) -> bool:
+        """Is it in this broker's log? If it is in error, others may lack it, now or for ever."""
+        return self.offset >= 0
 
 
 class Marked(msgspec.Struct, frozen=True, kw_only=True):

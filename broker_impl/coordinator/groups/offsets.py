@@ -41,6 +41,9 @@ class Offsets:
         self._placed: dict[TopicPartition, Placed] = {}
         self._writing: list[Writing] = []
         self._pending: dict[int, dict[TopicPartition, Placed]] = {}
+        self._doubtful: dict[TopicPartition, Offset] = {}
+        """The last record of each partition that was appended, but not acknowledged. It does not
+        count here, and counts at the next coordinator if it was replicated."""
         self._deletions = 0
         """The number of deletions that are being written."""
         self._overtaken: dict[TopicPartition, list[Placed]] = {}
@@ -62,6 +65,11 @@ class Offsets:
     def placed(self, tp: TopicPartition) -> Placed | None:
         """The offset that counts for this partition, with the places of its records."""
         return self._placed.get(tp)
+
+    @property
+    def in_log(self) -> Collection[TopicPartition]:
+        """The partitions of which the next coordinator may have an offset."""
+        return dict.fromkeys((*self._placed, *self._doubtful))
 
     @property
     def is_settled(self) -> bool:
@@ -95,6 +103,18 @@ class Offsets:
         """Note that the write of a commit has ended, whatever its outcome."""
         self._writing.remove(writing)
 
+    def doubt(self, at: Offset, partitions: Iterable[TopicPartition]) -> None:
+        """Note that commits were appended at ``at`` without being acknowledged."""
+        for tp in partitions:
+            placed = self._placed.get(tp)
+            if placed is None or rules.supersedes(at, placed.at):
+                self._doubtful[tp] = max(at, self._doubtful.get(tp, at))
+
+    def _end_doubt(self, at: Offset, tp: TopicPartition) -> None:
+        """Note that a record at ``at`` is stored, which replaces doubtful ones before it."""
+        if rules.supersedes(at, self._doubtful.get(tp)):
+            self._doubtful.pop(tp, None)
+
     def begin_deletion(self) -> None:
         """Note that a deletion is being written."""
         self._deletions += 1
@@ -113,6 +133,7 @@ class Offsets:
     def _place(self, tp: TopicPartition, placed: Placed) -> None:
         known = self._placed.get(tp)
         _put(self._placed, tp, placed)
+        self._end_doubt(placed.at, tp)
         loser = known if self._placed[tp] is placed else placed
         if loser is not None and loser.since > loser.at and self._deletions:
             self._overtaken.setdefault(tp, []).append(loser)
@@ -154,6 +175,7 @@ class Offsets:
     def forget(self, at: Offset, partitions: Iterable[TopicPartition]) -> None:
         """Apply tombstones at ``at`` for these partitions."""
         for tp in partitions:
+            self._end_doubt(at, tp)
             placed = self._placed.get(tp)
             if placed is not None and rules.supersedes(at, placed.since):
                 del self._placed[tp]

@@ -39,7 +39,8 @@ def delete_offsets(group: GroupState, asked: DeleteOffsets, effects: list[Effect
             _remove_group(group, effects)
         return effects
 
-    known = tuple(tp for tp in gone if group.offsets.get(tp) is not None)
+    in_log = group.offsets.in_log
+    known = tuple(tp for tp in gone if tp in in_log)
     if known:
         forget(group, known, effects, done)
     else:
@@ -115,8 +116,11 @@ def _remove_group(group: GroupState, effects: list[Effect], asked: Delete | None
 
 
 def group_tombstones(group: GroupState) -> list[tuple[bytes, bytes | None]]:
-    """The records that delete a group: its committed offsets, and the group itself (KIP-229)."""
-    rows = storing.tombstones(group, group.offsets)
+    """The records that delete a group: its committed offsets, and the group itself (KIP-229).
+
+    Offsets of which it is not known whether they were stored are deleted, too.
+    """
+    rows = storing.tombstones(group, group.offsets.in_log)
     return [*rows, (records.encode_group_key(group.name), None)]
 
 

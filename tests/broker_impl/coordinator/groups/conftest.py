@@ -23,6 +23,8 @@ from broker_impl.coordinator.records import Committed
 from broker_impl.errors import ErrorCode
 from broker_impl.wire.types import TopicPartition
 
+MAYBE_STORED = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
+"""The errors of writes that are in the log, perhaps for ever."""
 CONFIG = GroupConfig(initial_rebalance_delay_ms=0)
 NAME = "g"
 
@@ -72,10 +74,11 @@ class Room:
         while self.unwritten:
             write = self.unwritten.pop(0)
             at = len(self.log)
-            if not error:
+            if not error or error in MAYBE_STORED:
                 self.log += write.records
                 self.history.append((at, write))
-            self.happen(Written(number=write.number, error=error, offset=at))
+            is_appended = not error or error in MAYBE_STORED
+            self.happen(Written(number=write.number, error=error, offset=at if is_appended else -1))
 
     def mark(self, producer_id: int, *, is_commit: bool) -> None:
         marked = Marked(producer_id=producer_id, at=len(self.log), is_commit=is_commit)

@@ -1,14 +1,36 @@
+from typing import Any
+
 import pytest
 
 from broker_impl.coordinator import records
-from broker_impl.coordinator.groups.events import Delete, DeleteOffsets, Expire, TopicsGone
+from broker_impl.coordinator.groups.events import (
+    Delete,
+    DeleteOffsets,
+    Expire,
+    TopicsGone,
+    Write,
+)
+from broker_impl.coordinator.groups.loading import Loading
 from broker_impl.coordinator.groups.members import GroupConfig
 from broker_impl.coordinator.groups.states import GroupStatus
 from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
-from tests.broker_impl.coordinator.groups.conftest import Room
+from tests.broker_impl.coordinator.groups.conftest import MAYBE_STORED, Room
 
+TP = TopicPartition("t", 0)
 RETAINING = GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=1000)
+
+
+def stored(room: Room) -> int | None:
+    """The offset that the next coordinator loads from the log."""
+    loading = Loading()
+    for at, entry in room.history:
+        if isinstance(entry, Write):
+            loading.rows(((at, key, value) for key, value in entry.records), entry.producer_id)
+        else:
+            loading.marker(entry.producer_id, at, is_commit=entry.is_commit)
+    placed = loading.offsets.get(("g", TP))
+    return None if placed is None else placed.committed.offset
 
 
 def test_deleting_offsets(room: Room) -> None:
@@ -137,6 +159,49 @@ def test_a_group_that_is_committed_to_is_not_deleted() -> None:
     ticket = room.request(Delete)
     room.write()
     assert room.answers[ticket] is E.NONE
+
+
+@pytest.mark.parametrize("error", MAYBE_STORED)
+@pytest.mark.parametrize(("kind", "fields"), [(Delete, {}), (DeleteOffsets, {"partitions": (TP,)})])
+def test_what_may_be_stored_is_deleted(error: E, kind: Any, fields: dict[str, Any]) -> None:
+    """A commit that failed may be in the log; its group or offset does not return with it."""
+    room = Room(writes=False)
+    room.commit(5)
+    room.write(error)
+    assert (room.committed(), stored(room)) == (None, 5)
+    room.request(kind, **fields)
+    room.write()
+    assert stored(room) is None
+
+
+def test_a_tombstone_ends_the_doubt() -> None:
+    """A commit that failed is deleted once, and not again with the group."""
+    room = Room(writes=False)
+    room.commit(5)
+    room.write(E.REQUEST_TIMED_OUT)
+    room.commit(6, "u")
+    room.write()
+    assert list(room.group.offsets.in_log) == [TopicPartition("u", 0), TP]
+    room.request(DeleteOffsets, partitions=(TP,))
+    room.write()
+    assert list(room.group.offsets.in_log) == [TopicPartition("u", 0)]
+
+
+def test_a_later_commit_ends_the_doubt() -> None:
+    """Once a later commit is deleted, so is the one before that failed."""
+    room = Room(writes=False)
+    room.commit(5)
+    room.write(E.REQUEST_TIMED_OUT)
+    deleting = room.request(DeleteOffsets, partitions=(TP,))
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    assert list(room.answers[deleting].rows.values()) == [E.COORDINATOR_NOT_AVAILABLE]
+    assert list(room.group.offsets.in_log) == [TP]
+    room.commit(6)
+    room.write()
+    room.commit(7, "u")
+    room.request(DeleteOffsets, partitions=(TP,))
+    room.write()
+    assert list(room.group.offsets.in_log) == [TopicPartition("u", 0)]
 
 
 def test_offsets_expire() -> None:
