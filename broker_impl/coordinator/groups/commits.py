@@ -1,7 +1,7 @@
 """OffsetCommit and TxnOffsetCommit: check a commit, write it, and apply it once it is stored."""
 
 from broker_impl.coordinator import records
-from broker_impl.coordinator.groups import rules, storing
+from broker_impl.coordinator.groups import removal, rules, storing
 from broker_impl.coordinator.groups.events import Answered, Commit, Effect, Written
 from broker_impl.coordinator.groups.group_state import GroupState
 from broker_impl.coordinator.groups.offsets import Writing
@@ -21,11 +21,14 @@ def on_commit(group: GroupState, commit: Commit, now: float, effects: list[Effec
         return
 
     def done(written: Written, now: float, effects: list[Effect]) -> None:
+        group.offsets.end(writing)
         if rules.counts_as_stored(written.error):
             _keep(group, commit, writing, written.offset)
         elif written.is_appended:
-            group.offsets.doubt(written.offset, commit.offsets)
-        group.offsets.end(writing)
+            group.offsets.doubt(written.offset, writing.partitions)
+        if written.is_appended:
+            _keep_gone(group, commit, writing, written.offset)
+        removal.write_owed(group, effects)
         effects.append(Answered(commit.ticket, rules.commit_error(written.error)))
 
     writing = group.offsets.begin(commit.producer_id, commit.offsets)
@@ -58,7 +61,15 @@ def _commit_error(group: GroupState, commit: Commit) -> ErrorCode:
 
 
 def _keep(group: GroupState, commit: Commit, writing: Writing, at: Offset) -> None:
+    offsets = {tp: commit.offsets[tp] for tp in writing.partitions}
     if rules.counts_at_once(commit.producer_id):
-        group.offsets.place(at, commit.offsets)
+        group.offsets.place(at, offsets)
     else:
-        group.offsets.hold(commit.producer_id, at, commit.offsets, writing.markers)
+        group.offsets.hold(commit.producer_id, at, offsets, writing.markers)
+
+
+def _keep_gone(group: GroupState, commit: Commit, writing: Writing, at: Offset) -> None:
+    """Keep the offsets of partitions that were deleted until their transaction ends."""
+    if not rules.counts_at_once(commit.producer_id):
+        offsets = {tp: commit.offsets[tp] for tp in writing.gone}
+        group.offsets.hold(commit.producer_id, at, offsets, writing.markers, is_gone=True)

@@ -64,12 +64,14 @@ class Group(GroupState):
                 self.writes.pop(number)(event, now, effects)
             case Marked():
                 self.offsets.resolve(event.producer_id, event.at, is_commit=event.is_commit)
+                removal.write_owed(self, effects)
             case Tick():
                 liveness.on_tick(self, now, effects)
             case Expire():
                 removal.expire(self, effects)
             case TopicsGone(partitions):
-                removal.forget(self, removal.of_deleted_topics(self, partitions), effects)
+                self.offsets.drop(removal.of_deleted_topics(self, partitions))
+                removal.write_owed(self, effects)
             case Unload():
                 liveness.on_unload(self, effects)
             case _:

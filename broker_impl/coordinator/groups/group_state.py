@@ -136,8 +136,13 @@ class GroupState:
 
     @property
     def is_unused(self) -> bool:
-        """Has the group no members, none about to join, and no commits in progress?"""
-        return self.state is GroupStatus.EMPTY and not self.promised and self.offsets.is_settled
+        """Has the group no members, none about to join, and no commits or removals in progress?"""
+        return (
+            self.state is GroupStatus.EMPTY
+            and not self.promised
+            and self.offsets.is_settled
+            and not self.offsets.owes_tombstones
+        )
 
     def snapshot(self) -> GroupSnapshot:
         """The group as DescribeGroups reports it."""

@@ -77,6 +77,7 @@ def forget(
 
 def expire(group: GroupState, effects: list[Effect]) -> None:
     """Remove offsets whose retention has passed, unless members still read them (KIP-211)."""
+    write_owed(group, effects)
     unused_since, keep = -1, frozenset[str]()
     if group.state is GroupStatus.EMPTY:
         if group.protocol_type is not None:
@@ -131,4 +132,18 @@ def of_deleted_topics(
 
     A later topic of the same name has other records at these offsets.
     """
-    return tuple(tp for tp in group.offsets if tp in gone)
+    return tuple(tp for tp in group.offsets.known if tp in gone)
+
+
+def write_owed(group: GroupState, effects: list[Effect]) -> None:
+    """Write tombstones for deleted partitions; those that fail are written again by `expire`."""
+    if group.state is GroupStatus.DEAD:
+        return
+    owed = group.offsets.take_owed()
+
+    def done(error: ErrorCode) -> list[Effect]:
+        if error is not ErrorCode.NONE:
+            group.offsets.owe(owed)
+        return []
+
+    forget(group, owed, effects, done)

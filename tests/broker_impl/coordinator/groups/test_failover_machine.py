@@ -166,6 +166,11 @@ class FailoverMachine(RuleBasedStateMachine):
         self.ask(DeleteOffsets, partitions=(tp,))
         self.forget()
 
+    @rule(tp=partitions)
+    def topic_gone(self, tp: TopicPartition) -> None:
+        self.carry_out(self.groups.topics_gone((tp,), self.now, self.now_ms))
+        self.forget()
+
     @rule()
     def delete(self) -> None:
         self.ask(Delete)

@@ -1,3 +1,4 @@
+import itertools
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ from broker_impl.coordinator.groups.events import (
     Delete,
     DeleteOffsets,
     Expire,
+    Marked,
     TopicsGone,
     Write,
+    Written,
 )
 from broker_impl.coordinator.groups.loading import Loading
 from broker_impl.coordinator.groups.members import GroupConfig
@@ -17,6 +20,7 @@ from broker_impl.errors import ErrorCode as E
 from broker_impl.wire.types import TopicPartition
 from tests.broker_impl.coordinator.groups.conftest import MAYBE_STORED, Room
 
+TRANSACTION: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 TP = TopicPartition("t", 0)
 RETAINING = GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=1000)
 
@@ -244,3 +248,91 @@ def test_offsets_of_deleted_partitions(room: Room) -> None:
     room.commit(5, "u")
     room.happen(TopicsGone((TopicPartition("t", 0),)))
     assert (room.committed("t"), room.committed("u")) == (None, 5)
+
+
+def test_no_commit_before_its_deletion_counts() -> None:
+    """A deleted partition has no offset, whatever was under way: a write, or a transaction.
+
+    Neither has it at the next coordinator. A commit for the next partition of that name counts.
+    """
+    for fields, is_written, is_again in itertools.product(
+        [{}, TRANSACTION], [False, True], [False, True]
+    ):
+        room = Room(writes=False)
+        room.commit(5)
+        room.write()
+        room.commit(900, **fields)
+        if is_written:
+            room.write()
+        room.happen(TopicsGone((TP,)))
+        assert (room.committed(), room.group.offsets.is_unstable(TP)) == (None, False)
+        if is_again:
+            room.commit(1)
+        room.write()
+        if fields:
+            room.mark(7, is_commit=True)
+            room.write()
+        assert room.committed() == stored(room) == (1 if is_again else None)
+        assert room.group.offsets.is_settled
+        assert list(room.group.offsets.in_log) == ([TP] if is_again else [])
+
+
+def test_a_marker_before_the_end_of_the_write_that_it_ends() -> None:
+    """An offset whose partition was deleted while it was written gets a tombstone, too."""
+    room = Room(writes=False)
+    room.commit(900, **TRANSACTION)
+    room.happen(TopicsGone((TP,)))
+    (write,) = room.unwritten
+    marked = Marked(producer_id=7, at=1, is_commit=True)
+    room.history = [(0, write), (1, marked)]
+    room.log = [*write.records, (b"", None)]
+    room.happen(marked)
+    room.unwritten.clear()
+    room.happen(Written(number=write.number, error=E.NONE, offset=0))
+    assert stored(room) == 900
+    room.write()
+    assert (room.committed(), stored(room)) == (None, None)
+
+
+@pytest.mark.parametrize("error", [E.NOT_ENOUGH_REPLICAS, E.REQUEST_TIMED_OUT])
+def test_tombstones_that_fail_are_written_again(error: E) -> None:
+    """Offsets of deleted partitions do not count, and their tombstones are written until stored.
+
+    They are not written any more once there is a commit for the next partition of that name.
+    """
+    room = Room(writes=False)
+    room.commit(5)
+    room.write()
+    room.happen(TopicsGone((TP,)))
+    room.write(error)
+    assert room.committed() is None
+    room.happen(Expire())
+    room.write(error)
+    assert list(room.group.offsets.in_log) == [TP]
+    later = room.commit(1)
+    room.happen(Expire())
+    assert [len(write.records) for write in room.unwritten] == [1]
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    assert room.answers[later]
+    room.happen(Expire())
+    room.write()
+    assert (list(room.group.offsets.in_log), stored(room)) == ([], None)
+    room.commit(6)
+    room.write()
+    room.happen(TopicsGone((TP,)))
+    room.write(error)
+    room.commit(2)
+    room.write()
+    room.happen(Expire())
+    assert (room.unwritten, room.committed(), stored(room)) == ([], 2, 2)
+
+
+def test_a_group_is_deleted_with_the_tombstones_that_have_failed() -> None:
+    room = Room(writes=False)
+    room.commit(5)
+    room.write()
+    room.happen(TopicsGone((TP,)))
+    room.write(E.NOT_ENOUGH_REPLICAS)
+    room.request(Delete)
+    room.write()
+    assert stored(room) is None
