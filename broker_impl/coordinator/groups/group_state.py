@@ -40,8 +40,9 @@ class GroupState:
         """Member ids that were given out and have not joined yet, and until when they may
         (KIP-394)."""
         self.writes: dict[int, Done] = {}
-        self.subscribed: frozenset[str] | None = frozenset()
-        """The topics that a group of consumers is subscribed to; None if they are not known."""
+        self.subscribed: frozenset[str] | None = None
+        """The topics that a group of consumers is subscribed to; None if they are not known, as
+        before its first generation."""
         # Used in PreparingRebalance.
         self.join_deadline = rules.NEVER
         self.initial_left_s: float | None = None

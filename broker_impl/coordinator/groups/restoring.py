@@ -17,6 +17,7 @@ def restore(group: GroupState, record: GroupRecord, now: float) -> None:
     group.leader = record.leader
     if record.state_since_ms >= 0:
         group.state_since_ms = record.state_since_ms
+    group.subscribed = frozenset()
     for row in record.members:
         member = group.members[row.member_id] = _member(row, record.protocol or "")
         if row.instance_id is not None:

@@ -48,6 +48,15 @@ def test_deleting_offsets(room: Room) -> None:
     assert (room.committed("t"), room.committed("u")) == (5, None)
 
 
+def test_deleting_offsets_before_the_first_generation(room: Room) -> None:
+    """The first members of a group with offsets may read any of its topics."""
+    room.commit(5)
+    room.join()
+    answer = room.ask(DeleteOffsets, partitions=(TP,))
+    assert answer.rows == {TP: E.GROUP_SUBSCRIBED_TO_TOPIC}
+    assert room.committed() == 5
+
+
 def empty(room: Room) -> None:
     """Bring the group to Empty after it had a member."""
     (one,) = room.stable(1)

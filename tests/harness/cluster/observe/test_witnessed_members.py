@@ -53,6 +53,7 @@ class Coordinator:
         numbers = itertools.count(1)
         self.group: Any = Group("g", GroupConfig(), lambda: next(numbers), 0)
         self.group.generation = 3
+        self.group.subscribed = frozenset()
         self.group.state = GroupStatus.STABLE
         self.has("b")
         log = SimpleNamespace(
