@@ -1,5 +1,7 @@
 """Append batches to a log: a producer's, a coordinator's marker, or a leader's copies."""
 
+from collections.abc import Iterator
+
 from broker_impl.errors import ApiError, ErrorCode, StorageError
 from broker_impl.log import (
     aborted_index,
@@ -14,7 +16,7 @@ from broker_impl.log.aborted_index import Marker
 from broker_impl.log.log_state import LogState
 from broker_impl.log.producers import BatchMetadata
 from broker_impl.log.results import Appended
-from broker_impl.log.segment import Segment
+from broker_impl.log.segment import RELATIVE_OFFSET_MAX, Segment
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader
 from broker_impl.wire.types import Buffer, Epoch, Offset
@@ -128,17 +130,27 @@ def append_as_follower(
         truncation.truncate_fully_and_start_at(log, first.base_offset)
         log.start_offset = start_offset
     whole = memoryview(records)[: last_at + last.size]
+    for part in within_reach(placed):
+        begin = part[0][0]
+        moved = [(at - begin, header) for at, header in part] if begin else part
+        _append_copies(log, whole[begin : part[-1][0] + part[-1][1].size], moved, now_ms)
+    return Appended(first.base_offset, last.last_offset, -1)
+
+
+def _append_copies(
+    log: LogState, copies: memoryview, placed: list[tuple[int, BatchHeader]], now_ms: int
+) -> None:
+    """Append whole batches of a leader that fit into one segment."""
 
     def write() -> None:
-        _write(log, [whole], placed, now_ms)
+        _write(log, [copies], placed, now_ms)
 
     def remember() -> None:
         for at, header in placed:
             if header.producer_id >= 0:
-                _fold(log, header, whole[at : at + header.size], now_ms)
+                _fold(log, header, copies[at : at + header.size], now_ms)
 
     producers.copied(log.producers, [header for _, header in placed], write, remember)
-    return Appended(first.base_offset, last.last_offset, -1)
 
 
 def _fold(log: LogState, header: BatchHeader, data: Buffer, now_ms: int) -> None:
@@ -176,6 +188,8 @@ def _write(
 def _active_segment(log: LogState, placed: list[tuple[int, BatchHeader]], now_ms: int) -> Segment:
     """The segment to append these batches to: a new one if they do not fit."""
     last_at, last = placed[-1]
+    if last.last_offset - log.end_offset > RELATIVE_OFFSET_MAX:
+        return _roll_behind_gap(log, placed[0][1].base_offset, now_ms)
     newest = max(header.max_timestamp for _, header in placed)
     active = log.segments[-1]
     if active.must_roll(last_at + last.size, last.last_offset, newest, now_ms, log.config):
@@ -203,6 +217,35 @@ def roll(log: LogState, now_ms: int) -> Segment:
     segment = loading.new_segment(log.disk, log.directory, log.end_offset, log.config, now_ms)
     log.segments.append(segment)
     return segment
+
+
+def _roll_behind_gap(log: LogState, offset: Offset, now_ms: int) -> Segment:
+    """Create a segment at ``offset``, which no segment that begins at the log's end could reach.
+
+    Compaction leaves gaps of any width. As in what is compacted, all before the gap is synced, so
+    that a start does not take it for a lost end (`loading.may_end_in_a_gap`).
+    """
+    active = log.segments[-1]
+    active.finish()
+    flushing.flush_all(log)
+    active.fsync_indexes()
+    active.next_offset = log.end_offset = log.recovery_point = offset
+    log.write_recovery_point()
+    log.snapshots.take(offset, log.producers)
+    log.segments.append(loading.new_segment(log.disk, log.directory, offset, log.config, now_ms))
+    return log.segments[-1]
+
+
+def within_reach(
+    placed: list[tuple[int, BatchHeader]],
+) -> Iterator[list[tuple[int, BatchHeader]]]:
+    """Divide batches with their positions into runs that one segment can hold (KAFKA-5413)."""
+    begin, first = 0, placed[0][1].base_offset
+    for number, (_, header) in enumerate(placed):
+        if header.last_offset - first > RELATIVE_OFFSET_MAX:
+            yield placed[begin:number]
+            begin, first = number, header.base_offset
+    yield placed[begin:]
 
 
 def may_start_within(start: Offset, end: Offset, header: BatchHeader) -> bool:

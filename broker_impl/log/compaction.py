@@ -19,12 +19,10 @@ from broker_impl.log.aborted_index import AbortedTransaction, Marker
 from broker_impl.log.config import INT64_MAX, LogConfig
 from broker_impl.log.epochs import EpochStart
 from broker_impl.log.producers import ProducerEntry
+from broker_impl.log.segment import RELATIVE_OFFSET_MAX
 from broker_impl.wire import batch
 from broker_impl.wire.batch import BatchHeader, Record
 from broker_impl.wire.types import Offset
-
-_RELATIVE_OFFSET_MAX: Final = 2**31 - 1
-
 
 # -- when a log is compacted, and up to which offset -----------------------------------------------
 
@@ -325,7 +323,7 @@ def fits(sizes: int, size: int, first: Offset, next_offset: Offset, config: LogC
 
     sizes: the bytes of the segments that are in the copy already.
     """
-    return sizes + size <= config.segment_bytes and next_offset - 1 - first <= _RELATIVE_OFFSET_MAX
+    return sizes + size <= config.segment_bytes and next_offset - 1 - first <= RELATIVE_OFFSET_MAX
 
 
 def _first_offset(transaction: AbortedTransaction) -> Offset:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from broker_impl.errors import WireError
 from broker_impl.log.disk import DiskFile
 from broker_impl.log.epochs import UNDEFINED_EPOCH, EpochStart
-from broker_impl.log.segment import Segment
+from broker_impl.log.segment import RELATIVE_OFFSET_MAX, Segment
 from broker_impl.wire.batch import HEADER_BYTES, MAGIC, BatchHeader, check_crc, parse_header
 from broker_impl.wire.types import Buffer, Epoch, Offset
 
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
-_RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 def recover(segment: Segment) -> list[EpochStart]:
@@ -85,5 +84,5 @@ def _is_plausible(header: BatchHeader, base_offset: Offset, expected: Offset, le
         and header.size <= left
         and header.base_offset >= expected
         and header.last_offset_delta >= 0
-        and header.last_offset - base_offset <= _RELATIVE_OFFSET_MAX
+        and header.last_offset - base_offset <= RELATIVE_OFFSET_MAX
     )

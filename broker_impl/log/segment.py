@@ -1,6 +1,7 @@
 """A segment: one file of batches, named by its first offset, and the indexes of that file."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from broker_impl.errors import StorageError, WireError
 from broker_impl.log.aborted_index import AbortedIndex
@@ -18,7 +19,8 @@ SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_INDEX_SUFFIX)
 
 _SCAN_BYTES = 16 << 10
 _RECENT = 64
-_RELATIVE_OFFSET_MAX = 2**31 - 1
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+"""The largest distance of a record from the start of its segment: indexes store it in 4 bytes."""
 
 
 def file_name(offset: Offset, suffix: str) -> str:
@@ -163,7 +165,7 @@ class Segment:
         """
         return self.size > 0 and (
             self.size + size > config.segment_bytes
-            or last_offset - self.base_offset > _RELATIVE_OFFSET_MAX
+            or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
             or self.offsets.is_full
             or self.times.is_full
             or self._age_ms(timestamp_ms, now_ms) > self.age_max_ms(config)

@@ -14,7 +14,7 @@ from broker_impl.log.config import LogConfig
 from broker_impl.log.memory_disk import MemoryDisk
 from broker_impl.log.partition_log import PartitionLog
 from broker_impl.wire import batch
-from broker_impl.wire.batch import BatchHeader
+from broker_impl.wire.batch import BatchHeader, Record
 from tests.broker_impl.log.compacted_log import (
     CONFIG,
     MANY,
@@ -411,3 +411,38 @@ def test_a_follower_copies_gaps_between_segments() -> None:
         assert committed_rows(copy) == committed_rows(log)
         assert stable_end(copy) == stable_end(log)
         assert committed_rows(opened(disk, config, clean=False)) == committed_rows(log)
+
+
+WIDE = 2**31 + 5
+
+
+@pytest.mark.parametrize("first", [0, WIDE])
+@pytest.mark.parametrize("clean_end", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_follower_copies_gaps_of_any_width(first: int, clean_end: bool, at_once: bool) -> None:
+    """A segment cannot hold both sides of a gap of 2^31 offsets; a restart finds them both.
+
+    An empty replica may begin with such a gap, too.
+    """
+    disk = new_disk()
+    log = opened(disk)
+    offsets = [first, first + 1, first + WIDE, first + WIDE + 1, first + 3 * WIDE]
+    copies = [
+        batch.encode_batch([Record(b"k%d" % at, b"v" * 60)], base_offset=at) for at in offsets
+    ]
+    for data in [b"".join(copies)] if at_once else copies:
+        log.append_as_follower(data, now_ms=0)
+    log.check()
+    for _ in range(2):
+        assert log.end_offset == offsets[-1] + 1
+        assert [row.offset for row in all_rows(log)] == offsets
+        log.flush()
+        if clean_end:
+            log.close()
+        else:
+            disk.crash()
+        log = opened(disk, clean=clean_end)
+    log.truncate_to(first + WIDE)
+    log.append_as_follower(copies[2], now_ms=0)
+    assert [row.offset for row in all_rows(log)] == offsets[:3]
+    assert log.start_offset == 0
