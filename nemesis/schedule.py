@@ -10,7 +10,8 @@ some runs concentrate on one kind of fault.
 
 import dataclasses
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from model.layout import Layout
@@ -18,6 +19,7 @@ from model.plan import ScheduledFault
 from model.roles import NodeId
 from nemesis.draws import ClusterShape, Drawn
 from nemesis.package import DOWN, Lane, Package
+from nemesis.targets import CONTROLLER
 
 QUIET_START_S = 5.0
 """No fault is applied before the cluster has settled: it would show nothing."""
@@ -32,6 +34,9 @@ KINDS = 3
 
 TRIGGERED = 0.5
 """The share of faults that wait for an operation of a client, if the workload offers some."""
+
+STRIKE_S = 0.8
+"""How long before another fault a request that is to be interrupted begins, at most."""
 
 OPERATORS = {1: 0.3, 2: 0.6}
 """The share of periods with operators, by the number of other lanes in use."""
@@ -53,6 +58,11 @@ class DrawSettings(NamedTuple):
     """How likely a period consists of one fault that must be alone.
 
     Such faults mostly take too long for the time that other faults have left in a period.
+    """
+    strike_p: float = 0.0
+    """How likely an operator's request comes shortly before another fault of its period.
+
+    The fault then strikes while the cluster carries out the request, and as likely the controller.
     """
 
 
@@ -123,6 +133,11 @@ def draw(
         drawn = sorted(faults, key=lambda item: item[0])
         if draw_settings.repeat_target_p:
             drawn = list(_again(rng, drawn, layout.brokers, draw_settings.repeat_target_p))
+        if draw_settings.strike_p:
+            requests = {each.name for each in packages if each.lane == "admin"}
+            drawn = list(
+                _at_controller(rng, drawn, requests, layout.brokers, draw_settings.strike_p)
+            )
         enough = len(drawn) >= wanted and len({package for _, package, _ in drawn}) >= kinds
         if enough or len(drawn) > len(best):
             best = drawn
@@ -159,15 +174,36 @@ def _again(
     repeat_target_p: float,
 ) -> Iterator[tuple[float, str, Drawn]]:
     """Yield the same faults, some of them with the targets of the fault before them."""
-    ones = {(broker,) for broker in brokers}
     last: Any = None
     for at_s, package, fault in drawn:
-        is_one = isinstance(fault.targets, str) or tuple(fault.targets) in ones
+        is_one = _is_one(fault, brokers)
         if is_one and last is not None and rng.random() < repeat_target_p:
             fault = dataclasses.replace(fault, targets=last)
         if is_one:
             last = fault.targets
         yield at_s, package, fault
+
+
+def _at_controller(
+    rng: random.Random,
+    drawn: Sequence[tuple[float, str, Drawn]],
+    requests: Container[str],
+    brokers: Sequence[NodeId],
+    strike_p: float,
+) -> Iterator[tuple[float, str, Drawn]]:
+    """Yield the same faults; some of those right after an operator's request hit the controller."""
+    asked_s = -STRIKE_S
+    for at_s, package, fault in drawn:
+        if package in requests:
+            asked_s = at_s
+        elif at_s - asked_s <= STRIKE_S and _is_one(fault, brokers) and rng.random() < strike_p:
+            fault = dataclasses.replace(fault, targets=CONTROLLER)
+        yield at_s, package, fault
+
+
+def _is_one(fault: Drawn, brokers: Sequence[NodeId]) -> bool:
+    """Whether a fault has one broker as its target, or one role."""
+    return isinstance(fault.targets, str) or tuple(fault.targets) in {(each,) for each in brokers}
 
 
 def _drawn(
@@ -198,12 +234,17 @@ def _drawn(
         if beside and rng.random() < OPERATORS[len(busy)]:
             busy = [*busy, *beside]
         over_s = at_s
+        others_s: list[float] = []
         for lane in busy:
             mine = [package for package in packages if package.lane == lane]
             loose = [package for package in mine if rng.random() < weights[package.name]]
             loose = loose or [rng.choice(mine)]
-            for fault in _lane(rng, loose, shape, at_s, until_s, pause_scale, alone=len(busy) == 1):
+            found = _lane(rng, loose, shape, at_s, until_s, pause_scale, alone=len(busy) == 1)
+            if lane in beside and draw_settings.strike_p:
+                found = _before(rng, found, others_s, until_s, draw_settings.strike_p)
+            for fault in found:
                 yield fault
+                others_s.append(fault[0])
                 over_s = max(over_s, fault[0] + fault[2].takes_s)
         at_s = over_s + rng.uniform(2.0, 4.0) * pause_scale
 
@@ -259,3 +300,23 @@ def _lane(
             yield at_s, package.name, fault
             at_s = over_s
         at_s += rng.uniform(0.5, 2.0) * pause_scale
+
+
+def _before(
+    rng: random.Random,
+    drawn: Iterator[tuple[float, str, Drawn]],
+    others_s: Sequence[float],
+    until_s: float,
+    strike_p: float,
+) -> Iterator[tuple[float, str, Drawn]]:
+    """Yield the same faults of a lane, some of them later: shortly before one of another lane.
+
+    others_s: when those begin. Each fault ends before the next one of its lane, and ``until_s``.
+    """
+    faults = list(drawn)
+    for (at_s, package, fault), after in zip_longest(faults, faults[1:]):
+        last_s = (until_s if after is None else after[0]) - fault.takes_s
+        fits = [other_s for other_s in others_s if at_s + STRIKE_S <= other_s <= last_s]
+        if fits and rng.random() < strike_p:
+            at_s = rng.choice(fits) - rng.uniform(0.0, STRIKE_S)
+        yield at_s, package, fault

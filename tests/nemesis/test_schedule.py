@@ -25,6 +25,8 @@ from nemesis import (
     zookeeper,
 )
 from nemesis.package import Package
+from nemesis.schedule import STRIKE_S
+from nemesis.targets import CONTROLLER
 
 CLASSIC = tuple(
     module.PACKAGE for module in (kill, pause, restart, partition, slow_link, zookeeper)
@@ -144,6 +146,40 @@ def test_operators_are_at_work_beside_others() -> None:
     assert beside[True] > 20
     assert beside[False] > 20
     assert drawn(1, packages=(admin.PACKAGE,))
+
+
+def test_faults_strike_while_requests_are_carried_out() -> None:
+    """``strike_p`` moves requests to shortly before other faults, and these to the controller."""
+    packages = (*CLASSIC, admin.PACKAGE)
+
+    def counted(p: float) -> tuple[int, int]:
+        close = at_controller = 0
+        for seed in range(60):
+            faults = schedule.draw(
+                packages,
+                layout=LAYOUT,
+                seed=seed,
+                time_limit_s=40.0,
+                keys=("x-0", "x-1"),
+                draw_settings=schedule.DrawSettings(strike_p=p),
+            )
+            asked = [each for each in faults if each.fault in admin.PACKAGE.names]
+            for one, next_one in pairwise(asked):
+                assert one.at_s + one.duration_s <= next_one.at_s
+            for each in asked:
+                assert each.at_s + each.duration_s <= 35.0
+                struck = [
+                    other
+                    for other in faults
+                    if other not in asked and 0 <= other.at_s - each.at_s <= STRIKE_S
+                ]
+                close += bool(struck)
+                at_controller += any(other.targets == CONTROLLER for other in struck)
+        return close, at_controller
+
+    (close, few), (more, many) = counted(0.0), counted(1.0)
+    assert more > 1.2 * close
+    assert many > 3 * few
 
 
 def test_classic_faults_are_not_crowded_out() -> None:

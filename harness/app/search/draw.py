@@ -35,6 +35,8 @@ PAUSE_SCALES = (0.3, 0.6, 1.0, 1.5)
 """The length of pauses between faults, relative to a single run's."""
 REPEAT_TARGET_PS = (0.0, 0.0, 0.4, 0.8)
 """The probability that a fault has the target of the fault before it."""
+STRIKE_PS = (0.0, 0.5, 0.9)
+"""The probability that an operator's request comes shortly before another fault."""
 OUTSIDERS_MS = (0, 0, 0, 500)
 """The mean pauses between the fetches of a client without rights; 0: there is none."""
 POINT_SHARES = (0.0, 0.0, 0.1, 0.5)
@@ -122,8 +124,9 @@ def _of_fields(seed: int, pinned: Mapping[str, Any]) -> Plan:
     parts["options"][data_directories.OPTION] = directories_rng.choice(DATA_DIRECTORIES)
     secured = random.Random(f"{seed}:search:security")
     parts["options"]["security"] = secured.choice(SECURITIES)
+    strike_p = random.Random(f"{seed}:search:strikes").choice(STRIKE_PS)
     draw_settings = DrawSettings(
-        rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone)
+        rng.choice(PAUSE_SCALES), rng.choice(REPEAT_TARGET_PS), rng.choice(layout.alone), strike_p
     )
     varied = _of_workload(workload, {"plan": {}, **parts}, seed)
     drawn |= varied.pop("plan")
