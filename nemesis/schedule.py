@@ -36,7 +36,7 @@ TRIGGERED = 0.5
 """The share of faults that wait for an operation of a client, if the workload offers some."""
 
 STRIKE_S = 0.8
-"""How long before another fault a request that is to be interrupted begins, at most."""
+"""How long before the fault that interrupts it a request begins, at most."""
 
 OPERATORS = {1: 0.3, 2: 0.6}
 """The share of periods with operators, by the number of other lanes in use."""
