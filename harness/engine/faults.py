@@ -47,7 +47,7 @@ ONCE_S = 30.0
 """How long the schedule waits for a state of the cluster; without it the fault is not applied."""
 ONCE_EVERY_S = 0.1
 """How often the state is read meanwhile."""
-OVERTIME_MAX_S = 30.0
+OVERTIME_MAX_S = 60.0
 """How long the clients continue for a late schedule: a fault on an idle cluster proves little."""
 
 

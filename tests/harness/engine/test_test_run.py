@@ -150,8 +150,8 @@ def test_main_phase_then_healing_then_final_reads(
     [
         (0.1, 2, 20.0),
         (5.0, 2, 33.0),  # applied at 10 s and 26 s, healed at 21 s and 33 s: in their order
-        (11.0, 2, 50.0),  # the second is healed at once
-        (26.0, 1, 50.0),
+        (20.0, 2, 80.0),  # the second is healed at once
+        (45.0, 1, 80.0),
     ],
 )
 def test_clients_go_on_while_faults_are_late(
