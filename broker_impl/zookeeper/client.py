@@ -130,6 +130,8 @@ class ZooKeeper:
         client."""
         self.reply_zxid = 0
         """The zxid of the latest reply; the server must not let it go back."""
+        self.watched_zxid = 0
+        """The zxid up to which all events have arrived: watches set again miss nothing after it."""
         self.connections = 0
         """How many connections have carried the session."""
         self.servers = [_address(server) for server in servers.split(",")]
@@ -430,7 +432,7 @@ class ZooKeeper:
             self._connection = connection
             self.connections += 1
             self._on_contact(sent, True)
-            watches = self._watches.again(self.last_zxid, SET_WATCHES_BYTES_MAX)
+            watches = self._watches.again(self.watched_zxid, SET_WATCHES_BYTES_MAX)
             connection.begin(response.timeout_ms / 1000, watches)
             self._enter(SessionState.CONNECTED)
             await connection.lost

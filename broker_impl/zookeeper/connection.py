@@ -50,6 +50,8 @@ class Owner(Protocol):
     """The latest zxid that the client has seen; its connection advances it with each reply."""
     reply_zxid: int
     """The zxid of the latest reply."""
+    watched_zxid: int
+    """The zxid up to which all events of its watches have arrived."""
 
     def answered(self, sent: float) -> None:
         """Handle the answer to a request or a ping that was sent at this time."""
@@ -86,6 +88,7 @@ class Connection(asyncio.Protocol):
         self._pings: deque[float] = deque()
         """When the pings were sent that are not yet answered."""
         self._xid = 0
+        self._is_begun = False
         self._read_timeout_s = 0.0
         self._heard = 0.0
         self._spoke = 0.0
@@ -102,6 +105,7 @@ class Connection(asyncio.Protocol):
 
     def begin(self, session_timeout_s: float, watches: Iterator[SetWatches | SetWatches2]) -> None:
         """Start the session's traffic on this connection: set its watches again, and send pings."""
+        self._is_begun = True
         self._read_timeout_s = session_timeout_s * 2 / 3
         for request in watches:
             op = Op.SET_WATCHES2 if isinstance(request, SetWatches2) else Op.SET_WATCHES
@@ -203,9 +207,14 @@ class Connection(asyncio.Protocol):
         if not self._pending or self._pending[0].xid != header.xid:
             raise WireError(f"the reply {header.xid} is out of order")
         _, sent, reply, on_reply = self._pending.popleft()
-        self._client.reply_zxid = header.zxid
+        client = self._client
+        client.reply_zxid = header.zxid
+        if self._is_begun:
+            # The server has sent all events up to this zxid before, as a reply follows those of
+            # SetWatches. A reply to a login does not, and an event may be one of several.
+            client.watched_zxid = max(client.watched_zxid, header.zxid)
         if header.error not in _OF_NO_SESSION:
-            self._client.answered(sent)
+            client.answered(sent)
         if on_reply is not None:
             on_reply(header.error)
         if reply.done():
