@@ -240,6 +240,12 @@ class Pipeline:
         elif not sessions.is_password(self._password(request.session_id), request.password):
             self._reject(client)
         else:
+            former = self.clients.get(request.session_id)
+            if former is not None:
+                former.close()
+            # What has arrived over the former connection comes before the question: a write takes
+            # effect before the client reads over the new connection, or never.
+            self._take_all()
             self._returning.setdefault(request.session_id, []).append((client, timeout_ms))
             self._orderer.revalidate(request.session_id, timeout_ms)
 
@@ -285,9 +291,7 @@ class Pipeline:
         Raises:
             StorageError: it is unknown which transactions are stored; the server must stop.
         """
-        batch, self._queue = self._queue, []
-        for request in batch:
-            self._take(request)
+        self._take_all()
         self._orderer.flush()
         return self._history.rest()
 
@@ -363,6 +367,11 @@ class Pipeline:
         ids = client.ids if client is not None else ()
         request = Request(client, session_id, ids, xid, op, body, raw, self._clock())
         self._queue.append(request)
+
+    def _take_all(self) -> None:
+        batch, self._queue = self._queue, []
+        for request in batch:
+            self._take(request)
 
     def _take(self, request: Request) -> None:
         client = request.client
