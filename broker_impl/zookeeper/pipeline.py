@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from broker_impl.zookeeper import authentication, reads, sessions
+from broker_impl.zookeeper import acl, authentication, reads, sessions
 from broker_impl.zookeeper.authentication import Credentials, Identified
 from broker_impl.zookeeper.errors import Code, ZooKeeperError
 from broker_impl.zookeeper.figures import Latency
@@ -31,6 +31,7 @@ from broker_impl.zookeeper.records import (
     PathRequest,
     PathResponse,
     PathVersion,
+    Perm,
     ReplyHeader,
     RequestHeader,
     SetWatches,
@@ -309,7 +310,8 @@ class Pipeline:
     def _trigger(self, changes: Sequence[Change], zxid: int) -> None:
         for change in changes:
             for watcher in self.watches.trigger(change):
-                self._notify(watcher, change, zxid)
+                if acl.may(change.acl, Perm.READ, watcher.ids):
+                    self._notify(watcher, change, zxid)
 
     def _answer(self, proposal: Proposal, applied: Applied) -> None:
         header = proposal.header

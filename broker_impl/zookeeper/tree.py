@@ -118,6 +118,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     type: EventType
     path: str
+    acl: tuple[Acl, ...] = OPEN_ACL
+    """The node's ACL: only clients that may read the node get to know of the change."""
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -283,7 +285,7 @@ class Database:
                 node.version = txn.version
                 node.mzxid = header.zxid
                 node.mtime = header.time_ms
-                changes.append(Change(EventType.CHANGED, txn.path))
+                changes.append(Change(EventType.CHANGED, txn.path, node.acl))
                 return Outcome(stat=node.stat())
             case SetAclTxn():
                 node = self.nodes[txn.path]
@@ -328,8 +330,8 @@ class Database:
         parent.creates = txn.parent_creates
         parent.pzxid = zxid
         self.own(txn.path, owner)
-        changes.append(Change(EventType.CREATED, txn.path))
-        changes.append(Change(EventType.CHILD, parent_path))
+        changes.append(Change(EventType.CREATED, txn.path, node.acl))
+        changes.append(Change(EventType.CHILD, parent_path, parent.acl))
         # The reply to the older operation has no Stat.
         stat = None if header.type == Op.CREATE else node.stat()
         return Outcome(path=txn.path, stat=stat)
@@ -347,8 +349,8 @@ class Database:
             owned.pop(path, None)
             if not owned:
                 self.ephemerals.pop(node.ephemeral_owner, None)
-        changes.append(Change(EventType.DELETED, path))
-        changes.append(Change(EventType.CHILD, parent_path))
+        changes.append(Change(EventType.DELETED, path, node.acl))
+        changes.append(Change(EventType.CHILD, parent_path, parent.acl))
 
 
 def _owner(header: Header, txn: CreateTxn | CreateContainerTxn | CreateTtlTxn) -> int:
