@@ -303,18 +303,18 @@ class ControllerZnodes:
         config = zk_paths.ConfigZnode(config=dict(topic.settings))
         znode = _topic_data(Assignment(topic.assignment, topic_id=topic.topic_id))
         path, settings_path = zk_paths.topic(name), zk_paths.topic_config(name)
+        is_doubtful = False
         while True:
             # Settings left behind by a deleted topic of this name must not apply to the new one.
             there = await self._insist(lambda: self._zk.exists(settings_path)) is not None
             settings: Write = (SetData if there else Create)(settings_path, zk_paths.encode(config))
             try:
                 await self._fenced([settings, Create(path, znode)])
-            except (NodeExists, NoNode):
+            except (NodeExists, NoNode, ConnectionLoss) as error:
+                # The server of the next connection may not have applied the write yet.
+                is_doubtful = is_doubtful or isinstance(error, ConnectionLoss)
                 if await self._insist(lambda: self._zk.exists(path)) is not None:
-                    return False
-            except ConnectionLoss:
-                if await self._insist(lambda: self._zk.exists(path)) is not None:
-                    return True
+                    return is_doubtful
             else:
                 return True
 

@@ -1,6 +1,7 @@
 """The connection to ZooKeeper is lost at any request of a controller."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +17,10 @@ from broker_impl.wire.messages.create_topics_request import (
 from broker_impl.wire.messages.delete_topics_request import DeleteTopicsRequest
 from broker_impl.wire.types import TopicPartition
 from broker_impl.zookeeper.client import ZooKeeper
+from broker_impl.zookeeper.errors import ConnectionLoss
 from tests.broker_impl.zookeeper_requests import (
     LaggingZooKeeper,
+    Request,
     Step,
     SteppedWrites,
     SteppedZooKeeper,
@@ -27,6 +30,27 @@ from tests.broker_impl.zookeeper_requests import (
 )
 
 T0 = TopicPartition("t", 0)
+
+
+class WithoutTopic(SteppedWrites):
+    """A client whose next server lacks a new topic until it answers another write."""
+
+    is_behind = False
+
+    async def exists(self, path: str, *watch: Any) -> Any:
+        if self.is_behind and path == self._path:
+            return None
+        return await self._zk.exists(path, *watch)
+
+    async def multi(self, ops: Sequence[Any]) -> Any:
+        self.is_behind = False
+        return await super().multi(ops)
+
+    async def answer_lost(self, request: Request) -> Any:
+        """The step that loses the connection after the write took effect."""
+        await request()
+        self.is_behind = True
+        raise ConnectionLoss("after")
 
 
 async def live(world: Any, number: int, *, done: bool) -> int:
@@ -118,3 +142,21 @@ async def test_a_first_state_in_doubt(world: Any, step: Step) -> None:
     [role] = contender.peers.roles(2, T0)
     assert (role.leader, role.is_new) == (1, True)
     assert zk.written == 2
+
+
+async def test_a_creation_in_doubt_on_a_server_that_lags(world: Any) -> None:
+    """The client learns that its topic is created, also if the next server does not have it yet.
+
+    The controller writes it again, is answered that it exists, and counts its own write as done.
+    """
+    zk = WithoutTopic(zk_paths.topic("t"))
+    await world.come(1, 2)
+    contender = await world.contend(1, through=zk.around)
+    zk.steps.append(zk.answer_lost)
+    rows = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])]
+    topic = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=rows)
+    created = await contender.runtime.create_topics(
+        CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    )
+    assert (zk.written, created.topics[0].error_code) == (2, 0)
+    assert await world.led(T0, 1, 1, 2) == 0
