@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from broker_impl.errors import StorageError
 from broker_impl.zookeeper import zxids
 from broker_impl.zookeeper.tree import Applied, Database
 from broker_impl.zookeeper.txn_records import Proposal
@@ -35,7 +36,7 @@ class Ledger(Protocol):
         """Write these transactions to the log, durable on return."""
 
     def truncate(self, zxid: int) -> None:
-        """Remove all transactions above a zxid, and the snapshots that may contain them."""
+        """Remove all transactions above a zxid; CannotTruncate if a snapshot contains some."""
 
     def since(self, zxid: int) -> list[Proposal] | None:
         """Return the transactions after a zxid; None if the log does not reach back to it."""
@@ -61,6 +62,10 @@ class Ledger(Protocol):
 
 
 Listener = Callable[[Proposal, Applied], None]
+
+
+class CannotTruncate(StorageError):
+    """A snapshot contains what a leader does not have; the log and the state are unchanged."""
 
 
 class OutOfOrder(Exception):

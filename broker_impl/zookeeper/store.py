@@ -14,6 +14,7 @@ from typing import Protocol
 from broker_impl.errors import StorageError
 from broker_impl.zookeeper import snapshot, txn_log, zxids
 from broker_impl.zookeeper.epochs import Epochs
+from broker_impl.zookeeper.history import CannotTruncate
 from broker_impl.zookeeper.snapshot_file import SUFFIX, SnapshotWriter
 from broker_impl.zookeeper.tree import Database
 from broker_impl.zookeeper.txn_records import Proposal
@@ -236,12 +237,12 @@ class Store:
         """Remove all transactions above a zxid from the log; `recover` must follow.
 
         Raises:
-            StorageError: a snapshot holds later transactions, so they cannot be removed.
+            CannotTruncate: a snapshot holds later transactions, so they cannot be removed.
         """
         self._end_file()
         self.stop_snapshot()
         if any(kept > zxid for kept in self._zxids(snapshot.name)):
-            raise StorageError(f"a snapshot is newer than {zxid:#x}, where the log must end")
+            raise CannotTruncate(f"a snapshot is newer than {zxid:#x}, where the log must end")
         # The newest file first: after a crash, what is left has no gap.
         for start in reversed(self._zxids(txn_log.name)):
             path = self._path(txn_log.name(start))

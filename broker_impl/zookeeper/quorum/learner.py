@@ -15,7 +15,7 @@ import msgspec
 
 from broker_impl.errors import WireError
 from broker_impl.zookeeper import zxids
-from broker_impl.zookeeper.history import History, OutOfOrder
+from broker_impl.zookeeper.history import CannotTruncate, History, OutOfOrder
 from broker_impl.zookeeper.quorum import learner_rules as rules
 from broker_impl.zookeeper.quorum import packets
 from broker_impl.zookeeper.quorum.ensemble import ServerId
@@ -182,7 +182,9 @@ class Learner:
                     return []
                 case _:
                     assert_never(event)
-        except (OutOfOrder, WireError) as error:
+        except (OutOfOrder, WireError, CannotTruncate) as error:
+            # A snapshot that an earlier leader has sent contains what was never committed. The
+            # leader sends its state once it has committed a transaction of its own epoch.
             return [Leave(str(error))]
 
     def _info(self) -> Effect:

@@ -157,6 +157,30 @@ def test_a_truncation_removes_what_the_leader_does_not_have() -> None:
     assert site.steps() == [("accept", 2), ("truncate", z(1, 2)), ("enter", 2)]
 
 
+def test_a_state_that_was_never_committed_ends_no_server() -> None:
+    """A TRUNC below a state of an earlier leader makes the learner leave, and changes nothing.
+
+    That leader was lost before a quorum had its history. The learner must not end with its process:
+    the new leader sends its own state once it has committed a transaction.
+    """
+    leader = RecordingHistory()
+    leader.log([create(z(1, 1)), create(z(1, 2), "a")])
+    leader.commit_to(z(1, 2))
+    site = Site(observes=True)
+    site.history.store.accept_epoch(2)
+    site.history.install(leader.database)
+    site.history.ledger.enter_epoch(2)
+    site.steps()
+    site.discover(3)
+    [left] = site.arrive(Type.TRUNC, z(1, 1))
+    assert isinstance(left, Leave)
+    assert "newer" in left.reason
+    assert site.steps() == [("accept", 3)]
+    assert site.history.last_zxid == z(1, 2)
+    again = RecordingHistory(site.history.store.memory_of_a_killed_process())
+    assert "/a" in again.database.nodes
+
+
 def test_a_state_replaces_the_log() -> None:
     """SNAP: the state is read as no packet, and is durable before NEWLEADER is acknowledged."""
     leader = RecordingHistory()
