@@ -19,7 +19,8 @@ class WatchEvent:
     type: EventType
     path: str
     zxid: int = field(default=0, compare=False)
-    """The transaction of the change; not above 0 from servers that do not send it (before 3.9)."""
+    """The transaction of the change; not above 0 from servers that do not send it (before 3.9), and
+    of a change that was missed while there was no connection."""
 
 
 Watch = Callable[[WatchEvent], None]

@@ -20,6 +20,7 @@ from broker_impl.zookeeper.history import History
 from broker_impl.zookeeper.jute import Record
 from broker_impl.zookeeper.proposer import WRITES
 from broker_impl.zookeeper.records import (
+    NO_ZXID,
     PASSWORD_BYTES,
     SYNC_CONNECTED,
     XID_EVENT,
@@ -449,7 +450,7 @@ class Pipeline:
         try:
             if isinstance(body, SetWatches | SetWatches2):
                 for change in reads.set_again(self.database, self.watches, client, body):
-                    self._notify(client, change, self.last_zxid)
+                    self._notify(client, change, NO_ZXID)
             elif isinstance(body, PathRequest) and request.op == Op.GET_EPHEMERALS:
                 answer = reads.ephemerals(self.database, request.session_id, body.path)
             elif request.op == Op.WHO_AM_I:

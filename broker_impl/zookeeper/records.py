@@ -58,6 +58,8 @@ class Op(IntEnum):
 
 
 XID_EVENT = -1
+NO_ZXID = -1
+"""The zxid of an event whose transaction the server does not know."""
 XID_PING = -2
 XID_AUTH = -4
 XID_SET_WATCHES = -8

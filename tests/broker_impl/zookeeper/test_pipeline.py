@@ -377,6 +377,7 @@ def test_watches_set_again_tell_first_what_was_missed(world: World) -> None:
         (EventType.CHILD, "/parent"),
         (EventType.DELETED, "/gone"),
     ]
+    assert {header for header, _ in events} == {ReplyHeader(XID_EVENT, -1, 0)}
     assert isinstance(reply[0], ReplyHeader)
     assert reply[0].xid == XID_SET_WATCHES
     assert len(world.pipeline.watches) == 3
