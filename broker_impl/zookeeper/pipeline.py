@@ -247,7 +247,7 @@ class Pipeline:
                 former.close()
             # What has arrived over the former connection comes before the question: a write takes
             # effect before the client reads over the new connection, or never.
-            self._take_all()
+            self.hand_over()
             self._returning.setdefault(request.session_id, []).append((client, timeout_ms))
             self._orderer.revalidate(request.session_id, timeout_ms)
 
@@ -285,6 +285,12 @@ class Pipeline:
         for path in self.database.unused(self._wall_ms()):
             self._enqueue(None, 0, 0, Op.DELETE_CONTAINER, PathVersion(path, -1), b"")
 
+    def hand_over(self) -> None:
+        """Give the queued writes and syncs to the orderer, and answer the queued reads."""
+        batch, self._queue = self._queue, []
+        for request in batch:
+            self._take(request)
+
     def turn(self) -> bool:
         """Handle all queued requests; what is ordered meanwhile is answered.
 
@@ -293,7 +299,7 @@ class Pipeline:
         Raises:
             StorageError: it is unknown which transactions are stored; the server must stop.
         """
-        self._take_all()
+        self.hand_over()
         self._orderer.flush()
         return self._history.rest()
 
@@ -370,11 +376,6 @@ class Pipeline:
         ids = client.ids if client is not None else ()
         request = Request(client, session_id, ids, xid, op, body, raw, self._clock())
         self._queue.append(request)
-
-    def _take_all(self) -> None:
-        batch, self._queue = self._queue, []
-        for request in batch:
-            self._take(request)
 
     def _take(self, request: Request) -> None:
         client = request.client

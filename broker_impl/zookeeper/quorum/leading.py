@@ -288,6 +288,8 @@ class Leading:
         if session_id in self._tracker:
             self._tracker.add(session_id, timeout_ms, self._site.clock())
             self._owners.move(session_id, server)
+        elif self._pipeline is not None:
+            self._pipeline.hand_over()  # perhaps the end of this session: its nodes go first
         self._queue.append(_Return(key, session_id))
         self._site.server.schedule()
 

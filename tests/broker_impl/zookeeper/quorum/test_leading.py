@@ -170,6 +170,22 @@ async def test_sessions_are_revalidated(site: Site) -> None:
     assert (await learner.commit()).txn == ErrorTxn(Code.SESSION_MOVED)
 
 
+async def test_a_session_is_expired_once_its_end_is_committed(site: Site) -> None:
+    """A client learns of the end of its session when the ephemeral nodes are gone, not before.
+
+    Its question arrives in the turn in which the session expires.
+    """
+    learner = await site.follow()
+    site.leading._tracker.touch(SESSION, -100.0)
+    site.server.serving.expire()
+    [key] = site.leading.state.learners
+    question = Packet(Type.REVALIDATE, -1, packets.encode_session(SESSION, 4000))
+    site.leading.arrived(key, question)
+    assert (await learner.commit()).header.type == Op.CLOSE_SESSION
+    [answer] = await learner.expect(Type.REVALIDATE)
+    assert packets.decode_validity(answer.data) == (SESSION, False)
+
+
 async def test_bytes_that_are_no_packet_end_the_connection(site: Site) -> None:
     """A learner that sends something else is dropped, and another one is served."""
     learner = await site.connect()
