@@ -71,7 +71,7 @@ def misacknowledged(contract: Contract, found: Found) -> bool:
 
 
 def reordered_sends(contract: Contract, found: Found) -> bool:
-    """Permit what retries of several requests in flight reorder."""
+    """Permit what retries of several requests in flight reorder: the records of one operation."""
     is_reordered = not contract.idempotent and contract.in_flight > 1
     return is_reordered or reordered(contract, found)
 

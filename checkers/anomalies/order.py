@@ -11,10 +11,10 @@ ANOMALIES = (
         definition=(
             "a later record of one process has an offset at or before that of its earlier record"
         ),
-        allows=reordered_sends,
+        allows=reordered,
         legal_when=(
-            "`acks=0`; without idempotence and with more than one request in flight; `acks=1` and "
-            "more than one replica, if one of the two was never read, because it may be lost"
+            "`acks=0`; `acks=1` and more than one replica, if one of the two was never read, "
+            "because it may be lost"
         ),
     ),
     Anomaly(
@@ -23,7 +23,10 @@ ANOMALIES = (
         summary="Within one operation, a later record got an earlier offset.",
         definition="`nonmonotonic-send` within one operation",
         allows=reordered_sends,
-        legal_when="as `nonmonotonic-send`",
+        legal_when=(
+            "as `nonmonotonic-send`; also without idempotence and with more than one request in "
+            "flight"
+        ),
     ),
     Anomaly(
         id="realtime-order",

@@ -163,8 +163,17 @@ def _pairs(log: Log, early: Sends, late: Sends, *, is_early_misplaced: bool) -> 
 
 
 def kernel(log: Log) -> list[Found]:
-    """Check the order of processes and of real time; a record that contradicts the order of its own
-    process is reported only once."""
+    """Check the order of processes and of real time.
+
+    A record that contradicts the order of its own process is reported only once, unless a contract
+    may permit that order and not the one of real time: that of one operation, or one of which a
+    record may be lost.
+    """
     program = nonmonotonic_sends(log)
-    convicted = {value for found in program for value in found.also}
-    return program + [f for f in realtime_order(log) if convicted.isdisjoint(f.also)]
+    convicted: dict[str, set[int]] = {"": set(), "ack": set()}
+    for found in program:
+        if found.anomaly == "nonmonotonic-send":
+            convicted["ack"].update(found.also)
+            if not found.variant:
+                convicted[""].update(found.also)
+    return program + [f for f in realtime_order(log) if convicted[f.variant].isdisjoint(f.also)]

@@ -71,7 +71,6 @@ def allowed(contract: Contract) -> set[str]:
                 "acked-above-end",
                 "duplicate",
                 "inconsistent-offsets ack",
-                "nonmonotonic-send",
                 "int-nonmonotonic-send",
             },
         ),
@@ -89,11 +88,11 @@ def allowed(contract: Contract) -> set[str]:
         # without followers, no leader can change: the one log must keep what it took
         (
             {"producer.acks": "1", "broker.default.replication.factor": "1"},
-            {"duplicate", "nonmonotonic-send", "int-nonmonotonic-send"},
+            {"duplicate", "int-nonmonotonic-send"},
         ),
         (
             {"producer.enable.idempotence": "false"},
-            {"duplicate", "nonmonotonic-send", "int-nonmonotonic-send"},
+            {"duplicate", "int-nonmonotonic-send"},
         ),
         (
             {"consumer.isolation.level": "read_uncommitted"},

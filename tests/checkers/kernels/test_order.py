@@ -2,6 +2,8 @@ from typing import Any
 
 import pytest
 
+from checkers.anomalies import is_legal
+from checkers.expectations import Contract
 from checkers.kernels.order import kernel, nonmonotonic_sends, realtime_order
 
 
@@ -54,3 +56,34 @@ def test_one_misplaced_record_is_told_once(histories: Any) -> None:
     """A record that contradicts its process's order is not reported again for real time."""
     found = kernel(histories.log("s:x=a@1 s1:x=b@2 s:x=c@0"))
     assert [f.anomaly for f in found] == ["nonmonotonic-send"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # retries may reorder what one operation sent, but not move it before what was acknowledged
+        ("s1:x=c@9 s:x=a@5,x=b@4 p:x=b@4,x=a@5,x=c@9", ["int-nonmonotonic-send", "realtime-order"]),
+        ("s1:x=c@3 s:x=a@5,x=b@4 p:x=c@3,x=b@4,x=a@5", ["int-nonmonotonic-send"]),
+        # a may be lost, which says nothing about c and b
+        (
+            "s1:x=c@7 s:x=a@6 s:x=b@5 p:x=b@5,x=c@7",
+            ["nonmonotonic-send ack", "realtime-order"],
+        ),
+        ("s1:x=c@7 s:x=a@6 s:x=b@5 p:x=b@5,x=a@6,x=c@7", ["nonmonotonic-send"]),
+    ],
+)
+def test_a_record_is_told_again_where_a_contract_may_excuse_its_own_process(
+    histories: Any, text: str, found: list[str]
+) -> None:
+    """What a contract may permit of one process does not hide what contradicts real time."""
+    results = kernel(histories.log(text))
+    assert sorted({f"{f.anomaly} {f.variant}".strip() for f in results}) == found
+
+
+def test_retries_do_not_reorder_operations(histories: Any) -> None:
+    """Without idempotence, requests of one operation may be reordered: its process had the
+    acknowledgements of earlier operations before."""
+    contract = Contract(idempotent=False)
+    within, across = "s:x=a@1,x=b@0", "s:x=a@1 s:x=b@0"
+    assert all(is_legal(f, contract) for f in kernel(histories.log(within)))
+    assert not any(is_legal(f, contract) for f in kernel(histories.log(across)))
