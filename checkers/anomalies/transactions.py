@@ -24,7 +24,8 @@ ANOMALIES = (
         definition=(
             "some records of a committed transaction (or of one of which something was read) are "
             "in the log, and others are lost as for `lost-write`; counted once, with the lost "
-            "records [folded](#what-is-counted-once) under it"
+            "records [folded](#what-is-counted-once) under it, but apart for records that another "
+            "rule may permit to be lost"
         ),
         allows=lost,
         legal_when=(

@@ -1,6 +1,6 @@
 """Torn transactions: some records of a transaction were read, and others are lost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,9 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
 
     A torn transaction happened in some places and not in others; one that is lost whole is not
     torn. ``key``, ``value`` and ``offset`` are of the first record that is missing, ``folded`` is
-    how many are, and ``also`` are the values that are there.
+    how many are, and ``also`` are the values that are there; before them, of the variant
+    ``deleted``, how long ago the last tombstone was sent. Each variant of the lost writes is a
+    finding of its own, because a contract may permit one and not another.
     """
     sends = history.sends
     lost: dict[int, list[Found]] = {}
@@ -25,18 +27,26 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
     mine = np.flatnonzero(sends.txn & np.isin(sends.op, np.array(list(lost), dtype=np.int64)))
     missing = {(f.key, f.value) for several in lost.values() for f in several}
     readers = _readers(history, mine)
-    torn: dict[int, Found] = {}
+    torn: dict[int, list[Found]] = {}
     for row, reader in zip(mine.tolist(), readers.tolist(), strict=True):
         record = (history.keys[history.send_key[row]], int(sends.value[row]))
         if reader < 0 or record in missing:
             continue
         op = int(sends.op[row])
         if op in torn:
-            torn[op] = replace(torn[op], also=(*torn[op].also, record[1]))
+            torn[op] = [replace(f, also=(*f.also, record[1])) for f in torn[op]]
         else:
-            torn[op] = _torn(history, lost[op], row, reader)
+            torn[op] = [_torn(history, same, row, reader) for same in _by_variant(lost[op])]
     standing = [f for f in found if f.anomaly != "lost-write" or f.ops[0] not in torn]
-    return standing + list(torn.values())
+    return standing + [f for several in torn.values() for f in several]
+
+
+def _by_variant(lost: Sequence[Found]) -> Iterable[list[Found]]:
+    """Return the lost writes of each variant, those first whose tombstone was sent last."""
+    variants: dict[str, list[Found]] = {}
+    for f in lost:
+        variants.setdefault(f.variant, []).append(f)
+    return [sorted(same, key=lambda f: f.also) for same in variants.values()]
 
 
 def _readers(history: History, rows: I64) -> I64:
@@ -59,7 +69,7 @@ def _torn(history: History, lost: Sequence[Found], seen: int, reader: int) -> Fo
         value=first.value,
         variant=first.variant,
         ops=(first.ops[0], int(polls.op[reader]), *first.ops[1:]),
-        also=(int(sends.value[seen]),),
+        also=(*first.also, int(sends.value[seen])),
         why=f"process {polls.process[reader]} read value {sends.value[seen]} of"
         f" {history.keys[history.send_key[seen]]} at {at(int(polls.end_ns[reader]))}, from a"
         f" transaction of process {sends.process[seen]}; of its record in {first.key}{many} this is"

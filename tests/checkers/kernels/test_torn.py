@@ -2,7 +2,10 @@ from typing import Any
 
 import pytest
 
+from checkers.anomalies import is_legal
+from checkers.expectations import Contract
 from checkers.kernels import key, torn
+from checkers.kernels.found import Found
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,39 @@ def test_a_torn_transaction_names_both_sides(histories: Any) -> None:
         " y this is known: value 2 was acknowledged to process 9 at offset 0 at 1.000 s; process 3"
         " read the later offset 1 at 7.000 s, and no process ever read 2"
     )
+
+
+def of_doubt(histories: Any, reads: str) -> list[Found]:
+    """The torn transactions of a history with one in doubt, of which c of z is always there."""
+    tables = histories.tables(
+        f"t?:+x=a|+y=b|+z=c s3:x=g@0 s4:y=h@9 {reads}p8:z=c@0,x=g@0 p5:y=h@9 c8:x@1 c5:y@10"
+    )
+    of_keys = [f for log in tables.logs() for f in key.judge(log).found]
+    found = torn.kernel(tables, of_keys)
+    assert "lost-write" not in {f.anomaly for f in found}
+    return [f for f in found if f.anomaly == "torn-transaction"]
+
+
+def test_a_record_that_was_read_and_vanished_is_no_doubt(histories: Any) -> None:
+    """Readers of uncommitted records may find a transaction in doubt torn, but what they have read
+    of it stays, wherever the first loss is."""
+    contract = Contract(read_committed=False)
+    (never,) = of_doubt(histories, "")
+    assert is_legal(never, contract)
+    found = of_doubt(histories, "p7:y=b@0 ")
+    assert [f.variant for f in found] == ["proven", "read"]
+    assert [is_legal(f, contract) for f in found] == [True, False]
+
+
+def test_a_torn_transaction_with_a_tombstone_has_its_age(histories: Any) -> None:
+    """The age comes before the values that are there, and is the least of all."""
+    tables = histories.tables("t:+x=a@0,+y=b@0,+y=c@1 s:y=d@2 p:x=a@0 p:y=d@2")
+    of_keys = [f for log in tables.logs() for f in key.judge(log).found]
+    lost = [
+        Found(
+            anomaly=f.anomaly, key=f.key, value=f.value, ops=f.ops, variant="deleted", also=(age,)
+        )
+        for age, f in zip((2000, 500), of_keys, strict=True)
+    ]
+    (found,) = torn.kernel(tables, lost)
+    assert (found.value, found.also) == (3, (500, 1))
