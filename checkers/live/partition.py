@@ -24,7 +24,7 @@ from checkers.kernels.checker_runs import CheckerRun, CheckerRunner
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
 from checkers.kernels.rows import FAIL, I64, UNKNOWN, Bools
-from checkers.kernels.steps import DELETE
+from checkers.kernels.steps import ASSIGNED, DELETE, LOST, REVOKED, Steps
 from checkers.live.batches import Part, merged
 from checkers.live.ranges import NONE, Ranges
 from checkers.pieces import SCHEMA
@@ -168,8 +168,7 @@ class Partition:
     def _logs(self, tables: Tables) -> list[Log]:
         mine = [each for each in tables.active() if each.name == self.key]
         return [
-            replace(log, caught_up=None, steps=log.steps.where(log.steps.kind == DELETE))
-            for log in tables.logs(mine)
+            replace(log, caught_up=None, steps=_of_readers(log.steps)) for log in tables.logs(mine)
         ]
 
     def _rest(self, log: Log) -> Log:
@@ -219,6 +218,12 @@ class Partition:
         self.events = self.events.take(arrow.column(_kept_rows(columns, tables, needed, old_ns)))
         oldest = int(arrow.numbers(only(self.events["index"])).min(initial=last.open_event))
         self.shown = frozenset(each for each in self.shown if max(each[-1], default=0) >= oldest)
+
+
+def _of_readers(steps: Steps) -> Steps:
+    """Return the events after which a reader may skip records or go back, without their groups."""
+    kept = steps.where(np.isin(steps.kind, (DELETE, ASSIGNED, REVOKED, LOST)))
+    return kept._replace(group=np.full_like(kept.group, UNKNOWN))
 
 
 def _shown(finding: Finding) -> Shown:

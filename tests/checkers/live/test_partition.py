@@ -93,6 +93,27 @@ def test_what_the_contract_permits_is_not_returned(tmp_path: Any) -> None:
     recording.close()
 
 
+@pytest.mark.parametrize(
+    ("rebalance", "found"),
+    [
+        ([["lost", "g", 1, [K]], ["assigned", "g", 2, {K: 0}]], []),
+        ([["lost", "g", 1, ["x-1"]], ["assigned", "g", 2, {"x-1": 0}]], ["int-nonmonotonic-poll"]),
+        ([], ["int-nonmonotonic-poll"]),
+    ],
+)
+def test_a_member_may_begin_again_after_a_rebalance(
+    recording: Recording, rebalance: list[Any], found: list[str]
+) -> None:
+    """Within one operation as well: it reports the rebalance of the partition between its polls."""
+    for offset in range(3):
+        recording.sent(K, offset, offset)
+    again = ["poll", {K: [[0, 0], [1, 1], [2, 2]]}]
+    for polled in ([["assigned", "g", 1, {K: 0}]], [["poll", {K: [[0, 0]]}], *rebalance, again]):
+        recording.record(9, "invoke", "poll", [["poll"]])
+        recording.record(9, "ok", "poll", polled)
+    assert recording.look() == found
+
+
 def test_settled_records_are_left_out(recording: Recording) -> None:
     """The state has a bounded number of events, however long the history is."""
     sizes = []
