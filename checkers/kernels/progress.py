@@ -22,10 +22,10 @@ _SECOND_NS = 1_000_000_000
 def stuck_groups(log: Log) -> list[Found]:
     """Find groups whose members poll long after the last change of members, and receive no record
     of this partition that others received (``stuck-group``)."""
-    return [f for group in log.groups for f in _stuck_group(log, group)]
+    return [f for number, group in enumerate(log.groups) for f in _stuck_group(log, number, group)]
 
 
-def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
+def _stuck_group(log: Log, number: int, group: Group) -> Iterable[Found]:
     healed = healed_ns([interval.to_ns for interval in log.faults])
     if log.key.rpartition("-")[0] not in group.topics or healed is None:
         return
@@ -35,7 +35,7 @@ def _stuck_group(log: Log, group: Group) -> Iterable[Found]:
     if lasted_ns < STUCK_NS:
         return
     steps = log.steps
-    positions = steps.offset[(steps.group >= 0) & (steps.kind <= ASSIGNED)]
+    positions = steps.offset[(steps.group == number) & (steps.kind <= ASSIGNED)]
     reach = max(int(polls.offset.max(initial=-1)) + 1, int(positions.max(initial=0)))
     sends = log.sends
     waiting = (sends.outcome == OK) & (sends.end_ns < since) & (sends.offset >= reach)

@@ -1,12 +1,14 @@
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.kernels.faults import FaultInterval
 from checkers.kernels.progress import stuck_groups, stuck_producers
 from model.op import Op
 
+GROUP = "g"
 SECOND = 1_000_000_000
 SENDS = "s:x-0=a@0,x-0=b@1 p8:x-0=a@0,x-0=b@1 "
 JOINED = "m1:x p1:^x-0@0#1|x-0=a@0 "
@@ -39,6 +41,19 @@ def test_a_group_that_gives_nobody_anything(histories: Any, text: str, stuck: bo
     late = FaultInterval(1, 0, 40 * SECOND)
     assert stuck_groups(dataclasses.replace(log, faults=(late,))) == [] or "m2" in text
     assert stuck_groups(dataclasses.replace(log, faults=(FaultInterval(1, 0, None),))) == []
+
+
+def test_a_group_is_stuck_wherever_others_are(histories: Any) -> None:
+    """What another group has received or committed does not show that this one goes on."""
+    ops = histories.events(SENDS + JOINED + "m2:x p2:^x-0@2#1| k2:x-0@2 z:40 p1:")
+
+    def of_other(op: Op) -> Op:
+        value = [["h" if part == GROUP else part for part in what] for what in op.value or ()]
+        return msgspec.structs.replace(op, value=value) if op.process == 2 else op
+
+    assert [f.group for f in stuck_groups(histories.log(ops, "x-0"))] == []
+    found = stuck_groups(histories.log([of_other(op) for op in ops], "x-0"))
+    assert [f.group for f in found] == [GROUP]
 
 
 @pytest.mark.parametrize(
