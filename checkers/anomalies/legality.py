@@ -60,14 +60,21 @@ def resurrected_key(contract: Contract, found: Found) -> bool:
 
 
 def duplicated(contract: Contract, found: Found) -> bool:
-    """Permit what a producer without idempotence sends again."""
+    """Permit what a producer without idempotence sends again, unless the place that was
+    acknowledged first must have stayed."""
+    if found.variant == "contradicted":
+        return not contract.idempotent and _moves_acknowledged(contract)
     return found.variant == "deleted" or not contract.idempotent
+
+
+def _moves_acknowledged(contract: Contract) -> bool:
+    """Return whether the next leader may give the place of an acknowledged record to another."""
+    return contract.acks != "all" and contract.replication_factor > 1
 
 
 def misacknowledged(contract: Contract, found: Found) -> bool:
     """Permit acknowledged offsets that the next leader gives to other records."""
-    is_lost = contract.acks != "all" and contract.replication_factor > 1
-    return found.variant == "ack" and is_lost
+    return found.variant == "ack" and _moves_acknowledged(contract)
 
 
 def reordered_sends(contract: Contract, found: Found) -> bool:

@@ -40,7 +40,8 @@ ANOMALIES = (
         allows=duplicated,
         legal_when=(
             "the producer is not idempotent; or the records at all offsets but the last may have "
-            "been deleted before the last offset was reported"
+            "been deleted before the last offset was reported. If another record is at an offset "
+            "that was acknowledged, the rule for `inconsistent-offsets` must permit that, too"
         ),
     ),
     Anomaly(

@@ -10,7 +10,8 @@ def duplicates(log: Log) -> list[Found]:
 
     ``offset`` is the last of the offsets; ``also`` are all of them. The variant is ``deleted`` when
     all others may have been deleted by the time at which the last is reported: a replica that
-    begins with what is left does not know the producers of deleted records.
+    begins with what is left does not know the producers of deleted records. It becomes
+    ``contradicted`` when another record is at one of the offsets (:mod:`checkers.kernels.folding`).
     """
     known = log.known
     begins, ends = groups(known.value[known.by_value])

@@ -45,7 +45,8 @@ def fold(
     if not basic:
         return list(derived)
     folded: Counter[int] = Counter()
-    standing = list(_conflicts_explained(log, basic, folded))
+    contradicted: set[int] = set()
+    standing = list(_conflicts_explained(log, basic, folded, contradicted))
     explaining = [f for f in standing if f.anomaly in BASIC]
     if explaining and derived:
         clean = log.without(
@@ -56,9 +57,17 @@ def fold(
         for f in _nearest(explaining, _gone(derived, left)):
             folded[id(f)] += 1
         derived = left
-    return [replace(f, folded=folded[id(f)]) if folded[id(f)] else f for f in standing] + list(
-        derived
-    )
+    return [
+        *(
+            replace(
+                f,
+                folded=folded[id(f)],
+                variant="contradicted" if id(f) in contradicted else f.variant,
+            )
+            for f in standing
+        ),
+        *derived,
+    ]
 
 
 def fold_keys(found: Sequence[Found]) -> list[Found]:
@@ -96,10 +105,12 @@ def _folded(found: Sequence[Found], reason_of: Callable[[Found], int | None]) ->
     return [replace(found[n], folded=found[n].folded + folded[n]) for n in standing]
 
 
-def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int]) -> Iterable[Found]:
+def _conflicts_explained(
+    log: Log, basic: Sequence[Found], folded: Counter[int], contradicted: set[int]
+) -> Iterable[Found]:
     """Drop each conflict about an offset whose values, except at most one, have a better
     explanation: lost (another record took its place), a phantom, or a duplicate that is read
-    elsewhere."""
+    elsewhere, which is then ``contradicted``."""
     known = log.known
     by_value = {
         anomaly: {f.value: f for f in basic if f.anomaly == anomaly}
@@ -121,6 +132,7 @@ def _conflicts_explained(log: Log, basic: Sequence[Found], folded: Counter[int])
             ]
             if reasons.count(None) <= 1:
                 folded.update({id(reason) for reason in reasons if reason})
+                contradicted |= {id(r) for r in reasons if r and r.anomaly == "duplicate"}
                 continue
         yield f
 

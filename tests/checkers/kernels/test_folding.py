@@ -2,6 +2,8 @@ from typing import Any
 
 import pytest
 
+from checkers.anomalies import is_legal
+from checkers.expectations import Contract
 from checkers.kernels import key
 
 
@@ -53,3 +55,24 @@ def test_what_a_finding_explains_is_counted_under_it(
         if not f.anomaly.startswith("unseen")
     ]
     assert told == found
+
+
+@pytest.mark.parametrize(
+    ("text", "all_", "one"),
+    [
+        ("s:x=a@5 s1?:x=b p:x=b@5,x=a@9", False, True),  # the place that was acknowledged is b's
+        ("s:x=a@5 s1?:x=b p:x=a@5,x=b@6,x=a@9", True, True),
+        ("s:x=a@5 p:x=a@9", True, True),  # it may be at both places
+        ("s:x=a@5 s1:x=z@6 d:x@6/6 s2?:x=b p:x=b@5,x=z@6,x=a@9", False, True),
+    ],
+)
+def test_a_permitted_duplicate_explains_no_conflict_that_is_not(
+    histories: Any, text: str, all_: bool, one: bool
+) -> None:
+    """A producer without idempotence sends again, but with acks=all the place of a record that was
+    acknowledged is not given to another one."""
+    found = [f for f in key.judge(histories.log(text)).found if f.anomaly == "duplicate"]
+    assert [f.value for f in found] == [1]
+    for acks, expected in (("all", all_), ("1", one)):
+        assert is_legal(found[0], Contract(acks=acks, idempotent=False)) is expected
+    assert not is_legal(found[0], Contract())
