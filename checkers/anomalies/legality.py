@@ -43,8 +43,8 @@ def aborted(contract: Contract, found: Found) -> bool:
 def lost(contract: Contract, found: Found) -> bool:
     """Permit losses of acknowledged records that were not on all in-sync replicas. A record that
     was read was on all of them."""
-    is_lost = contract.loses and found.variant != "read"
-    if found.variant == "deleted":
+    is_lost = contract.loses and found.variant not in ("read", "deleted-read")
+    if found.variant in ("deleted", "deleted-read"):
         return is_lost or found.also[0] >= contract.delete_retention_ms
     return is_lost or _is_unproven(contract, found)
 

@@ -127,7 +127,8 @@ def stale_keys(log: Log) -> list[Found]:
     - ``resurrected-key``: that record was a tombstone, and the reader holds what it was to delete;
       ``also`` is how long ago the tombstone was sent, in milliseconds.
 
-    There is one finding for each record that was not received, however many readers missed it.
+    There is one finding for each record that was not received, however many readers missed it: of
+    the reader that passed a tombstone first.
     """
     if not log.is_compacted:
         return []
@@ -144,7 +145,10 @@ def stale_keys(log: Log) -> list[Found]:
                 continue
             value = int(writes.value[number])
             first = found.get(value)
-            found[value] = stale if first is None else replace(first, folded=first.folded + 1)
+            if first is not None:
+                worse = stale if stale.also < first.also else first
+                stale = replace(worse, folded=first.folded + 1)
+            found[value] = stale
     return [found[value] for value in sorted(found)]
 
 

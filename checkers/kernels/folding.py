@@ -71,9 +71,17 @@ def fold(
 
 
 def fold_keys(found: Sequence[Found]) -> list[Found]:
-    """Fold findings about the last record of a record key into the loss of that record."""
+    """Fold findings about the last record of a record key into the loss of that record. A loss that
+    a tombstone may explain, because of its age, explains nothing that was seen earlier."""
     lost = {f.value: n for n, f in enumerate(found) if f.anomaly == "lost-write"}
-    return _folded(found, lambda f: lost.get(f.value) if f.anomaly.endswith("-key") else None)
+
+    def reason_of(f: Found) -> int | None:
+        reason = lost.get(f.value) if f.anomaly.endswith("-key") else None
+        if reason is not None and found[reason].variant.startswith("deleted"):
+            return reason if f.also >= found[reason].also else None
+        return reason
+
+    return _folded(found, reason_of)
 
 
 def fold_groups(found: Sequence[Found]) -> list[Found]:

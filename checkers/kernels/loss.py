@@ -45,7 +45,8 @@ def lost_writes(log: Log) -> list[Found]:
     A record that a client may have deleted is not lost: it is before an offset that was requested,
     and was sent before the answer. From a compacted log, only the last record of a record key can
     be lost. The variant is ``deleted`` for a tombstone, or for what one may have deleted, and
-    ``also`` is how long ago the tombstone was sent, in milliseconds.
+    ``deleted-read`` if it was read; ``also`` is how long ago the tombstone was sent, in
+    milliseconds.
     """
     sends = log.sends
     was_read = is_in(sends.value, log.polls.value)
@@ -95,11 +96,12 @@ def _least_offsets(log: Log, invoked: I64) -> I64:
 
 
 def _deleted(log: Log, row: int, found: Found) -> Found:
-    """Return the finding, with the variant ``deleted`` if a tombstone may be the cause."""
+    """Return the finding, with another variant if a tombstone may be the cause."""
     age_ms = compacted.deleted_for_ms(log, row) if log.is_compacted else None
     if age_ms is None:
         return found
-    return replace(found, variant="deleted", also=(age_ms,))
+    variant = "deleted-read" if found.variant == "read" else "deleted"
+    return replace(found, variant=variant, also=(age_ms,))
 
 
 def seen_finally(log: Log, end: CatchUp) -> I64:

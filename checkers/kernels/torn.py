@@ -15,9 +15,9 @@ def kernel(history: History, found: Sequence[Found]) -> list[Found]:
 
     A torn transaction happened in some places and not in others; one that is lost whole is not
     torn. ``key``, ``value`` and ``offset`` are of the first record that is missing, ``folded`` is
-    how many are, and ``also`` are the values that are there; before them, of the variant
-    ``deleted``, how long ago the last tombstone was sent. Each variant of the lost writes is a
-    finding of its own, because a contract may permit one and not another.
+    how many are, and ``also`` are the values that are there; before them, of the variants
+    ``deleted`` and ``deleted-read``, how long ago the last tombstone was sent. Each variant of the
+    lost writes is a finding of its own, because a contract may permit one and not another.
     """
     sends = history.sends
     lost: dict[int, list[Found]] = {}

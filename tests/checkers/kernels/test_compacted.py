@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from checkers.anomalies import is_legal
+from checkers.expectations import Contract
 from checkers.kernels.compacted import stale_keys
 from checkers.kernels.key import judge
 from checkers.kernels.log import Log
@@ -169,3 +171,34 @@ def test_what_a_lost_record_has_replaced_is_not_missed(histories: Any) -> None:
     """A record that a lost record replaced is not missed."""
     log = log_of(histories, "s:x=a1@0 s:x=A2@1 s:x=b3@2 p:x=b3@2 c:x@3")
     assert [(f.anomaly, told(f.value or 0)) for f in judge(log).found] == [("lost-write", "A2")]
+
+
+PASSED = "s:x=a1@0 s:x=A2@1 s:x=b3@2 "
+STALE = "s:x=a1@0 s:x=b3@2 p7:x=b3@2 s?:x=A4 z:40 p:x=b3@2 c:x@3"
+
+
+@pytest.mark.parametrize(
+    ("text", "acks", "illegal"),
+    [
+        # a reader passed the tombstone at once; the final reader came when it might be removed
+        (PASSED + "p7:x=a1@0,x=b3@2 z:40 p:x=b3@2 c:x@3", "all", ["resurrected-key"]),
+        (PASSED + "z:40 p7:x=a1@0,x=b3@2 z:40 p:x=b3@2 c:x@3", "all", []),
+        # of two readers, the one that came first decides, whatever its process
+        (PASSED + "p7:x=a1@0,x=b3@2 z:40 p6:x=a1@0,x=b3@2", "all", ["resurrected-key"]),
+        (PASSED + "z:40 p7:x=a1@0,x=b3@2 p6:x=a1@0,x=b3@2", "all", []),
+        # a1 was missed before the tombstone that may have deleted it later
+        (STALE, "all", ["stale-key"]),
+        (STALE.replace("p7:x=b3@2 s?:x=A4", "s?:x=A4 p7:x=b3@2"), "all", []),
+        # with acks=1, a tombstone may be lost only if it was never read
+        (PASSED + "p7:x=a1@0,x=A2@1,x=b3@2 p:x=b3@2 c:x@3", "1", ["lost-write"]),
+        (PASSED + "p7:x=a1@0,x=A2@1,x=b3@2 z:40 p:x=b3@2 c:x@3", "1", []),
+        (PASSED + "p:x=b3@2 c:x@3", "1", []),
+    ],
+)
+def test_a_tombstone_that_may_be_removed_hides_nothing(
+    histories: Any, text: str, acks: str, illegal: list[str]
+) -> None:
+    """What a reader has missed is judged by the age that the tombstone had then."""
+    contract = Contract(acks=acks, idempotent=acks == "all", delete_retention_ms=20_000)
+    found = [f for f in judge(log_of(histories, text)).found if not is_legal(f, contract)]
+    assert [f.anomaly for f in found] == illegal
