@@ -165,19 +165,41 @@ def missing(
 ) -> KeyedRecord | None:
     """Return a record that must survive in a log and is not there, or ``None``.
 
-    A tombstone may be removed, but like other records keeps its timestamp (KIP-534) and headers.
+    A tombstone may be removed, but like other records keeps its timestamp (KIP-534) and headers. A
+    later record takes its place only if the log shows it as committed: compaction reads none above
+    the watermark or of an open transaction, and removes those of aborted ones.
     """
-    own = {each.key: each for each in records if each.commits is None}
+    at = {each.offset: each for each in records if each.commits is None}
+    own = _committed_offsets(records, replica.high_watermark)
     for key, wanted in latest.items():
         if not replica.log_start <= wanted.offset < replica.high_watermark:
             continue
-        found = own.get(key)
-        if found is None or found.offset < wanted.offset:
-            if wanted.value_crc is not None:
+        found = at.get(wanted.offset)
+        if found is not None and found.key == key:
+            if found != wanted:
                 return wanted
-        elif found.offset == wanted.offset and found != wanted:
+        elif own.get(key, -1) < wanted.offset and wanted.value_crc is not None:
             return wanted
     return None
+
+
+def _committed_offsets(records: Sequence[KeyedRecord], end: int) -> dict[bytes, int]:
+    """Return the offset of the last record of each key that is committed below ``end``."""
+    found: dict[bytes, int] = {}
+    of_transactions: dict[int, list[KeyedRecord]] = {}
+    for record in records:
+        committed = [record]
+        if record.offset >= end:
+            break
+        if record.commits is not None:
+            mine = of_transactions.pop(record.producer, [])
+            committed = mine if record.commits else []
+        elif record.producer >= 0:
+            of_transactions.setdefault(record.producer, []).append(record)
+            continue
+        for each in committed:
+            found[each.key] = max(each.offset, found.get(each.key, -1))
+    return found
 
 
 def replaced(records: Sequence[KeyedRecord], replica: ReplicaState) -> KeyedRecord | None:

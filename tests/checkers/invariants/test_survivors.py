@@ -105,6 +105,24 @@ def test_records_of_transactions_count_when_they_are_committed() -> None:
         assert violated(before, at(1.1, leads, held(kept, leads=False))) == names
 
 
+def test_only_a_committed_record_replaces_another() -> None:
+    """A later record of the key in the same log may be aborted, open or above the watermark."""
+    aborted = KeyedRecord(3, b"a", 4, producer=7)
+    end = KeyedRecord(4, b"", None, 7, commits=False)
+    leads = held([*ALL, aborted, end])
+    before = at(1, leads, held(None, leads=False))
+    for kept, hw, names in (
+        ([B, LATER_A, aborted, end], 6, []),
+        ([B, aborted, end], 6, [NAME]),
+        ([B, aborted], 6, [NAME]),
+        ([B, aborted, end._replace(commits=True)], 6, []),  # it knows more than the leader
+        ([B, KeyedRecord(5, b"a", 9)], 5, [NAME]),
+        ([B, KeyedRecord(5, b"a", 9)], 2, []),  # nor is the record that it lacks committed here
+    ):
+        now = at(1.1, leads, held(kept, hw=hw, leads=False))
+        assert violated(before, now) == names, kept
+
+
 def test_compaction_leaves_one_record_of_a_key() -> None:
     """Below the offset up to which the log is compacted, wherever the second record is from."""
 
