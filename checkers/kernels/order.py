@@ -105,9 +105,21 @@ def realtime_order(log: Log) -> list[Found]:
     """Find records below one that was acknowledged, or read, before their write began.
 
     One misplaced record contradicts many others, so the smaller side is reported: the early records
-    that are too high, or the late ones that are too low. ``also`` are the two values.
+    that are too high, or the late ones that are too low. ``also`` are the two values. Records that
+    were read are also compared on their own: what contradicts one of these is not ``ack``, although
+    it contradicts a higher one as well that was never read.
     """
-    late = log.placed_sends
+    sends = log.placed_sends
+    found = _contradictions(log, sends)
+    if not any(f.variant for f in found):
+        return found
+    sure = _contradictions(log, sends.where(is_in(sends.value, log.polls.value)))
+    misplaced = {f.value for f in sure}
+    return sure + [f for f in found if f.variant and f.value not in misplaced]
+
+
+def _contradictions(log: Log, late: Sends) -> list[Found]:
+    """Return the misplaced ones among these records."""
     if len(late.op) < 2:
         return []
     early = _shown(log, late)

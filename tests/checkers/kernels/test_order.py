@@ -61,6 +61,28 @@ def test_one_misplaced_record_is_told_once(histories: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
+        # a is higher than c, but only an acknowledgement shows it
+        ("s1:x=c@7 s2:x=a@10 s3:x=b@5 p:x=b@5,x=c@7", ["2@5 (3, 2) "]),
+        ("s1:x=c@7 s2:x=a@10 s3:x=b@8 p:x=c@7,x=b@8", ["2@8 (1, 2) ack"]),
+        ("s1:x=c@7 s2:x=a@10 s3:x=b@5 p:x=b@5", ["2@5 (1, 2) ack"]),
+        # d is too low for a alone, and b for c
+        (
+            "s1:x=c@7 s2:x=a@10 s3:x=b@5,x=d@8 p:x=b@5,x=c@7,x=d@8",
+            ["2@5 (3, 2) ", "4@8 (1, 4) ack"],
+        ),
+    ],
+)
+def test_a_record_that_may_be_lost_hides_no_other(
+    histories: Any, text: str, found: list[str]
+) -> None:
+    """A record that contradicts one that was read is out of place, whatever else it contradicts."""
+    results = realtime_order(histories.log(text))
+    assert [f"{f.value}@{f.offset} {f.also} {f.variant}" for f in results] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
         # retries may reorder what one operation sent, but not move it before what was acknowledged
         ("s1:x=c@9 s:x=a@5,x=b@4 p:x=b@4,x=a@5,x=c@9", ["int-nonmonotonic-send", "realtime-order"]),
         ("s1:x=c@3 s:x=a@5,x=b@4 p:x=c@3,x=b@4,x=a@5", ["int-nonmonotonic-send"]),
