@@ -23,9 +23,10 @@ ANOMALIES = (
         ),
         allows=lost,
         legal_when=(
-            "`acks=0`; `acks=1` with more than one replica, or with reassignments; in both cases "
-            "only if no reader ever received the record, because consumers receive only what all "
-            "in-sync replicas hold"
+            "`acks=0`; `acks=1` with more than one replica, or with reassignments; the record is "
+            "known only from a transaction in doubt, with `isolation.level=read_uncommitted`; in "
+            "all cases only if no reader ever received the record, because consumers receive only "
+            "what all in-sync replicas hold"
         ),
         excused_by_late_end="of transactions",
     ),
