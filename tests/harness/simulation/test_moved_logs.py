@@ -73,8 +73,9 @@ class MovingLife(Life):
         self.shown_start = self.log.start_offset
 
     def truncate(self) -> None:
-        if self.log.segments[0].base_offset > self.log.end_offset - 5:
-            self.synced = self.shown_start = 0  # it may start over below its first segment
+        if self.log.start_offset > self.log.end_offset - 5:
+            # It may end before its start, with a deleted batch, or start over.
+            self.synced = self.shown_start = 0
         super().truncate()
         self.shown_start = min(self.shown_start, self.log.end_offset)
 
