@@ -69,6 +69,6 @@ TRANSACTIONS = (
             "a request for stable offsets is not answered with an offset for which an open "
             "transaction has committed another one"
         ),
-        suspended_under="unclean elections",
+        suspended_under="unclean elections; commits before the deletion of their topic",
     ),
 )

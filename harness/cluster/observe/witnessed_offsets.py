@@ -49,6 +49,16 @@ class _Tombstones(NamedTuple):
     """The offsets that they delete."""
 
 
+def being_deleted(request: UpdateMetadataRequest) -> set[str]:
+    """Return the partitions that are being deleted, as a broker learns it from a controller."""
+    return {
+        str(TopicPartition(topic.topic_name, state.partition_index))
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.leader == BEING_DELETED
+    }
+
+
 class OffsetWitness:
     """Sees commits, deletions and requests for offsets to one life of a broker.
 
@@ -120,12 +130,7 @@ class OffsetWitness:
                 self._offsets.delete(of_group, Deletion("group", self._now_ns(), last))
 
     def _updated(self, request: UpdateMetadataRequest) -> OnAnswer | None:
-        gone = {
-            str(TopicPartition(topic.topic_name, state.partition_index))
-            for topic in request.topic_states
-            for state in topic.partition_states
-            if state.leader == BEING_DELETED
-        }
+        gone = being_deleted(request)
         if not gone:
             return None
         before = self._coordinated(self._offsets.of_partitions(gone))

@@ -1,7 +1,7 @@
 """Passes what simulated brokers accept for transactions to `checkers.invariants.transactional`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,11 +17,13 @@ from broker_impl.wire.messages.end_txn_request import EndTxnRequest
 from broker_impl.wire.messages.offset_fetch_request import OffsetFetchRequest
 from broker_impl.wire.messages.produce_request import ProduceRequest
 from broker_impl.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from broker_impl.wire.messages.update_metadata_request import UpdateMetadataRequest
 from broker_impl.wire.types import TopicPartition
 from checkers.invariants import transactional
 from checkers.invariants.coordinated import Transaction
 from checkers.invariants.transactional import Accepted, Coordinated
 from harness.cluster.observe.reporter import Reporter
+from harness.cluster.observe.witnessed_offsets import being_deleted
 
 OnAnswer = Callable[[Any], None]
 
@@ -49,6 +51,16 @@ class OpenTransactions:
     """The requests that add partitions to a transaction, by transactional id."""
     offsets: dict[tuple[str, _Producer], dict[str, int]] = field(default_factory=dict)
     """The offsets that a group has accepted in a producer's current transaction, by partition."""
+
+    deletions: Counter[str] = field(default_factory=Counter)
+    """How often brokers have learned that a partition is being deleted."""
+
+    def delete(self, partitions: Iterable[str]) -> None:
+        """Forget the offsets of partitions that are being deleted: they do not count any more."""
+        for partition in partitions:
+            self.deletions[partition] += 1
+            for offsets in self.offsets.values():
+                offsets.pop(partition, None)
 
     def end(self, producer: _Producer) -> None:
         """Forget a transaction that its producer ends."""
@@ -116,6 +128,8 @@ class TransactionWitness:
                 self._transactions.begun[request.v3_and_below_transactional_id] += 1
             case AddOffsetsToTxnRequest():
                 self._transactions.begun[request.transactional_id] += 1
+            case UpdateMetadataRequest():
+                self._transactions.delete(being_deleted(request))
             case EndTxnRequest():
                 self._transactions.end(_Producer(request.producer_id, request.producer_epoch))
             case _:
@@ -175,6 +189,7 @@ class TransactionWitness:
             for topic in request.topics
             for row in topic.partitions
         }
+        deletions = {each: self._transactions.deletions[each] for each in offsets}
 
         def on_answer(answer: Any) -> None:
             accepted = [
@@ -186,7 +201,11 @@ class TransactionWitness:
             if not accepted:
                 return
             known = self._transactions.offsets.setdefault((request.group_id, producer), {})
-            known.update((partition, offsets[partition]) for partition in accepted)
+            known.update(
+                (partition, offsets[partition])
+                for partition in accepted
+                if self._transactions.deletions[partition] == deletions[partition]
+            )
             if self._broker.replicas.leader_epoch(home) == leader_epoch:
                 why = transactional.replaced(open_epoch, *producer)
                 self._reporter.found("producer-refused", why, about=f"group {request.group_id}")

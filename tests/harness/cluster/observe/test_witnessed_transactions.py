@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker_impl.api.cluster_view import BEING_DELETED
 from broker_impl.coordinator.transactions.metadata import Metadata
 from broker_impl.coordinator.transactions.states import TransactionState
 from broker_impl.errors import ErrorCode
@@ -23,6 +24,11 @@ from broker_impl.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
+)
+from broker_impl.wire.messages.update_metadata_request import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
 from broker_impl.wire.types import TopicPartition
 from harness.cluster.observe.reporter import Reporter
@@ -254,3 +260,31 @@ def test_a_refused_offset_is_not_waited_for() -> None:
     broker.commit(code=25)
     broker.begins()
     assert broker.fetch() == []
+
+
+def test_offsets_of_a_deleted_topic_wait_for_no_transaction() -> None:
+    """They do not count any more, nor does a commit that is answered after the deletion."""
+
+    def update(leader: int) -> UpdateMetadataRequest:
+        state = UpdateMetadataPartitionState(partition_index=0, leader=leader)
+        topic = UpdateMetadataTopicState(topic_name="x", partition_states=[state])
+        return UpdateMetadataRequest(topic_states=[topic])
+
+    broker = Broker()
+    broker.becomes(ONGOING, OFFSETS)
+    broker.commit()
+    broker.begins()
+    broker.witness(update(leader=1))
+    assert broker.fetch() == ["stable-offset-settled"]
+    broker.witness(update(leader=BEING_DELETED))
+    assert broker.fetch() == []
+    on_answer = broker.witness(_offset_commit())
+    broker.witness(update(leader=BEING_DELETED))
+    broker.answered(on_answer, topics=_topics(partitions=[_accepted_row()]))
+    assert broker.fetch() == []
+    broker.commit()
+    assert broker.fetch() == ["stable-offset-settled"]
+
+
+def _accepted_row() -> SimpleNamespace:
+    return SimpleNamespace(partition_index=0, error_code=0)
