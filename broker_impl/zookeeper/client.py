@@ -437,11 +437,12 @@ class ZooKeeper:
             self._enter(SessionState.CONNECTED)
             await connection.lost
             return True
-        except (OSError, TimeoutError, ConnectionLoss) as error:
-            log.info("%s:%d: the client got no session: %r", host, port, error)
-            return False
         except AuthFailed as error:
             log.warning("%s:%d: the client could not authenticate: %s", host, port, error)
+            return False
+        except (OSError, TimeoutError, WireError, ZooKeeperError) as error:
+            # The answer to a login can be malformed, or any error of a server without SASL.
+            log.info("%s:%d: the client got no session: %r", host, port, error)
             return False
         finally:
             connection.drop()

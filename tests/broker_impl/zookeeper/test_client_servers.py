@@ -11,7 +11,9 @@ from broker_impl.zookeeper.client import (
     ZooKeeper,
 )
 from broker_impl.zookeeper.connection import Connection
+from broker_impl.zookeeper.digest_md5 import Login, ServerExchange
 from broker_impl.zookeeper.errors import (
+    Code,
     ConnectionLoss,
     SessionExpired,
 )
@@ -24,9 +26,12 @@ from broker_impl.zookeeper.records import (
     PathResponse,
     ReplyHeader,
     RequestHeader,
+    SaslToken,
     WatcherEvent,
 )
 from tests.broker_impl.zookeeper.conftest import suspended
+
+LOGIN = Login("broker", "secret")
 
 
 class Script:
@@ -62,10 +67,12 @@ class Script:
         self.send(ConnectResponse(0, timeout_ms, 5, b"p" * 16, False))
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[ZooKeeper]:
+    async def client(self, login: Login | None = None) -> AsyncIterator[ZooKeeper]:
         server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        zk = ZooKeeper(f"127.0.0.1:{port}", session_timeout_ms=600, rng=random.Random(1))
+        zk = ZooKeeper(
+            f"127.0.0.1:{port}", session_timeout_ms=600, rng=random.Random(1), login=login
+        )
         try:
             yield zk
         finally:
@@ -104,6 +111,15 @@ async def answering(script: Script) -> None:
 async def fleeting(script: Script) -> None:
     """Accept the session and close at once."""
     script.accept()
+
+
+async def authenticating(script: Script) -> None:
+    """Accept the session and the login of LOGIN."""
+    script.accept()
+    exchange = ServerExchange(dict([LOGIN]), lambda: "nonce")
+    while (header := RequestHeader.read(packet := await script.packet())).op == Op.SASL:
+        token = exchange.step(SaslToken.read(packet).token or b"")
+        script.send(ReplyHeader(header.xid, 0, 0), SaslToken(token))
 
 
 def saying(*parts: Record) -> Callable[[Script], Awaitable[None]]:
@@ -223,3 +239,20 @@ async def test_pauses_between_attempts_grow_to_a_limit(monkeypatch: pytest.Monke
         await starting
     for pause, longest in zip(pauses, [0.05, 0.1, 0.2, 0.4, 0.8, 1, 1, 1], strict=True):
         assert longest / 2 <= pause <= longest
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (ReplyHeader(1, 0, 0),),
+        (ReplyHeader(1, 0, Code.UNIMPLEMENTED), Nothing()),
+        (ReplyHeader(1, 0, Code.AUTH_FAILED), Nothing()),
+    ],
+)
+async def test_a_login_that_a_server_cannot_answer_is_repeated(parts: tuple[Record, ...]) -> None:
+    """A malformed token or an error ends the attempt, not the client."""
+    script = Script(saying(*parts), authenticating)
+    async with script.client(LOGIN) as zk:
+        await zk.start()
+        assert zk.connections == 1
+    assert len(script.connects) == 2
