@@ -162,6 +162,7 @@ async def alter(zk: ZooKeeper, resource: Resource, change: Change, now_ms: int) 
     broker that crashes meanwhile is taken away on all brokers, or on none.
     """
     where = path(resource)
+    is_newest = False
     while True:
         try:
             data, stat = await zk.get(where)
@@ -170,7 +171,12 @@ async def alter(zk: ZooKeeper, resource: Resource, change: Change, now_ms: int) 
         before = decode(where, data) if stat is not None else frozenset()
         after = change(before)
         if after == before:
-            return after
+            if is_newest:
+                return after
+            # No write shows whether the server of these entries lags behind a change of them.
+            await zk.sync(where)
+            is_newest = True
+            continue
         parent, notice = _notice(resource)
         if await change_notices.announce(zk, _write(where, after, stat), notice):
             await change_notices.forget_old(zk, parent, now_ms)

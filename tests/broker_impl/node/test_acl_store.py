@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from broker_impl.wire.messages.create_acls_request import AclCreation, CreateAcl
 from broker_impl.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from broker_impl.wire.messages.describe_acls_request import DescribeAclsRequest
 from broker_impl.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from broker_impl.zookeeper.errors import NoNode
+from broker_impl.zookeeper.multi import Delete
 
 TOPIC, LITERAL, PREFIXED, READ, WRITE, DENY, ALLOW = 2, 3, 4, 3, 4, 2, 3
 SECURED = {
@@ -231,3 +234,42 @@ def test_a_damaged_notification_is_an_error(data: bytes) -> None:
         acl_store.announced_extended("/x", data)
     with pytest.raises(zk_paths.BadZnode, match="/x"):
         acl_store.decode("/x", data)
+
+
+class _Lagging:
+    """A server of ZooKeeper that shows the former entries of a resource until a sync."""
+
+    def __init__(self, former: frozenset[Entry], entries: frozenset[Entry]) -> None:
+        self._shown, self._entries = former, entries
+        self.written: list[Any] = []
+
+    async def get(self, path: str) -> tuple[bytes, Any]:
+        assert path == acl_store.path(ORDERS)
+        if not self._shown:
+            raise NoNode(path)
+        return acl_store.encode(self._shown), SimpleNamespace(version=3)
+
+    async def sync(self, path: str) -> None:
+        self._shown = self._entries
+
+    async def multi(self, ops: list[Any]) -> list[None]:
+        self.written.append(ops[0])
+        return [None] * len(ops)
+
+    async def children(self, path: str) -> list[str]:
+        return []
+
+
+ORDERS = Resource(ResourceType.TOPIC, "orders", Pattern.LITERAL)
+ENTRY = Entry("User:alice", "*", Operation.READ, Permission.ALLOW)
+
+
+async def test_a_change_is_made_although_the_server_lags() -> None:
+    """What seems to need no change is read again after a sync: a right that exists is taken."""
+    nothing: frozenset[Entry] = frozenset()
+    lagging: Any = _Lagging(nothing, frozenset({ENTRY}))
+    assert await acl_store.alter(lagging, ORDERS, lambda found: found - {ENTRY}, 0) == nothing
+    assert [type(write) for write in lagging.written] == [Delete]
+    current: Any = _Lagging(nothing, nothing)
+    assert await acl_store.alter(current, ORDERS, lambda found: found - {ENTRY}, 0) == nothing
+    assert current.written == []
