@@ -93,7 +93,10 @@ ANOMALIES = (
             "and receive no records of a partition, although other readers have read some there"
         ),
         allows=member_timeout,
-        legal_when="the members received no records for a shorter time",
+        legal_when=(
+            "the members received no records for a shorter time, or the topic was or may have been "
+            "deleted"
+        ),
         counted_by="witnesses",
         is_excused_by_unclean_elections=False,
     ),
@@ -105,6 +108,7 @@ ANOMALIES = (
             "all faults are healed, producers send to a partition for 30 s more, and none of the "
             "records is accepted"
         ),
+        legal_when="the topic was or may have been deleted",
         is_excused_by_unclean_elections=False,
     ),
     Anomaly(

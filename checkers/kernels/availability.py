@@ -102,9 +102,12 @@ class _Demand:
 
 
 def stuck(log: Log) -> list[Found]:
-    """Find a partition that acknowledges no write long after the last fault was healed."""
+    """Find a partition that acknowledges no write long after the last fault was healed.
+
+    The partitions of a deleted topic accept no records.
+    """
     healed = [interval.to_ns for interval in log.faults if interval.to_ns is not None]
-    if not healed or len(healed) < len(log.faults):
+    if not healed or len(healed) < len(log.faults) or log.is_deleted:
         return []
     after = log.sends.where(log.sends.start_ns >= max(healed))
     if not len(after.op) or (after.outcome == OK).any():

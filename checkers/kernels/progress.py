@@ -21,7 +21,9 @@ _SECOND_NS = 1_000_000_000
 
 def stuck_groups(log: Log) -> list[Found]:
     """Find groups whose members poll long after the last change of members, and receive no record
-    of this partition that others received (``stuck-group``)."""
+    of this partition that others received (``stuck-group``), unless its topic was deleted."""
+    if log.is_deleted:
+        return []
     return [f for number, group in enumerate(log.groups) for f in _stuck_group(log, number, group)]
 
 

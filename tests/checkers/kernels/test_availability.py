@@ -65,3 +65,11 @@ def test_stuck_is_a_key_that_takes_nothing_long_after_the_last_heal(histories: A
     assert stuck(with_fault(log, 0, None)) == []
     assert stuck(log) == []
     assert stuck(with_fault(histories.log(f"s:x=a@0 {tries} s1:x=z@1"), 0, 2)) == []
+
+
+def test_a_deleted_topic_is_not_stuck(histories: Any) -> None:
+    """A partition whose topic was or may have been deleted may accept nothing."""
+    tries = " ".join(f"s{n}?:x={n}" for n in range(2, 18))
+    log = with_fault(histories.log(f"s:x=a@0 {tries}"), 0, 2)
+    assert len(stuck(log)) == 1
+    assert stuck(dataclasses.replace(log, is_deleted=True)) == []

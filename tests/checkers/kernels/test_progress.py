@@ -41,6 +41,7 @@ def test_a_group_that_gives_nobody_anything(histories: Any, text: str, stuck: bo
     late = FaultInterval(1, 0, 40 * SECOND)
     assert stuck_groups(dataclasses.replace(log, faults=(late,))) == [] or "m2" in text
     assert stuck_groups(dataclasses.replace(log, faults=(FaultInterval(1, 0, None),))) == []
+    assert stuck_groups(dataclasses.replace(log, is_deleted=True)) == []
 
 
 def test_a_group_is_stuck_wherever_others_are(histories: Any) -> None:
