@@ -108,6 +108,23 @@ class _Reading:
         """Read the partitions that have changed since the last read; others keep their results."""
         self._read(self._moved, again=True)
 
+    @property
+    def waits_for_records(self) -> bool:
+        """Whether nothing that has changed can complete the request of a follower.
+
+        A follower that has read a log to its end waits for the next record: a new watermark or ISR
+        alone does not complete its request, and is read when something else does.
+        """
+        if self._request.replica_id < 0 or self._returns_news_at_once:
+            return False
+        session, replicas = self._session, self._context.services.replicas
+        for tp in self._moved:
+            asked = self._asked[tp] if session is None else session.partitions[tp].asked
+            log = replicas.led(tp, asked.current_leader_epoch)
+            if log is None or log.end_offset != asked.fetch_offset:
+                return False
+        return True
+
     def _read(self, partitions: Collection[TopicPartition], *, again: bool) -> None:
         racks = _racks(self._context) if self._names_rack else None
         for tp in partitions:
@@ -256,7 +273,7 @@ def fetch(context: RequestContext, request: FetchRequest) -> Any:
             return FetchResponse(error_code=error)
         if expired:
             reading.read_all(again=True)
-        else:
+        elif not reading.waits_for_records:
             reading.read_moved()
         return reading.response() if expired or reading.is_enough else None
 

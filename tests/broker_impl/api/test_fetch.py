@@ -13,6 +13,7 @@ from broker_impl.api.purgatory import Waiting
 from broker_impl.api.registry import RequestContext
 from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.counts import Counts
+from broker_impl.errors import ErrorCode
 from broker_impl.node.peers import PeerError
 from broker_impl.replica.results import FetchResult
 from broker_impl.wire import batch
@@ -33,6 +34,8 @@ class Leader:
 
     def __init__(self, selector: str = "") -> None:
         self.result = FetchResult()
+        self.end: int | None = None
+        """Where the logs end; None: it is no longer the leader."""
         self.read: list[tuple[int, bool]] = []
         """The partitions that were read, and whether each read was a repeated one."""
         self.sessions = FetchSessions(
@@ -43,7 +46,9 @@ class Leader:
         )
         self.waiting = Waiting(self.sessions.holders)
         config = SimpleNamespace(fetch_max_bytes=1000, replica_selector_class=selector)
-        replicas = SimpleNamespace(fetch=self._fetch, clock=lambda: 0.0, leader_epoch=lambda tp: 0)
+        replicas = SimpleNamespace(
+            fetch=self._fetch, led=self._led, clock=lambda: 0.0, leader_epoch=lambda tp: 0
+        )
         services: Any = SimpleNamespace(
             counts=Counts(),
             config=config,
@@ -57,6 +62,9 @@ class Leader:
     def _fetch(self, tp: TopicPartition, *, again: bool, **_: Any) -> FetchResult:
         self.read.append((tp.partition, again))
         return self.result
+
+    def _led(self, tp: TopicPartition, leader_epoch: int) -> Any:
+        return None if self.end is None else SimpleNamespace(end_offset=self.end)
 
     def ask(self, partitions: int = 1, *, wait_ms: int = 60_000, min_bytes: int = 1) -> Any:
         """Send a Fetch of a follower."""
@@ -142,6 +150,30 @@ async def test_only_what_has_moved_is_read_again() -> None:
         (0, 5), (1, -1), (2, 5), (3, 5),
     ]  # fmt: skip
     assert [len(row.records) for row in rows] == [1, 0, 1, 1]
+
+
+async def test_a_follower_with_all_records_waits_for_the_next() -> None:
+    """A new watermark alone is not read for a follower at the ends of the logs, only with records.
+
+    The answer has the watermarks of all partitions that moved. A leader that is replaced reads.
+    """
+    leader = Leader()
+    leader.end = 0
+    parked = leader.ask(3)
+    leader.read.clear()
+    leader.result = FetchResult(high_watermark=7)
+    leader.waiting.notify(TP)
+    assert leader.read == []
+    leader.end = 1
+    leader.result = FetchResult(high_watermark=7, records=[memoryview(b"x")])
+    leader.waiting.notify(TopicPartition("t", 2))
+    assert leader.read == [(0, True), (2, True)]
+    assert [row.high_watermark for row in (await parked).responses[0].partitions] == [7, -1, 7]
+    leader.end, leader.result = 0, FetchResult()
+    replaced = leader.ask()
+    leader.end, leader.result = None, FetchResult(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    leader.waiting.notify(TP)
+    assert replaced.done()
 
 
 async def test_when_time_is_over_everything_is_read_again() -> None:
