@@ -16,6 +16,7 @@ the last one again once a tombstone is removed.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from operator import attrgetter
 from typing import Final
 
@@ -27,6 +28,27 @@ from model.violation import Violation
 UNSEEN_NS: Final = 1_000_000_000
 """For how long a partition may be without a leader in the snapshots."""
 _offset = attrgetter("offset")
+
+
+class _Transactions:
+    """Resolves the transactions of a log, from its records in the order of offsets."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[KeyedRecord]] = {}
+        """The records of open transactions, by producer."""
+
+    def committed(self, record: KeyedRecord) -> Sequence[KeyedRecord]:
+        """Return the records that the next record of the log commits.
+
+        It is the record itself outside of transactions, and all of its transaction for a marker.
+        """
+        if record.commits is not None:
+            of_transaction = self._open.pop(record.producer, [])
+            return of_transaction if record.commits else ()
+        if record.producer >= 0:
+            self._open.setdefault(record.producer, []).append(record)
+            return ()
+        return (record,)
 
 
 class _Line:
@@ -43,8 +65,7 @@ class _Line:
         """By broker, the log whose compacted part was compared last, and the end of that part."""
         self.waiting: dict[int, Changed] = {}
         """By broker, a log that is compared once enough is known."""
-        self._open: dict[int, list[KeyedRecord]] = {}
-        """The records of open transactions, by producer."""
+        self._transactions = _Transactions()
         self._seen_ns = 0
         self._epoch = -1
         """The latest epoch of a leader."""
@@ -63,23 +84,14 @@ class _Line:
             self._read = records, bisect_left(records, self.end, key=_offset)
         number = self._read[1]
         while number < len(records) and records[number].offset < leader.high_watermark:
-            self._note(records[number])
+            for each in self._transactions.committed(records[number]):
+                self._put(each)
             number += 1
         self._read = records, number
         self.end = leader.high_watermark
 
     def _forget(self, end: int) -> None:
-        self.latest, self._open, self.end = {}, {}, end
-
-    def _note(self, record: KeyedRecord) -> None:
-        if record.commits is not None:
-            of_transaction = self._open.pop(record.producer, [])
-            for each in of_transaction if record.commits else ():
-                self._put(each)
-        elif record.producer >= 0:
-            self._open.setdefault(record.producer, []).append(record)
-        else:
-            self._put(record)
+        self.latest, self._transactions, self.end = {}, _Transactions(), end
 
     def _put(self, record: KeyedRecord) -> None:
         known = self.latest.get(record.key)
@@ -186,18 +198,9 @@ def missing(
 def _committed_offsets(records: Sequence[KeyedRecord], end: int) -> dict[bytes, int]:
     """Return the offset of the last record of each key that is committed below ``end``."""
     found: dict[bytes, int] = {}
-    of_transactions: dict[int, list[KeyedRecord]] = {}
-    for record in records:
-        committed = [record]
-        if record.offset >= end:
-            break
-        if record.commits is not None:
-            mine = of_transactions.pop(record.producer, [])
-            committed = mine if record.commits else []
-        elif record.producer >= 0:
-            of_transactions.setdefault(record.producer, []).append(record)
-            continue
-        for each in committed:
+    transactions = _Transactions()
+    for record in takewhile(lambda record: record.offset < end, records):
+        for each in transactions.committed(record):
             found[each.key] = max(each.offset, found.get(each.key, -1))
     return found
 
@@ -210,18 +213,11 @@ def replaced(records: Sequence[KeyedRecord], replica: ReplicaState) -> KeyedReco
     Records before the start of the log have no meaning any more.
     """
     known: dict[bytes, KeyedRecord] = {}
-    of_transactions: dict[int, list[KeyedRecord]] = {}
+    transactions = _Transactions()
     for record in records:
-        committed = [record]
-        if record.commits is not None:
-            found = of_transactions.pop(record.producer, [])
-            committed = found if record.commits else []
-        elif not replica.log_start <= record.offset < replica.compacted_to:
+        if record.commits is None and not replica.log_start <= record.offset < replica.compacted_to:
             continue
-        elif record.producer >= 0:
-            of_transactions.setdefault(record.producer, []).append(record)
-            continue
-        for each in committed:
+        for each in transactions.committed(record):
             other = known.setdefault(each.key, each)
             if other is not each:
                 return min(each, other, key=_offset)
