@@ -209,24 +209,30 @@ def zones(block: Block, first: I32, last: I32, suspects: Suspects, kinds: Any = 
 
 
 def queue(block: Block) -> I64:
-    """Check FIFO queues. A dequeue that never ended had no effect, or it may have taken any of the
-    elements that were left."""
+    """Check FIFO queues. A dequeue that never ended may have taken an element that was left: keys
+    where the first dequeues taking the first elements is no explanation are not decided here."""
     suspects = Suspects()
     odd(block, suspects)
     left = _left(block, suspects)
-    undecided = suspects.keys(block)
-    strict = Suspects()
-    _in_order(block, left, strict, only_taken=False)
-    found = strict.keys(block)
-    doubts = Suspects()
-    for each in positions(block, IN_DOUBT):
-        doubts.add(each, np.ones(len(each), dtype=np.bool_))
-    in_doubt = doubts.keys(block)
-    if len(np.intersect1d(found, in_doubt)):
-        loose = Suspects()
-        _in_order(block, left, loose, only_taken=True)
-        found = np.setdiff1d(found, np.setdiff1d(in_doubt, loose.keys(block)))
-    return np.union1d(undecided, found)
+    _take_in_doubt(block, left)
+    _in_order(block, left, suspects)
+    return suspects.keys(block)
+
+
+def _take_in_doubt(block: Block, left: I32) -> None:
+    """Let the dequeues of each key that never ended take, in their order, what was left."""
+    ends, none = block.ends(), [np.empty(0, dtype=np.int64)]
+    doubts = np.concatenate([*none, *positions(block, IN_DOUBT)])
+    if not len(doubts):
+        return
+    puts = np.concatenate([*none, *positions(block, WRITE)])
+    puts = puts[(left[puts] == ends[puts]) & (block.after[puts] < ends[puts])]
+    puts = puts[np.argsort(block.after[puts], kind="stable")]
+    of_puts, of_doubts = ends[puts], ends[doubts]
+    number = np.arange(len(puts)) - np.searchsorted(of_puts, of_puts)  # within its key
+    doubt = np.searchsorted(of_doubts, of_puts) + number
+    is_taken = doubt < np.searchsorted(of_doubts, of_puts, side="right")
+    left[puts[is_taken]] = doubts[doubt[is_taken]]
 
 
 def _left(block: Block, suspects: Suspects) -> I32:
@@ -250,13 +256,12 @@ def _left(block: Block, suspects: Suspects) -> I32:
     return left
 
 
-def _in_order(block: Block, left: I32, suspects: Suspects, only_taken: bool) -> None:
+def _in_order(block: Block, left: I32, suspects: Suspects) -> None:
     """Find elements that overtook older ones, and dequeues that missed an element."""
     count, ends = len(block.kind), block.ends()
     latest = np.full(count + 1, -1, dtype=np.int32)  # dequeue of what was enqueued before a place
     for puts in positions(block, WRITE):
-        mine = puts[left[puts] < ends[puts]] if only_taken else puts
-        np.maximum.at(latest, block.after[mine], left[mine])
+        np.maximum.at(latest, block.after[puts], left[puts])
     np.maximum.accumulate(latest, out=latest)
     for puts in positions(block, WRITE):
         mine = puts[left[puts] < ends[puts]]

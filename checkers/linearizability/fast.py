@@ -5,7 +5,7 @@ Where that takes long, :func:`refute` may find results that no order explains.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,9 +129,38 @@ def _of_queue(model: Model, operations: Sequence[Operation]) -> Decision | None:
     if found is None or len(known) == len(takes):
         return Decision(found)
     taken = {frozen(operations[row].value) for row in known}
-    puts = [row for row in puts if frozen(operations[row].value) in taken]
-    found = _by_elements(operations, puts, known)
-    return None if found is None else Decision(found)
+    gone = [row for row in puts if frozen(operations[row].value) in taken]
+    found = _by_elements(operations, gone, known)
+    if found is not None:
+        return Decision(found)
+    left = [row for row in puts if frozen(operations[row].value) not in taken]
+    return _with_doubts(operations, puts, known, left, set(takes).difference(known))
+
+
+def _with_doubts(
+    operations: Sequence[Operation],
+    puts: list[int],
+    known: list[int],
+    left: Iterable[int],
+    doubts: Iterable[int],
+) -> Decision | None:
+    """Decide that a queue is linearizable if the dequeues in doubt may have taken what was left.
+
+    Each takes one element, the first ones in the order in which they were enqueued. There may be
+    another way if this is none.
+    """
+    completed = [row for row in left if not operations[row].is_pending]
+    pairs = zip(
+        sorted(doubts, key=lambda row: operations[row].call),
+        sorted(completed, key=lambda row: operations[row].end),
+        strict=False,
+    )
+    resolved = list(operations)
+    took = []
+    for doubt, put in pairs:
+        resolved[doubt] = operations[doubt]._replace(value=operations[put].value)
+        took.append(doubt)
+    return Decision(None) if _by_elements(resolved, puts, [*known, *took]) is None else None
 
 
 def _refuted_queue(model: Model, operations: Sequence[Operation]) -> Conflict | None:

@@ -210,3 +210,23 @@ def test_columns_that_are_wrong(column: str, cells: list[Any], why: str, tmp_pat
     pq.write_table(pa.table({**table, column: cells}), path)
     with pytest.raises(BadHistory, match=why):
         objects.check(Columns(path), "register")
+
+
+@pytest.mark.parametrize(
+    ("elements", "doubts", "valid"), [(2, 0, False), (2, 1, False), (2, 2, True), (1, 1, True)]
+)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_dequeue_in_doubt_takes_one_element(
+    elements: int, doubts: int, valid: bool, keyed: bool, tmp_path: Path
+) -> None:
+    """Where a dequeue found nothing, each element before it needs a dequeue of its own."""
+    operations = [Operation("enqueue", each, 2 * each, 2 * each + 1) for each in range(elements)]
+    operations += [Operation("dequeue", None, 10 + each, NEVER) for each in range(doubts)]
+    operations += [Operation("dequeue", models.EMPTY, 20, 21), Operation("enqueue", 9, 22, 23)]
+    if keyed:
+        operations = [each._replace(value=[1, each.value]) for each in operations]
+    path = tmp_path / "history.parquet"
+    columnar.write(path, operations, keyed=keyed)
+    model = Keyed(models.FifoQueue()) if keyed else models.FifoQueue()
+    assert judging.judge(operations, model).valid is valid
+    assert column_judging.judge(Columns(path), model).valid is valid

@@ -32,14 +32,16 @@ def test_monitors_agree_with_trying_every_order(name: str) -> None:
 
 
 def test_what_is_not_unique_is_left_to_the_search() -> None:
-    """A value that is written twice, and a dequeue without a result that must have taken an
-    element, are not decided."""
+    """A value that is written twice is not decided, nor a queue where dequeues without a result do
+    not simply take what was left."""
     twice = [Operation("write", 1, 0, 1), Operation("write", 1, 2, 3), Operation("read", 1, 4, 5)]
     assert fast.decide(models.Register(0), twice) is None
     unfinished = [Operation("enqueue", 1, 0, 1), Operation("dequeue", None, 2, NEVER)]
     empty = Operation("dequeue", models.EMPTY, 4, 5)
-    assert fast.decide(models.FifoQueue(), [*unfinished, empty]) is None
+    assert fast.decide(models.FifoQueue(), [*unfinished, empty]) == fast.Decision(None)
     assert fast.decide(models.FifoQueue(), unfinished) == fast.Decision(None)
+    second = Operation("enqueue", 2, 0, 1)
+    assert fast.decide(models.FifoQueue(), [second, *unfinished, empty]) is None
     cas = [Operation("write", 1, 0, 1), Operation("cas", [1, 1], 2, 3)]
     assert fast.decide(models.CasRegister(0), cas) is None
 
