@@ -16,6 +16,13 @@ from model.cluster_facts import ClusterFacts
 from model.plan import Plan
 
 _ACKS = {"all": "all", "-1": "all", "1": "1", "0": "0"}
+_ACKS_NAMES = ("producer.acks", "producer.request.required.acks")
+_READS_COMMITTED = {"read_committed": True, "read_uncommitted": False}
+_BEGINS_AT_END = {
+    **dict.fromkeys(("earliest", "smallest", "beginning", "none", "error"), False),
+    **dict.fromkeys(("latest", "largest", "end"), True),
+}
+"""The values of ``auto.offset.reset`` of Java's clients and of librdkafka."""
 
 PATIENCE_S = 30
 """Seconds for which a standstill is tolerated beyond the timeouts that may cause it."""
@@ -122,6 +129,8 @@ class Contract:
                     f"{name} does not affect the verdict; only these settings do: "
                     f"{', '.join(KNOWN)}"
                 )
+            if name in _ACKS_NAMES:  # two names of one setting
+                values = {each: values[each] for each in values if each not in _ACKS_NAMES}
             values[name] = value
         acks = _acks(values)
         return cls(
@@ -137,8 +146,9 @@ class Contract:
             moves=plan is not None and any(each.fault == MOVE for each in plan.schedule or ()),
             late_ends=_number(values, "broker.transaction.version", 2) < 2,
             unclean_elections=_flag(values, "broker.unclean.leader.election.enable", False),
-            read_committed=values.get("consumer.isolation.level", "read_committed")
-            == "read_committed",
+            read_committed=_choice(
+                values, "consumer.isolation.level", _READS_COMMITTED, "read_committed"
+            ),
             subscribes=_flag(values, "options.subscribe", False),
             transaction_timeout_s=_number(values, "producer.transaction.timeout.ms", 60_000) / 1000,
             member_timeout_s=(
@@ -147,7 +157,7 @@ class Contract:
             )
             / 1000,
             delete_retention_ms=_number(values, "options.delete_retention_ms", 86_400_000),
-            begins_at_end=values.get("consumer.auto.offset.reset") in ("latest", "largest"),
+            begins_at_end=_choice(values, "consumer.auto.offset.reset", _BEGINS_AT_END, "earliest"),
             hears_s=min(
                 HEARS_MAX_S,
                 2
@@ -167,11 +177,20 @@ class Contract:
 
 
 def _acks(values: Mapping[str, str]) -> str:
-    name = "producer.acks" if "producer.acks" in values else "producer.request.required.acks"
+    name = next((each for each in _ACKS_NAMES if each in values), _ACKS_NAMES[0])
     value = values.get(name, "all")
     if value not in _ACKS:
         raise BadSetting(f"--set {name}={value}: acks must be all, 1 or 0")
     return _ACKS[value]
+
+
+def _choice(
+    values: Mapping[str, str], name: str, meanings: Mapping[str, bool], default: str
+) -> bool:
+    value = values.get(name, default)
+    if value not in meanings:
+        raise BadSetting(f"--set {name}={value}: the value must be one of {', '.join(meanings)}")
+    return meanings[value]
 
 
 def _flag(values: Mapping[str, str], name: str, default: bool) -> bool:

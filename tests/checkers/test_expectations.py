@@ -40,6 +40,24 @@ def test_a_record_is_lost_with_its_only_replica_if_that_moves() -> None:
     assert not Contract.of(moving, {"producer.acks": "all"}).loses
 
 
+def test_the_latest_name_of_acks_counts() -> None:
+    """librdkafka has two names for acks: what is set later replaces both."""
+    plan = Plan(producer={"acks": "all"})
+    assert Contract.of(plan, {"producer.request.required.acks": "1"}).acks == "1"
+    other = Plan(producer={"request.required.acks": "1"})
+    assert Contract.of(other).acks == "1"
+    assert Contract.of(other, {"producer.acks": "all"}).acks == "all"
+
+
+@pytest.mark.parametrize(
+    ("value", "begins_at_end"), [("latest", True), ("end", True), ("earliest", False)]
+)
+def test_where_members_begin(value: str, begins_at_end: bool) -> None:
+    """The names of Java's clients and of librdkafka are known."""
+    contract = Contract.of(None, {"consumer.auto.offset.reset": value})
+    assert contract.begins_at_end is begins_at_end
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -53,6 +71,8 @@ def test_a_record_is_lost_with_its_only_replica_if_that_moves() -> None:
         ),
         ({"producer.acks": "2"}, "--set producer.acks=2: acks must be all, 1 or 0"),
         ({"producer.enable.idempotence": "yes"}, "true or false"),
+        ({"consumer.isolation.level": "read-committed"}, "one of read_committed, read_uncommitted"),
+        ({"consumer.auto.offset.reset": "lastest"}, "one of earliest, "),
         ({"broker.default.replication.factor": "three"}, "a whole number"),
     ],
 )
