@@ -25,7 +25,7 @@ KIND = Kind(
 
 def history(rng: Random, count: int) -> list[Operation]:
     """Return the operations of sessions, one after the other in each; most reads are stale at
-    most."""
+    most. A session goes on after an operation in doubt."""
     written: dict[str, list[str]] = {"k": [""], "l": [""]}
     free: dict[int, int] = {}
     found = []
@@ -38,7 +38,7 @@ def history(rng: Random, count: int) -> list[Operation]:
             written[key].append(value)
         else:
             value = rng.choice(written[key][-2:]) if rng.random() < 0.9 else "none"
-        free[session] = end + 1
+        free[session] = (end if end < NEVER else call) + 1
         if call < NEVER:
             asked = operation._replace(value=[key, value], call=call, end=end, process=session)
             found.append(asked)
@@ -64,8 +64,13 @@ def is_explained(
 
 
 def _of_session(operations: Sequence[Operation], row: int) -> set[int]:
+    """Return what completed before an operation in its session."""
     mine = operations[row].process
-    return {other for other in range(row) if operations[other].process == mine}
+    return {
+        other
+        for other in range(row)
+        if operations[other].process == mine and operations[other].end < NEVER
+    }
 
 
 def zookeeper(operations: Sequence[Operation]) -> dict[int, frozenset[int]]:

@@ -6,6 +6,9 @@ together, because an order for each key alone says nothing about what a session 
 *Sequential*: one order explains all results, and it has the operations of each session in their
 order. Real time does not count. (Lamport 1979.)
 
+An operation in doubt takes effect after those before it in its session, and does not hold up those
+after it: it may happen at any later time, or never.
+
 *ZooKeeper*: updates are linearizable; the reads of a session see states that never go back, and
 never one before the session's own last update. A read may be stale, and sees no update that was
 invoked after the read had ended.
@@ -48,12 +51,13 @@ class Together(Model):
 
 
 def predecessors(operations: Sequence[Operation]) -> list[int]:
-    """Return for each operation the one before it in its session, or -1."""
+    """Return for each operation the last completed one before it in its session, or -1."""
     last: dict[Hashable, int] = {}
     found = []
     for row, operation in enumerate(operations):
         found.append(last.get(operation.process, -1))
-        last[operation.process] = row
+        if not operation.is_pending:
+            last[operation.process] = row
     return found
 
 
@@ -77,14 +81,25 @@ class SequentialSearch:
     """Searches for one order of all operations, with those of each session in their order.
 
     A configuration is how far each session got, and the state. An operation that never changes any
-    state takes effect as soon as it is legal.
+    state takes effect as soon as it is legal. An operation in doubt that is not the last one of its
+    session is a session of its own, which begins when the other one has got there.
     """
 
     def __init__(self, model: Model, operations: Sequence[Operation]) -> None:
         sessions: dict[Hashable, list[int]] = {}
+        apart: list[tuple[int, Hashable, int]] = []
         for row, operation in enumerate(operations):
-            sessions.setdefault(operation.process, []).append(row)
-        self._sessions = list(sessions.values())
+            rows = sessions.setdefault(operation.process, [])
+            if rows and operations[rows[-1]].is_pending:
+                apart.append((rows.pop(), operation.process, len(rows)))
+            rows.append(row)
+        number = {process: place for place, process in enumerate(sessions)}
+        self._sessions = [*sessions.values(), *([row] for row, _, _ in apart)]
+        self._begins = [
+            *((place, 0) for place in range(len(sessions))),
+            *((number[process], place) for _, process, place in apart),
+        ]
+        """By session, another one and how far that must have got before it begins."""
         self._operations = operations
         self._only_reads = [model.only_reads(each) for each in operations]
         self._steps = Steps(model, operations)
@@ -128,7 +143,8 @@ class SequentialSearch:
         at = list(places)
         choices: list[tuple[int, int, int]] = []
         for session, rows in enumerate(self._sessions):
-            while at[session] < len(rows):
+            other, least = self._begins[session]
+            while at[other] >= least and at[session] < len(rows):
                 row = rows[at[session]]
                 after = self._steps.next(state, self._steps.kinds[row])
                 if after < 0 or not self._only_reads[row]:

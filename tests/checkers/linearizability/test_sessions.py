@@ -6,7 +6,7 @@ import pytest
 
 from bench.oracles.session_kinds import KIND, history, is_explained, sequential, zookeeper
 from checkers.linearizability import sessions
-from checkers.linearizability.operations import Operation
+from checkers.linearizability.operations import NEVER, Operation
 from checkers.linearizability.search import Illegal, Linearized
 
 
@@ -58,6 +58,14 @@ PUT, GET = "put", "get"
             False,
             True,
         ),
+        # The session goes on after an update in doubt, which never happened …
+        ([(PUT, "a", 0, NEVER, 1), (GET, "", 2, 3, 1)], True, True),
+        # … or happened later, …
+        ([(PUT, "a", 0, NEVER, 1), (GET, "", 2, 3, 1), (GET, "a", 4, 5, 1)], True, True),
+        # … but not before what the session did before.
+        ([(GET, "a", 0, 1, 1), (PUT, "a", 2, NEVER, 1), (GET, "", 4, 5, 1)], False, False),
+        # What follows is judged.
+        ([(PUT, "a", 0, NEVER, 1), (GET, "b", 2, 3, 1)], False, False),
     ],
 )
 def test_what_each_promises(
