@@ -13,7 +13,7 @@ class CheckerRun(NamedTuple):
     checker: str
     seconds: float
     crash: str | None = None
-    """Why it did not finish; it has found nothing and excluded nothing."""
+    """Why it did not finish: it has excluded nothing, and found at most a part."""
 
 
 class GaveUp(Exception):
@@ -28,13 +28,20 @@ class CheckerRunner:
         self.checker_runs: list[CheckerRun] = []
 
     def run(self, checker: str, kernel: Callable[[], Iterable[Found]]) -> list[Found] | None:
-        """Return what a checker finds; ``None`` if it did not finish."""
-        begin, found, crash = perf_counter(), None, None
+        """Return what a checker finds; ``None`` if it did not finish.
+
+        What it had found before it used up its budget stands; what it had found before any other
+        error does not.
+        """
+        begin, crash = perf_counter(), None
+        found: list[Found] = []
         try:
-            found = list(kernel())
+            for each in kernel():
+                found.append(each)  # noqa: PERF402 - the findings before an error count
         except GaveUp as reason:
             crash = f"the checker stopped: {reason}"
         except Exception as error:  # noqa: BLE001 - a checker of any kind of failure found nothing
             crash = f"{type(error).__name__}: {error}"
+            found.clear()
         self.checker_runs.append(CheckerRun(checker, perf_counter() - begin, crash))
-        return found
+        return found if found or crash is None else None

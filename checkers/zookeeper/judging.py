@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 
 from checkers import overview
@@ -87,10 +88,9 @@ def whole(tables: Tables, events: Iterable[Op]) -> Whole:
     history = calls.of_events(events, tables.faults, tables.recovered)
     runner = CheckerRunner()
     found: list[Found] = []
-    judged: dict[str, int] = {}
-    for name, (kernel, count) in KERNELS.items():
-        judged[name] = count(history)
-        found += _run(runner, name, kernel, history)
+    judged = dict.fromkeys(KERNELS, 0)
+    for name in KERNELS:
+        found += runner.run(name, partial(_counted, history, judged, name)) or ()
     places = reports(history)
     seen = dataclasses.replace(
         overview.of(tables),
@@ -108,8 +108,11 @@ def whole(tables: Tables, events: Iterable[Op]) -> Whole:
     )
 
 
-def _run(runner: CheckerRunner, name: str, kernel: Kernel, history: History) -> list[Found]:
-    return runner.run(name, lambda: kernel(history)) or []
+def _counted(history: History, judged: dict[str, int], name: str) -> Iterable[Found]:
+    """Run a checker, and note how much it has to judge."""
+    kernel, count = KERNELS[name]
+    judged[name] = count(history)
+    return kernel(history)
 
 
 def reports(history: History) -> dict[str, Report]:
