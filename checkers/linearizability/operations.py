@@ -46,8 +46,9 @@ def of_events(events: Iterable[Op]) -> list[Operation]:
     """Return the operations of clients by the order of their invocations.
 
     An operation that failed did not happen, and is left out. A completion without an invocation is
-    an operation that began and ended at that event. Raises :class:`~model.history.BadHistory` if a
-    process invokes an operation before its last one was completed.
+    an operation that began at that event, and ended there if it succeeded. Raises
+    :class:`~model.history.BadHistory` if a process invokes an operation before its last one was
+    completed.
     """
     found: list[Operation] = []
     is_open: dict[int, int] = {}
@@ -66,9 +67,10 @@ def of_events(events: Iterable[Op]) -> list[Operation]:
             continue
         row = is_open.pop(event.process, None)
         if row is None:
-            if event.type == "ok":
+            if event.type != "fail":
+                end = place if event.type == "ok" else NEVER
                 mine = (event.process, -1, event.index)
-                found.append(Operation(event.f, event.value, place, place, *mine))
+                found.append(Operation(event.f, event.value, place, end, *mine))
             continue
         if event.type == "fail":
             failed.add(row)
