@@ -16,6 +16,12 @@ from broker_impl.wire.types import Buffer, Offset
 _MAGIC_AT = 16
 _NO_TIMESTAMP = -1
 _INT64_MAX = 2**63 - 1
+RECORDS_MAX: Final = 200_000
+"""The number of records that a batch may have: to decode more would stop the event loop for long.
+
+A compressed batch of some kilobytes can have millions of records. ``max.message.bytes`` of 1 MiB
+limits batches without compression to about 130,000.
+"""
 _BAD_RECORDS: Final = "One or more records have been rejected"
 _BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 
@@ -28,9 +34,9 @@ def producer_batch(
     by_coordinator: a coordinator made it in a producer's name, and without a sequence number.
 
     ApiError: UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1 (clients give up at that, where
-    CORRUPT_MESSAGE would make them try again); CORRUPT_MESSAGE; MESSAGE_TOO_LARGE;
-    RECORD_LIST_TOO_LARGE if no segment could hold it; UNSUPPORTED_COMPRESSION_TYPE;
-    INVALID_RECORD for everything else.
+    CORRUPT_MESSAGE would make them try again); CORRUPT_MESSAGE; MESSAGE_TOO_LARGE, also for more
+    than RECORDS_MAX records, so that clients split the batch; RECORD_LIST_TOO_LARGE if no segment
+    could hold it; UNSUPPORTED_COMPRESSION_TYPE; INVALID_RECORD for everything else.
     """
     if not records:
         raise ApiError(ErrorCode.INVALID_RECORD, "no batch of records")
@@ -78,6 +84,11 @@ def producer_batch(
 
 
 def _check_size(header: BatchHeader, config: LogConfig) -> None:
+    if header.count > RECORDS_MAX:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {header.count} records, only {RECORDS_MAX} are allowed",
+        )
     if header.size > config.message_bytes_max:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,

@@ -82,6 +82,20 @@ def test_a_batch_may_be_too_large() -> None:
     validation.producer_batch(GOOD, fitting, 0)
 
 
+@pytest.mark.parametrize("too_many", [False, True])
+def test_a_batch_may_have_too_many_records(too_many: bool) -> None:
+    """Some kilobytes can have millions of records: no broker may spend seconds on one batch."""
+    count = validation.RECORDS_MAX + too_many
+    data = bytearray(GOOD)
+    struct.pack_into(">i", data, 23, count - 1)
+    struct.pack_into(">i", data, 57, count)
+    struct.pack_into(">I", data, 17, crc32c.crc32c(bytes(data[21:])))
+    if too_many:
+        assert refusal(bytes(data)) == ErrorCode.MESSAGE_TOO_LARGE
+    else:
+        assert check(bytes(data)).count == count
+
+
 @pytest.mark.parametrize(
     ("times", "now_ms"),
     [((1000, 2000), 1499), ((1000, 2000), 1501), ((2000, 1000), 1499), ((1400, 1, 1400), 1499)],
