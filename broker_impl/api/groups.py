@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker_impl.api import operations
+from broker_impl.api.purgatory import resolve
 from broker_impl.api.registry import RequestContext, api
 from broker_impl.coordinator.groups import states
 from broker_impl.coordinator.groups.events import (
@@ -283,14 +284,12 @@ def when_all(answers: Sequence[Any], answer_as: Any) -> Any:
         nonlocal left
         left -= 1
         if not left and not whole.done():
-            whole.set_result(
-                answer_as(
-                    [
-                        each.result() if isinstance(each, asyncio.Future) else each
-                        for each in answers
-                    ]
-                )
-            )
+            resolve(whole, combined)
+
+    def combined() -> Any:
+        return answer_as(
+            [each.result() if isinstance(each, asyncio.Future) else each for each in answers]
+        )
 
     for future in waiting:
         future.add_done_callback(one_more)

@@ -152,3 +152,19 @@ class Waiting:
             del waiting[parked]
             if not waiting:
                 del self._parked[place]
+
+
+def resolve(future: "asyncio.Future[Any]", make: Callable[[], Any]) -> None:
+    """Complete a future by what a function returns or raises.
+
+    It is for callbacks of another future: an error there would leave this one pending, and all
+    later responses of its connection behind it.
+    """
+    try:
+        result = make()
+    except asyncio.CancelledError:
+        future.cancel()
+    except Exception as error:  # noqa: BLE001 - the waiting request handles it
+        future.set_exception(error)
+    else:
+        future.set_result(result)

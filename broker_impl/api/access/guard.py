@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from broker_impl.api.purgatory import resolve
 from broker_impl.api.registry import RequestContext
 from broker_impl.security.acls import (
     CLUSTER_NAME,
@@ -144,14 +145,8 @@ def _chained(answer: "asyncio.Future[Any]", change: Callable[[Any], Any]) -> "as
     changed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def settle(done: "asyncio.Future[Any]") -> None:
-        if changed.done():
-            return
-        if done.cancelled():
-            changed.cancel()
-        elif (error := done.exception()) is not None:
-            changed.set_exception(error)
-        else:
-            changed.set_result(then(done.result(), change))
+        if not changed.done():
+            resolve(changed, lambda: then(done.result(), change))
 
     def forward(done: "asyncio.Future[Any]") -> None:
         if done.cancelled():

@@ -3,6 +3,8 @@ from functools import partial
 
 import pytest
 
+from broker_impl.api import groups
+from broker_impl.api.access import guard
 from broker_impl.api.purgatory import Waiting
 from broker_impl.errors import StorageError
 from broker_impl.wire.types import TopicPartition
@@ -170,3 +172,26 @@ async def test_the_requests_at_one_place_are_retried() -> None:
     waiting.retry(7)
     waiting.retry(8)
     assert tried == ["place"]
+
+
+async def test_an_error_behind_a_parked_request_is_passed_on() -> None:
+    """Combined and changed answers fail with their parts: none is left waiting for ever."""
+    waiting = Waiting()
+
+    def fails(expired: bool) -> str:
+        raise StorageError("the disk failed")
+
+    both = groups.when_all(
+        [waiting.park([A], lambda expired: "done", 10), waiting.park([A], fails, 10)], list
+    )
+    changed = guard.then(waiting.park([B], lambda expired: "done", 10), lambda answer: 1 / 0)
+    cancelled = guard.then(given_up := waiting.park([B], fails, 10), str)
+    given_up.cancel()
+    waiting.notify(A, B)
+    for answer, error in (
+        (both, StorageError),
+        (changed, ZeroDivisionError),
+        (cancelled, asyncio.CancelledError),
+    ):
+        with pytest.raises(error):
+            await asyncio.wait_for(answer, 1)
