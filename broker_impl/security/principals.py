@@ -16,6 +16,12 @@ _SHORT: Final = {
     "streetAddress": "STREET",
     "userId": "UID",
 }
+_NUMBERED: Final = {
+    "emailAddress": ("1.2.840.113549.1.9.1", 0x16),
+    "serialNumber": ("2.5.4.5", 0x13),
+    "dnQualifier": ("2.5.4.46", 0x13),
+}
+"""Kinds without a short name there: their object identifiers, and the DER types of their values."""
 _SPECIAL: Final = frozenset(',+"\\<>;')
 
 
@@ -42,9 +48,19 @@ def of_certificate(certificate: dict[str, Any] | None) -> str:
 def _distinguished_name(subject: Sequence[Sequence[tuple[str, str]]]) -> str:
     """Join the names of a subject, the most specific one first."""
     return ",".join(
-        "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in names)
-        for names in reversed(subject)
+        "+".join(_attribute(kind, value) for kind, value in names) for names in reversed(subject)
     )
+
+
+def _attribute(kind: str, value: str) -> str:
+    """Write one attribute; a kind without a short name as its number and the hex form of DER."""
+    if kind not in _NUMBERED:
+        return f"{_SHORT.get(kind, kind)}={_escaped(value)}"
+    number, tag = _NUMBERED[kind]
+    data = value.encode()
+    size = len(data).to_bytes(2, "big").lstrip(b"\0") or b"\0"
+    length = size if len(data) < 0x80 else bytes([0x80 | len(size)]) + size
+    return f"{number}=#{(bytes([tag]) + length + data).hex()}"
 
 
 def _escaped(value: str) -> str:

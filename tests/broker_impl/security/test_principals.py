@@ -20,10 +20,18 @@ from broker_impl.security import principals
         (((("commonName", "a"), ("userId", "b")),), "CN=a+UID=b"),
         (((("commonName", " #a "),),), "CN=\\ #a\\ "),
         (((("commonName", "#a"),),), "CN=\\#a"),
+        (
+            ((("commonName", "alice"),), (("emailAddress", "alice@example.org"),)),
+            "1.2.840.113549.1.9.1=#1611616c696365406578616d706c652e6f7267,CN=alice",
+        ),
+        (((("serialNumber", "1" * 200),),), "2.5.4.5=#1381c8" + "31" * 200),
     ],
 )
 def test_the_subject_is_written_as_in_rfc_2253(subject: Any, name: str) -> None:
-    """The most specific name is first, and special characters are escaped."""
+    """The most specific name is first, and special characters are escaped.
+
+    The name with the address is that of Java's ``X500Principal.getName``.
+    """
     assert principals.of_certificate({"subject": subject}) == f"User:{name}"
 
 
