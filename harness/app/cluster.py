@@ -32,7 +32,8 @@ from harness.cluster.processes.process_cluster import Processes
 from harness.cluster.registry import Known, known, state_folder
 from model.plan import Plan
 
-START_TIMEOUT_S = 75.0
+START_MARGIN_S = 75.0
+"""How much longer than the slowest node a cluster may take to start."""
 STOP_TIMEOUT_S = 90.0
 """Longer than any target needs: the nodes of a killed keeper remain until the next start."""
 MARK = "FAULTLINE_KEEPS"
@@ -154,13 +155,19 @@ def _kept(plan: Plan, home: Path, port: int | None) -> Up:
         )
     assert keeper.stdin is not None, "the keeper was started with a pipe"
     with keeper.stdin as handle:
-        _within(START_TIMEOUT_S, lambda: status() is not None or keeper.poll() is not None)
+        is_over = lambda: status() is not None or keeper.poll() is not None  # noqa: E731
+        _within(patience_s(plan), is_over)
         if (there := status()) is not None:
             with contextlib.suppress(BrokenPipeError):
                 os.write(handle.fileno(), KEEP)
                 return there
     lines = (home / "keeper.log").read_text(errors="replace").strip().splitlines()
     raise CannotStart(lines[-1] if lines else "the cluster was not ready in time")
+
+
+def patience_s(plan: Plan) -> float:
+    """Return how long to wait for the cluster of a plan."""
+    return START_MARGIN_S + catalogue.system_of(plan).start_timeout_s
 
 
 def _refuse_ports(plan: Plan, first: int) -> None:

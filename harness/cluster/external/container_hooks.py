@@ -1,9 +1,9 @@
 """The hooks of a cluster file with ``[compose]``: ``python -m … VERB PROJECT NODE [PEER]``.
 
 Each call is a process of its own, as with other hooks. Exit status: 0 for success, and 2 with a
-line that says why for failure. ``status`` ends with 1 for a container that does not run, 150 for
-one that is paused and 151 for one without networks; ``reach`` with 1 if the peer is not reached,
-and with 3 if that cannot be decided because a container does not run or has no network.
+line that says why for failure. ``status`` ends with 3 for a container that does not run, 150 for
+one that is paused and 151 for one without networks; ``reach`` with 4 if the peer is not reached,
+and with 5 if that cannot be decided because a container does not run or has no network.
 """
 
 import argparse
@@ -29,7 +29,6 @@ IMAGE = "faultline-node:latest"
 """The image of helper containers, which the harness builds before the run."""
 FAILED, NOT_RUNNING, NO, UNDECIDED = 2, 3, 4, 5
 """Exit statuses. Python itself ends with 1, which therefore means neither of the last three."""
-"""Exit statuses; see above."""
 HEALING = ("start", "resume", "heal", "reconnect")
 """A container that has been removed needs none of these any more."""
 STOP_MARGIN_S = 5.0
