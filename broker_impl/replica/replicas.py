@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from broker_impl.errors import DirectoryFailed, ErrorCode
+from broker_impl.errors import ApiError, DirectoryFailed, ErrorCode
 from broker_impl.log import aborted_index
 from broker_impl.log.aborted_index import Marker
 from broker_impl.log.partition_log import PartitionLog
@@ -325,6 +325,8 @@ class Replicas(HostedReplicas):
             )
         except DirectoryFailed as failure:
             return ListedOffset(error=self.refused(failure))
+        except ApiError as failure:
+            return ListedOffset(error=failure.code)  # a stored batch cannot be decoded
 
     def end_offset_for_epoch(
         self, tp: TopicPartition, epoch: Epoch, current_leader_epoch: Epoch

@@ -1,3 +1,5 @@
+import struct
+
 import pytest
 
 from broker_impl.errors import ErrorCode
@@ -13,6 +15,7 @@ from broker_impl.replica.events import (
 )
 from broker_impl.replica.fetch_targets import FetchTarget
 from broker_impl.replica.replica_state import Stage
+from broker_impl.replica.results import EARLIEST, LATEST, MAX_TIMESTAMP
 from broker_impl.wire import batch
 from tests.broker_impl.replica.conftest import NONE, OTHER, TP, Broker
 
@@ -212,6 +215,28 @@ def test_offsets_and_epochs(broker: Broker) -> None:
     assert replicas.end_offset_for_epoch(TP, 2, 2) == (NONE, 2, 3)
     assert replicas.end_offset_for_epoch(TP, 3, 2) == (NONE, -1, -1)
     assert replicas.end_offset_for_epoch(TP, 0, 1) == (fenced, -1, -1)
+
+
+def test_a_time_in_a_batch_that_cannot_be_decoded(broker: Broker) -> None:
+    """A search that must decode such a batch is an error of this partition, and no exception.
+
+    Other searches are answered: of the ends, of later times, and in other partitions.
+    """
+    broker.order(isr=(1,), replicas=(1,), tps=(TP, OTHER))
+    broker.append(1, OTHER)
+    good = batch.encode_batch([batch.Record(value=b"v", timestamp_ms=7)])
+    head, rest = bytearray(good[: batch.HEADER_BYTES]), b"\xff" * 20
+    struct.pack_into(">i", head, 8, len(head) + len(rest) - 12)
+    batch.set_max_timestamp(head, rest, 7)
+    replicas = broker.replicas
+    assert replicas.append(TP, bytes(head) + rest, acks=1).error is NONE, "its checksum is right"
+    for timestamp in (7, MAX_TIMESTAMP):
+        found = replicas.list_offset(TP, timestamp=timestamp)
+        assert (found.error, found.offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
+        assert replicas.list_offset(OTHER, timestamp=timestamp).offset == 0
+    assert replicas.list_offset(TP, timestamp=EARLIEST).offset == 0
+    assert replicas.list_offset(TP, timestamp=LATEST).offset == 1
+    assert replicas.list_offset(TP, timestamp=8).error is NONE
 
 
 def fetched(broker: Broker, count: int, base: int, epoch: int, high_watermark: int) -> None:
