@@ -20,6 +20,7 @@ ZOOKEEPER_JAAS: Final = "faultline.zookeeper.sasl.jaas.config"
 """The setting with the broker's login at ZooKeeper."""
 
 REFUSED: Final = (
+    "connections.max.reauth.ms",  # of one mechanism: the others are read
     "principal.builder.class",
     "sasl.login.callback.handler.class",
     "sasl.login.class",

@@ -44,6 +44,10 @@ SASL = {
             SASL | {"listener.name.sasl_ssl.ssl.principal.mapping.rules": "DEFAULT"},
             "ssl.principal.mapping.rules: this broker",
         ),
+        (
+            SASL | {"listener.name.sasl_ssl.plain.connections.max.reauth.ms": "1000"},
+            "listener.name.sasl_ssl.plain.connections.max.reauth.ms: this broker",
+        ),
         ({"security.inter.broker.protocol": "SSL"}, "this is not one of the listeners"),
         (
             {
@@ -87,6 +91,13 @@ def test_a_listener_has_its_own_settings() -> None:
     assert [parsed.has_sasl(name) for name in ("SASL_SSL", "SSL")] == [True, False]
     assert parsed.inactive == {}
     assert "password" not in repr(parsed).replace("ssl_key_password", "")
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.sasl_ssl."])
+def test_the_time_to_authenticate_again_is_of_all_mechanisms(prefix: str) -> None:
+    """KIP-368: the setting applies as one of all listeners or of one, if not of one mechanism."""
+    parsed = config.parse(MINIMAL | SASL | {f"{prefix}connections.max.reauth.ms": "1000"})
+    assert parsed.for_listener("SASL_SSL").connections_max_reauth_ms == 1000
 
 
 def test_the_protocol_names_the_listener_of_brokers() -> None:
