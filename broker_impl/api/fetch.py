@@ -19,6 +19,8 @@ among the returned records by first offset, also if it was parked (KAFKA-5376). 
 consumers that name their rack (v11), up to the high watermark that they know; with
 `replica.selector.class`, a leader directs such consumers to a replica in their rack (KIP-392).
 
+As in Kafka, a consumer below v10 gets an error for a topic with `compression.type=zstd` (KIP-110).
+
 A follower that is not in sync gets no records of a throttled partition while the quota of
 replication is used up (KIP-73).
 
@@ -37,6 +39,7 @@ from broker_impl.config import RACK_AWARE_SELECTOR
 from broker_impl.errors import ErrorCode
 from broker_impl.replica import watermark
 from broker_impl.replica.results import FetchResult
+from broker_impl.wire import batch
 from broker_impl.wire.messages.fetch_request import FetchPartition, FetchRequest
 from broker_impl.wire.messages.fetch_response import (
     AbortedTransaction,
@@ -48,6 +51,8 @@ from broker_impl.wire.messages.fetch_response import (
 from broker_impl.wire.types import BrokerId, TopicPartition
 
 _FOLLOWERS_SINCE = 11
+_ZSTD_SINCE = 10
+"""The first version of clients that can read zstd (KIP-110)."""
 
 
 class _Reading:
@@ -65,6 +70,7 @@ class _Reading:
         is_consumer = request.replica_id == watermark.CONSUMER
         self._from_follower = is_consumer and may_ask_followers(context.version, request.rack_id)
         self._returns_news_at_once = _followers_have_readers(context)
+        self._lacks_zstd = context.version < _ZSTD_SINCE and request.replica_id < 0
         self._names_rack = is_consumer and bool(request.rack_id)
         self._room = min(request.max_bytes, context.services.config.fetch_max_bytes)
         self._asked = {} if session is not None else rows_of(request.topics)
@@ -181,6 +187,8 @@ class _Reading:
         )
         if result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             result = FetchResult(error=context.services.view.not_here(tp))
+        if self._lacks_zstd and not result.error and _stores_zstd(context, tp):
+            return FetchResult(error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if throttled:
             grows = result.cannot_grow and not held_back
             result = msgspec.structs.replace(result, settled=False, cannot_grow=grows)
@@ -292,6 +300,11 @@ def may_ask_followers(version: int, rack: str) -> bool:
 def _followers_have_readers(context: RequestContext) -> bool:
     """Whether leaders direct consumers to other replicas."""
     return context.services.config.replica_selector_class == RACK_AWARE_SELECTOR
+
+
+def _stores_zstd(context: RequestContext, tp: TopicPartition) -> bool:
+    """Whether the partition's topic has zstd as its `compression.type`."""
+    return context.services.replicas.logs.logs[tp].config.compression == batch.ZSTD
 
 
 def _racks(context: RequestContext) -> dict[BrokerId, str | None] | None:

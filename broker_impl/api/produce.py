@@ -4,10 +4,10 @@ A request is answered once every partition has a result. acks=all waits for the 
 acks=0 is not answered. Versions below 3 are advertised because librdkafka derives its codecs from
 them (KAFKA-18659); their record formats are not supported.
 
-Refuses: batches that are not magic 2, a wrong CRC, a sequence gap (KIP-98), an old producer epoch,
-a partition that occurs twice, internal topics, a transaction that its coordinator does not know to
-be open. A batch is rejected as a whole; if records are the reason, the response names them (v8,
-KIP-467).
+Refuses: batches that are not magic 2, a wrong CRC, zstd below v7 (KIP-110), a sequence gap
+(KIP-98), an old producer epoch, a partition that occurs twice, internal topics, a transaction that
+its coordinator does not know to be open. A batch is rejected as a whole; if records are the reason,
+the response names them (v8, KIP-467).
 
 A design choice: the first batch of a transaction in a partition is appended only once the
 coordinator has confirmed that the transaction is open and contains the partition (KIP-890, part 1;
@@ -23,8 +23,9 @@ from typing import Any
 from broker_impl.api import verification
 from broker_impl.api.registry import CloseConnection, RequestContext, api
 from broker_impl.controller import topics as topic_rules
-from broker_impl.errors import ErrorCode
+from broker_impl.errors import ErrorCode, WireError
 from broker_impl.replica.events import AppendResult
+from broker_impl.wire import batch
 from broker_impl.wire.messages.produce_request import ProduceRequest
 from broker_impl.wire.messages.produce_response import (
     BatchIndexAndErrorMessage,
@@ -33,6 +34,9 @@ from broker_impl.wire.messages.produce_response import (
     TopicProduceResponse,
 )
 from broker_impl.wire.types import TopicPartition
+
+_ZSTD_SINCE = 7
+"""The first version of clients that may send zstd (KIP-110)."""
 
 Results = dict[TopicPartition, AppendResult]
 
@@ -122,6 +126,8 @@ def _append_all(
     results: Results = {}
     for tp, records in rows:
         error = _refusal(request, tp, records, counts[tp]) or refused.get(tp, ErrorCode.NONE)
+        if not error and context.version < _ZSTD_SINCE and is_zstd(records):
+            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         if error:
             results[tp] = AppendResult(error=error)
         else:
@@ -141,6 +147,15 @@ def _refusal(request: ProduceRequest, tp: TopicPartition, records: object, count
         # Only coordinators write to internal topics, and they do not use Produce.
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return ErrorCode.INVALID_RECORD if records is None else ErrorCode.NONE
+
+
+def is_zstd(records: Any) -> bool:
+    """Return whether these records are a batch that is compressed with zstd."""
+    try:
+        header = batch.parse_header(records)
+    except WireError:
+        return False  # the log refuses it
+    return header.magic == batch.MAGIC and header.compression == batch.ZSTD
 
 
 def _append(

@@ -5,6 +5,7 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from broker_impl.api.fetch import fetch
@@ -293,6 +294,36 @@ async def test_refused_sessions() -> None:
     assert leader.go_on(number % 7 + 1, 2).error_code == 70
     assert leader.go_on(number, -1, wait_ms=0).session_id == 0
     assert leader.go_on(number, 2).error_code == 70
+
+
+@pytest.mark.parametrize(
+    ("version", "replica_id", "codec", "is_refused"),
+    [
+        (9, -1, batch.ZSTD, True),
+        (10, -1, batch.ZSTD, False),
+        (9, -1, None, False),
+        (9, -1, batch.LZ4, False),
+        (9, 2, batch.ZSTD, False),
+    ],
+)
+async def test_old_consumers_of_topics_with_zstd(
+    version: int, replica_id: int, codec: int | None, is_refused: bool
+) -> None:
+    """KIP-110: a consumer below v10 gets an error for a topic with `compression.type=zstd`."""
+    leader = Leader()
+    log = SimpleNamespace(config=SimpleNamespace(compression=codec))
+    leader.context.services.replicas.logs = SimpleNamespace(logs={TP: log})
+    leader.context = msgspec.structs.replace(leader.context, version=version)
+    leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
+    topics = [FetchTopic(topic=TP.topic, partitions=[FetchPartition()])]
+    [topic] = fetch(leader.context, FetchRequest(replica_id=replica_id, topics=topics)).responses
+    [row] = topic.partitions
+    error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_refused else ErrorCode.NONE
+    assert (row.error_code, bool(row.records)) == (error, not is_refused)
+    leader.result = FetchResult(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    del leader.context.services.replicas.logs
+    [topic] = fetch(leader.context, FetchRequest(replica_id=replica_id, topics=topics)).responses
+    assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_a_reader_of_old_segments_does_not_wait_for_more(cluster: Any) -> None:

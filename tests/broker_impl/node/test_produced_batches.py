@@ -71,6 +71,21 @@ async def test_the_producers_codec_is_the_default(three: Any) -> None:
     assert [codec for codec, _, _ in stored(three)[0]] == [batch.ZSTD, batch.NONE]
 
 
+@pytest.mark.parametrize("codec", [batch.ZSTD, batch.LZ4])
+@pytest.mark.parametrize("version", [6, 7])
+async def test_old_clients_may_not_send_zstd(cluster: Any, version: int, codec: int) -> None:
+    """KIP-110: zstd is refused below v7 of Produce, and no other codec is."""
+    await cluster.add(1)
+    await cluster.ready()
+    await create(cluster, replicas=1)
+    row = await send(cluster, batch.encode_batch(RECORDS, compression=codec), version)
+    refused = (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, -1)
+    is_refused = version == 6 and codec == batch.ZSTD
+    assert (row.error_code, row.base_offset) == (refused if is_refused else (0, 0))
+    short = await send(cluster, batch.encode_batch(RECORDS, compression=codec)[:30], version)
+    assert short.error_code == ErrorCode.CORRUPT_MESSAGE
+
+
 @pytest.mark.parametrize("version", [7, 8, 9])
 async def test_rejected_records_are_named(three: Any, version: int) -> None:
     """KIP-467: from v8 on, the response names the records for which a batch was rejected."""
