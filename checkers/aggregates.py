@@ -5,10 +5,12 @@ names of Jepsen's checkers, and its anomalies are those figures that must be emp
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from checkers.linearizability.models import frozen
 from model.history import BadHistory
@@ -29,6 +31,10 @@ class Result:
     unknown_because: str | None = None
 
 
+_UPDATES = frozenset(("add", "enqueue", "write", "increment", "decrement"))
+"""Operations that are asked for with a value, and confirm it. The value of others is a result."""
+
+
 class _Asked(NamedTuple):
     """An operation: its invocation, and its completion if there is one."""
 
@@ -37,6 +43,12 @@ class _Asked(NamedTuple):
 
 
 def _clients(events: Iterable[Op], *names: str) -> list[Op]:
+    """Return the events of clients, so that each completion follows its invocation, and each update
+    that succeeded has its value.
+
+    As in :mod:`checkers.linearizability.operations`, a completion without a value confirms what was
+    asked, and a completion without an invocation is an operation that began and ended there.
+    """
     found = [event for event in events if event.process != NEMESIS]
     strange = next((event for event in found if event.f not in names), None)
     if strange is not None:
@@ -44,7 +56,22 @@ def _clients(events: Iterable[Op], *names: str) -> list[Op]:
             f"event {strange.index}: {strange.f} is not an operation of this model, which has"
             f" {', '.join(names)}"
         )
-    return found
+    return list(_whole(found))
+
+
+def _whole(events: Iterable[Op]) -> Iterator[Op]:
+    is_open: dict[int, Op] = {}
+    for event in events:
+        if event.type == "invoke":
+            is_open[event.process] = event
+            yield event
+            continue
+        invoke = is_open.pop(event.process, None)
+        if invoke is None:
+            yield replace(event, type="invoke")
+        elif event.type == "ok" and event.value is None and event.f in _UPDATES:
+            event = replace(event, value=invoke.value)
+        yield event
 
 
 def _operations(events: Sequence[Op]) -> list[_Asked]:
@@ -55,7 +82,7 @@ def _operations(events: Sequence[Op]) -> list[_Asked]:
         if event.type == "invoke":
             is_open[event.process] = event
         else:
-            found.append(_Asked(is_open.pop(event.process, event), event))
+            found.append(_Asked(is_open.pop(event.process), event))
     return [*found, *(_Asked(invoke, None) for invoke in is_open.values())]
 
 
@@ -212,34 +239,15 @@ def unordered_queue(events: Sequence[Op]) -> Result:
     """
     there: Counter[Hashable] = Counter()
     wrong = []
-    for invoke, end in _in_order(_clients(events, "enqueue", "dequeue")):
-        event = end or invoke
+    for event in _clients(events, "enqueue", "dequeue"):
         value = frozen(event.value)
         if event.f == "enqueue":
-            there[value] += 1
+            there[value] += event.type == "invoke"
         elif value is not None and event.type == "ok":
             if not there[value]:
                 wrong.append(value)
             there[value] -= 1
     return _result({"unexpected": wrong}, {"unexpected": "was dequeued, and was not in the queue"})
-
-
-def _in_order(events: Sequence[Op]) -> list[_Asked]:
-    """Return invocations of enqueues, their completions where there are none, and dequeues that
-    succeeded."""
-    is_open: set[int] = set()
-    found = []
-    for event in events:
-        if event.type == "invoke":
-            is_open.add(event.process)
-            if event.f == "enqueue":
-                found.append(_Asked(event, None))
-            continue
-        was_invoked = event.process in is_open
-        is_open.discard(event.process)
-        if event.type == "ok" and (event.f == "dequeue" or not was_invoked):
-            found.append(_Asked(event, event))
-    return found
 
 
 def unique_ids(events: Sequence[Op]) -> Result:
@@ -249,7 +257,7 @@ def unique_ids(events: Sequence[Op]) -> Result:
     repeated = {value: count for value, count in ids.items() if count > 1 and value is not None}
     attempts = sum(event.type == "invoke" for event in mine)
     figures = {
-        "attempted-count": attempts or ids.total(),
+        "attempted-count": attempts,
         "acknowledged-count": ids.total(),
         "duplicated": {str(value): repeated[value] for value in _sorted(repeated)},
         "range": [_sorted(ids)[0], _sorted(ids)[-1]] if ids else [],

@@ -176,6 +176,80 @@ def test_anomalies_and_near_misses(name: str) -> None:
     assert (found.unknown_because is not None) == (found.valid == "unknown")
 
 
+def confirmed(f: str, asked: Any) -> tuple[Said, Said]:
+    """Return an update whose completion has no value."""
+    return (0, "invoke", f, asked), (0, "ok", f, None)
+
+
+CONFIRMED: dict[str, tuple[str, list[Said], aggregates.Valid, dict[str, int]]] = {
+    "a set": ("set", [*confirmed("add", 1), *done("read", None, [1])], True, {}),
+    "a lost element": ("set", [*confirmed("add", 1), *done("read", None, [])], False, {"lost": 1}),
+    "a lost message": ("total-queue", [*confirmed("enqueue", 1)], False, {"lost": 1}),
+    "a queue": ("total-queue", [*confirmed("enqueue", 1), *done("dequeue", None, 1)], True, {}),
+    "a counter below": (
+        "counter",
+        [*confirmed("add", 5), *done("read", None, 2)],
+        False,
+        {"errors": 1},
+    ),
+    "a counter": ("counter", [*confirmed("decrement", 5), *done("read", None, -5)], True, {}),
+    "a counter by one": (
+        "counter",
+        [*confirmed("increment", None), *done("read", None, 1)],
+        True,
+        {},
+    ),
+    "a reversed write": (
+        "causal-reverse",
+        [*confirmed("write", 1), *confirmed("write", 2), *done("read", None, [2])],
+        False,
+        {"errors": 1},
+    ),
+    "an unknown result of a read": (
+        "sequential",
+        [(0, "invoke", "read", 3), (0, "ok", "read", None)],
+        True,
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONFIRMED)
+def test_a_completion_without_a_value_confirms_what_was_asked(name: str) -> None:
+    """An update that succeeded without a value did what was asked; a read returned nothing."""
+    model, said, valid, anomalies = CONFIRMED[name]
+    found = aggregates.RULES[model](events(*said))
+    assert found.valid == valid
+    assert {each: len(lines) for each, lines in found.anomalies.items()} == anomalies
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "valid"),
+    [
+        ("set", [("ok", "add", 1), ("ok", "read", [1])], True),
+        ("set", [("info", "add", 1), ("ok", "read", [1])], True),
+        ("set", [("ok", "add", 1), ("ok", "read", [2])], False),
+        ("set-full", [("ok", "add", 1), ("ok", "read", [1])], True),
+        ("set-full", [("ok", "add", 1), ("ok", "read", [1]), ("ok", "read", [])], False),
+        ("total-queue", [("ok", "enqueue", 1), ("ok", "dequeue", 1)], True),
+        ("total-queue", [("ok", "enqueue", 1), ("ok", "dequeue", 2)], False),
+        ("queue", [("ok", "enqueue", 1), ("ok", "dequeue", 1)], True),
+        ("queue", [("ok", "dequeue", 1), ("ok", "enqueue", 1)], False),
+        ("counter", [("ok", "add", 5), ("ok", "read", 5)], True),
+        ("counter", [("info", "add", 5), ("ok", "read", 5)], True),
+        ("counter", [("ok", "add", 5), ("ok", "read", 4)], False),
+        ("causal-reverse", [("ok", "write", 1), ("ok", "write", 2), ("ok", "read", [1])], True),
+        ("causal-reverse", [("ok", "write", 1), ("ok", "write", 2), ("ok", "read", [2])], False),
+    ],
+)
+def test_a_completion_without_an_invocation_takes_no_time(
+    model: str, said: list[tuple[str, str, Any]], valid: bool
+) -> None:
+    """Such an operation began and ended at its completion."""
+    found = aggregates.RULES[model](events(*((0, *each) for each in said)))
+    assert found.valid is valid
+
+
 def test_an_operation_of_another_model_is_refused() -> None:
     """An operation that the model does not have is refused; the nemesis may do anything."""
     with pytest.raises(BadHistory, match="event 1: pop is not an operation of this model"):
