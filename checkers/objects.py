@@ -3,7 +3,7 @@
 This is the function for a history in memory, and what ``faultline check --model`` calls.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from checkers import aggregates, isolation, transaction_models
@@ -21,15 +21,13 @@ from model.op import Op
 UNSET = object()
 """The initial value is that of the model."""
 
-_REGISTER_INITIAL = 0
-
 LINEARIZABLE: dict[str, Callable[[Any], Model]] = {
-    "register": models.Register,
-    "cas-register": models.CasRegister,
-    "multi-register": lambda initial: models.MultiRegister(default=initial),
-    "kv": lambda initial: models.KeyValue(),
+    "register": lambda initial: models.Register(models.frozen(initial)),
+    "cas-register": lambda initial: models.CasRegister(models.frozen(initial)),
+    "multi-register": lambda initial: models.MultiRegister(default=models.frozen(initial)),
+    "kv": models.KeyValue,
     "linearizable-set": lambda initial: models.Set(),
-    "linearizable-counter": lambda initial: models.Counting(initial),
+    "linearizable-counter": models.Counting,
     "fifo-queue": lambda initial: models.FifoQueue(),
     "unordered-queue": lambda initial: models.UnorderedQueue(),
     "stack": lambda initial: models.Stack(),
@@ -37,10 +35,19 @@ LINEARIZABLE: dict[str, Callable[[Any], Model]] = {
     "owned-mutex": lambda initial: models.OwnedMutex(),
     "reentrant-mutex": lambda initial: models.OwnedMutex(depth=2),
     "linearizable-ids": lambda initial: models.UniqueIds(),
-    "linearizable-bank": lambda initial: models.Bank(),
+    "linearizable-bank": lambda initial: models.Bank(models.frozen(initial)),
     "log": lambda initial: models.Log(),
 }
-"""Models by name; each takes the initial value of its registers."""
+"""Models by name; each takes its initial value: see :func:`model_of`."""
+
+REGISTERS = ("register", "cas-register", "multi-register")
+_INITIAL: dict[str, Any] = {
+    **dict.fromkeys(REGISTERS, 0),
+    "kv": "",
+    "linearizable-counter": 0,
+    "linearizable-bank": {},
+}
+"""The initial values of the models that have one to choose."""
 
 LINEAR = "linearizable"
 ANOMALIES = {LINEAR: "nonlinearizable", "sequential": "nonsequential", "zookeeper": "session-order"}
@@ -70,8 +77,9 @@ def check(
         history: its events, of which only the order counts, and no clock; or its operations in a
             Parquet file, whose values are pairs if it has keys; or transactions on lists in one.
         model: one of :data:`NAMES`, or a :class:`~checkers.linearizability.models.Model`.
-        initial: the value of registers before the first write, by default 0. For sessions of
-            transactions, a value besides null that was there before them.
+        initial: the value of registers and of a counter before the first update, by default 0; the
+            value of each key of a store, by default an empty text; the balances of a bank. For
+            transactions on registers, a value besides null that was there before them.
         keyed: values are pairs of a key and the value, and each key is judged alone.
         consistency: one of :data:`CONSISTENCY`; for transactions, names of consistency models.
         anomalies: for transactions, further anomalies that are illegal.
@@ -81,7 +89,7 @@ def check(
         runner: where transactions in a Parquet file are judged, by default in this process.
 
     Raises:
-        ValueError: a name does not exist, or an option does not belong to the model.
+        ValueError: a name does not exist, or an option or its value does not belong to the model.
         BadHistory: the model does not have an operation, or it needs events.
     """
     return judged(
@@ -137,6 +145,8 @@ def judged(
             None if budget is None else budget.steps,
             None if initial is UNSET else initial,
         )
+        if initial is not UNSET and model not in transaction_models.REGISTERS:
+            raise _has_no_initial(model)
         verdict, result = transaction_models.judge(history, transactions, runner)
         return Judged(verdict, transactions.said(), result=result)
     if anomalies or assume:
@@ -144,12 +154,14 @@ def judged(
     if isinstance(model, str) and model in aggregates.RULES:
         if asked:
             raise ValueError(f"the model {model} has no consistency to choose")
+        if initial is not UNSET:
+            raise _has_no_initial(model)
         return Judged(_counted(model, _events(history, model)), "counted")
     name = model if isinstance(model, str) else type(model).__name__
     if isinstance(model, str):
-        if model not in LINEARIZABLE:
-            raise ValueError(f"there is no model {model}: it must be one of {', '.join(NAMES)}")
-        model = LINEARIZABLE[model](_REGISTER_INITIAL if initial is UNSET else initial)
+        model = model_of(model, initial)
+    elif initial is not UNSET:
+        raise _has_no_initial(name)
     order = ", ".join(asked) or LINEAR
     if order not in CONSISTENCY:
         raise ValueError(f"the consistency must be one of {', '.join(CONSISTENCY)}")
@@ -170,6 +182,30 @@ def judged(
         whole = Together(whole)
         judgement = judging.judge_sessions(operated, whole, order, budget)
     return Judged(_verdict(name, order, len(operated), judgement), order, whole, judgement)
+
+
+def model_of(name: str, initial: Any = UNSET) -> Model:
+    """Return the model of linearizability with a name. Raises ``ValueError`` if there is none, or
+    if its initial value cannot be the one that is given."""
+    if name not in LINEARIZABLE:
+        raise ValueError(f"there is no model {name}: it must be one of {', '.join(NAMES)}")
+    if initial is UNSET:
+        return LINEARIZABLE[name](_INITIAL.get(name))
+    if name not in _INITIAL:
+        raise _has_no_initial(name)
+    if name == "linearizable-counter" and type(initial) is not int:
+        raise ValueError(f"the initial value of {name} is a whole number")
+    if name == "kv" and type(initial) not in (int, str):
+        raise ValueError(f"the initial value of {name} is one text or number, which each key holds")
+    if name == "linearizable-bank" and not (
+        isinstance(initial, Mapping) and all(type(each) is int for each in initial.values())
+    ):
+        raise ValueError(f"the initial value of {name} is a map of accounts to whole numbers")
+    return LINEARIZABLE[name](initial)
+
+
+def _has_no_initial(name: str) -> ValueError:
+    return ValueError(f"the model {name} has no initial value to choose")
 
 
 def _events(history: Sequence[Op] | Columns | ListFile, model: str) -> Sequence[Op]:

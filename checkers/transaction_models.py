@@ -25,6 +25,8 @@ LISTS: Model = "list-append"
 SESSIONS = "sessions"
 """Registers with unique values, judged by axioms and a search without an order of versions."""
 NAMES = (*DEPENDENCIES, SESSIONS)
+REGISTERS = ("rw-register", SESSIONS)
+"""The models whose keys have an initial value to choose."""
 
 STRICT, SERIALIZABLE = "strict-serializable", "serializable"
 
@@ -43,7 +45,7 @@ class Asked(NamedTuple):
     steps: int | None = None
     """How long to search for witnesses, in edges, or for an order of sessions."""
     initial: object = None
-    """A value, besides null, of keys of sessions that nothing has written yet."""
+    """A value, besides null, of registers that nothing has written yet."""
 
     def options(self) -> isolation.Options:
         """Return the options of a judgement by dependencies. Raises ``ValueError`` for names that
@@ -60,6 +62,7 @@ class Asked(NamedTuple):
             linearizable_keys="linearizable-keys" in self.assume,
             sequential_keys="sequential-keys" in self.assume,
             wfr_keys="wfr-keys" in self.assume,
+            initial=self.initial,
             budget=BUDGET if self.steps is None else self.steps,
         )
 

@@ -35,7 +35,8 @@ def judged(entry: Entry, folder: Path, steps: int) -> Judged:
     """Judge one history."""
     begin = time.perf_counter()
     asked = operations.of_events(recorded.read(folder / entry.file).events)
-    model = objects.LINEARIZABLE[entry.model](entry.initial)
+    initial = objects.UNSET if entry.initial is None else entry.initial
+    model = objects.model_of(entry.model, initial)
     ready = time.perf_counter()
     found = judging.judge(asked, model, judging.Budget(steps=steps))
     end = time.perf_counter()

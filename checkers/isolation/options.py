@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from checkers.isolation import lattice
 
@@ -29,6 +30,8 @@ class Options:
     """For registers: a transaction writes the next version of what it read."""
     transaction_order: Mapping[int, int] | None = None
     """For registers: the places of transactions in a known order of commits, by their events."""
+    initial: Any = None
+    """For registers: a value, besides ``None``, of keys that nothing has written yet."""
     budget: int = BUDGET
     """The number of edges that the search for witnesses may follow."""
 

@@ -153,13 +153,16 @@ def lists(events: Sequence[Op]) -> ListHistory:
         return _Lists(_Dictionary()).read(done)
 
 
-def registers(events: Sequence[Op]) -> History:
-    """Read transactions that write registers. Raises :class:`NotUnderstood`."""
+def registers(events: Sequence[Op], initial: Any = None) -> History:
+    """Read transactions that write registers; a read of ``initial`` is one of nothing.
+
+    Raises :class:`NotUnderstood`, also if a transaction writes ``initial``.
+    """
     done = list(transactions(events))
     try:
-        return _registers(done, _Integers())
+        return _registers(done, _Integers(), initial)
     except _NotIntegers:
-        return _registers(done, _Dictionary())
+        return _registers(done, _Dictionary(), initial)
 
 
 def micro_ops(done: Done, known: str) -> Sequence[Any]:
@@ -176,7 +179,7 @@ def micro_ops(done: Done, known: str) -> Sequence[Any]:
     return found
 
 
-def _registers(done: Sequence[Done], encode: _Encoder) -> History:
+def _registers(done: Sequence[Done], encode: _Encoder, initial: Any) -> History:
     keys = Codes("keys")
     count: list[int] = []
     kind: list[int] = []
@@ -188,6 +191,10 @@ def _registers(done: Sequence[Done], encode: _Encoder) -> History:
         count.append(len(found))
         for name, k, value in found:
             is_read = name == "r"
+            if initial is not None and value == initial:
+                if not is_read:
+                    raise NotUnderstood(f"a transaction writes {value} to {k}, its initial value")
+                value = None
             kind.append(READ if is_read else WRITE)
             key.append(keys(k))
             element.append(value)

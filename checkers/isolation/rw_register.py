@@ -34,7 +34,7 @@ from model.op import Op
 
 def examine(events: Sequence[Op], options: Options) -> Examined:
     """Examine a history of registers. Raises :class:`~checkers.isolation.reading.NotUnderstood`."""
-    return _Registers(reading.registers(events)).examine(options)
+    return _Registers(reading.registers(events, options.initial)).examine(options)
 
 
 class _Registers:

@@ -161,9 +161,8 @@ def _judged(path: Path, request: Request) -> FileVerdict:
     history = recorded.read(path)
     if request.parquet is not None:
         _convert(history.events, request, request.parquet)
-    judged = request.judged(
-        history.events, objects.UNSET if history.initial is None else history.initial
-    )
+    is_known = history.initial is not None and request.model in objects.REGISTERS
+    judged = request.judged(history.events, history.initial if is_known else objects.UNSET)
     notes = () if history.torn is None else (history.torn,)
     verdict = msgspec.structs.replace(judged.verdict, notes=(*judged.verdict.notes, *notes))
     return _shown(path, request, judged._replace(verdict=verdict))
@@ -188,7 +187,7 @@ def _convert(events: Sequence[Op], request: Request, target: Path) -> None:
     if request.model == transaction_models.LISTS:
         _convert_lists(events, target)
         return
-    is_store = isinstance(objects.LINEARIZABLE[request.model](None), models.KeyValue)
+    is_store = isinstance(objects.model_of(request.model), models.KeyValue)
     try:
         columnar.write(target, operations.of_events(events), keyed=request.keyed or is_store)
     except OSError as error:

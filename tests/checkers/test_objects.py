@@ -67,6 +67,84 @@ def test_the_initial_value_counts() -> None:
     assert objects.check(read, "register", initial=7).valid is True
 
 
+GIVE = {"from": "a", "to": "b", "amount": 5}
+BALANCES = {"a": 10, "b": 0}
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "initial"),
+    [
+        ("register", [*done("read", None, [1]), *done("write", [2]), *done("write", [2])], [1]),
+        ("multi-register", [*done("txn", [["r", "x", [1]], ["w", "x", 2]])], [1]),
+        ("linearizable-counter", done("read", None, 7), 7),
+        ("kv", [*done("get", ["k", None], ["k", "a"]), *done("append", ["k", "b"])], "a"),
+        ("linearizable-bank", [*done("read", None, BALANCES), *done("transfer", GIVE)], BALANCES),
+        ("linearizable-bank", [*done("transfer", GIVE)], BALANCES),
+        ("sessions", done("txn", [["r", "x", 7]]), 7),
+    ],
+)
+def test_initial_values_of_models(model: str, said: list[Any], initial: Any) -> None:
+    """A history that begins with the initial value is legal with it, and illegal without."""
+    assert objects.check(events(*said), model).valid is False
+    assert objects.check(events(*said), model, initial=initial).valid is True
+
+
+def test_the_initial_value_of_transactions_on_registers() -> None:
+    """A read of the initial value sees the initial version, as a read of nothing does. A value that
+    is written as well shows nothing."""
+    skew = [
+        *done("txn", [["r", "x", 0], ["w", "y", 1]], process=0),
+        *done("txn", [["r", "y", 0], ["w", "x", 2]], process=1),
+    ]
+    mixed = [skew[0], skew[2], skew[1], skew[3], *done("txn", [["r", "x", 2], ["r", "y", 1]])]
+    asked: dict[str, Any] = {"consistency": "serializable"}
+    assert objects.check(events(*mixed), "rw-register", **asked).valid is True
+    found = objects.check(events(*mixed), "rw-register", initial=0, **asked)
+    assert (found.valid, found.anomalies) == (False, {"G2-item": 1})
+    assert "initial version" in found.why[0]
+    again = [*mixed, *done("txn", [["w", "x", 0]])]
+    found = objects.check(events(*again), "rw-register", initial=0, **asked)
+    why = "a transaction writes 0 to x, its initial value"
+    assert (found.valid, found.unknown_because) == ("unknown", why)
+    assert objects.check(events(*again), "rw-register", initial=7, **asked).valid is True
+
+
+WITH_INITIAL = {
+    "register",
+    "cas-register",
+    "multi-register",
+    "kv",
+    "linearizable-counter",
+    "linearizable-bank",
+    "rw-register",
+    "sessions",
+}
+
+
+@pytest.mark.parametrize("name", sorted({*objects.NAMES} - WITH_INITIAL))
+def test_a_model_without_an_initial_value_refuses_one(name: str) -> None:
+    """An initial value is never ignored."""
+    with pytest.raises(ValueError, match=f"^the model {name} has no initial value to choose$"):
+        objects.check([], name, initial=0)
+    with pytest.raises(ValueError, match="the model Toggle has no initial value to choose"):
+        objects.check([], Toggle(), initial=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "initial", "why"),
+    [
+        ("linearizable-counter", None, "is a whole number"),
+        ("kv", {"k": "a"}, "is one text or number, which each key holds"),
+        ("linearizable-bank", 5, "is a map of accounts to whole numbers"),
+        ("linearizable-bank", {"a": "5"}, "is a map of accounts to whole numbers"),
+    ],
+)
+def test_initial_values_of_another_shape(name: str, initial: Any, why: str) -> None:
+    """The sentence says which shape the initial value has."""
+    with pytest.raises(ValueError, match=f"^the initial value of {name} {why}$"):
+        objects.check([], name, initial=initial)
+
+
 @pytest.mark.parametrize("name", objects.NAMES)
 def test_every_model_judges_an_empty_history(name: str) -> None:
     """Each name belongs to a model, and nothing is wrong with a history without operations."""

@@ -120,6 +120,7 @@ def test_wrong_requests(tmp_path: Path, call: Call) -> None:
         ((str(path), "--model", "list-append", "--anomaly", "x"), "'x' is not an anomaly"),
         ((str(path), "--model", "set"), "event 0: write is not an operation of this model"),
         ((str(path), "--model", "register", "--initial", "{"), "--initial { is not JSON"),
+        ((str(path), "--model", "stack", "--initial", "1"), "stack has no initial value to choose"),
         ((str(path), "--model", "register", "--strict"), "--strict has no effect with --model"),
         ((str(path), "--model", "set", "--consistency", "zookeeper"), "has no consistency to"),
         ((str(tmp_path / "no"), "--model", "register"), "cannot be read: No such file"),
