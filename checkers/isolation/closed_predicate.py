@@ -82,7 +82,7 @@ def matches(predicate: Any, value: Any) -> bool:
             return True
         case ["=", wanted]:
             return bool(value == wanted)
-        case ["mod", int(divisor), rest] if isinstance(value, int):
+        case ["mod", int(divisor), rest] if divisor and isinstance(value, int):
             return bool(value % divisor == rest)
         case _:
             raise NotUnderstood(f"the predicate {predicate} is not known")
@@ -102,7 +102,8 @@ class _Universe:
         self._items: list[list[tuple[str, Any]]] = [[] for _ in done]
         self._predicates: list[list[_PredicateRead]] = [[] for _ in done]
         self._contradictions: list[tuple[int, str, str]] = []
-        """Transactions that did not read what they had written, with the key and the reason."""
+        """Transactions that did not read what they had written, or that read what does not match
+        their predicate, with the key and the reason."""
         for number, each in enumerate(done):
             self._parse(number, each)
         self._versions: dict[str, list[_Version]] = {}
@@ -138,6 +139,8 @@ class _Universe:
                 case ["rp", predicate, dict() | None as read]:
                     if read is not None:
                         found = {str(key): hashable(seen) for key, seen in read.items()}
+                        if done.outcome == OK:
+                            self._compare(number, predicate, found)
                         for own in mine:
                             found.pop(own, None)
                         self._predicates[number].append(
@@ -154,6 +157,16 @@ class _Universe:
         elif value != (expected := None if mine[key] is DEAD else mine[key]):
             why = f"T1 read {key} as {value}, but T1 itself had left it as {expected}."
             self._contradictions.append((txn, key, why))
+
+    def _compare(self, txn: int, predicate: Any, found: dict[str, Any]) -> None:
+        """Note the results of a predicate read that do not match the predicate."""
+        for key, value in found.items():
+            if value is not None and not matches(predicate, value):
+                why = (
+                    f"A predicate read of T1 returns {key} as {value}, which does not match the"
+                    f" predicate {text_of([[predicate]])}."
+                )
+                self._contradictions.append((txn, key, why))
 
     def _add_versions(self) -> None:
         """Collect the versions of all keys."""

@@ -75,6 +75,12 @@ def history(*values: Any, kinds: str = "") -> list[Op]:
         ([INIT, [["w", "x", 1], ["r", "x", 0]]], ["internal"]),
         ([INIT, [["w", "x", 1], ["r", "x", 1], ["w", "x", 2], ["r", "x", 2]]], []),
         ([INIT, [["delete", "x"], ["r", "x", None]]], []),
+        # A result that does not match its predicate is wrong, also an own write.
+        ([INIT, [["w", "x", 2]], [["rp", ["=", 1], {"x": 2}]]], ["internal"]),
+        ([INIT, [["w", "x", 2]], [["rp", ["=", 2], {"x": 2}]]], []),
+        ([INIT, [["w", "x", 2], ["rp", ["mod", 2, 1], {"x": 2}]]], ["internal"]),
+        ([INIT, [["w", "x", 2], ["rp", ["mod", 2, 0], {"x": 2, "y": 0}]]], []),
+        ([INIT, [["w", "x", 2]], [["rp", "true", {"x": 2, "y": 0}]]], []),
         # Values that are no versions: intermediate ones, and own ones from the future.
         ([[["insert", "x", 1], ["w", "x", 2]], [["r", "x", 1]]], ["G1b"]),
         ([[["insert", "x", 1], ["w", "x", 2]], [["rp", "true", {"x": 1}]]], ["G1b"]),
@@ -111,6 +117,20 @@ def test_aborted_reads() -> None:
     assert again.valid is True
 
 
+def test_results_that_do_not_match() -> None:
+    """The argument names the row and the predicate. What a failed transaction returned is ignored,
+    and weaker models allow it."""
+    values = (INIT, [["w", "x", 2]], [["rp", ["=", 1], {"x": 2}]])
+    found = judge(history(*values), "closed-predicate", Options(("serializable",)))
+    assert found.anomalies["internal"][0].why == (
+        "A predicate read of T1 returns x as 2, which does not match the predicate [= 1]."
+    )
+    failed = judge(history(*values, kinds="oof"), "closed-predicate", Options(("serializable",)))
+    assert "internal" not in failed.anomaly_types
+    allowed = judge(history(*values), "closed-predicate", Options(("read-committed",)))
+    assert (allowed.valid, dict(allowed.allowed)) == (True, {"internal": 1})
+
+
 def test_argument() -> None:
     """The edges are by predicates, and a deletion is called so."""
     events = history(INIT, [["delete", "x"], ["w", "y", 1]], [["rp", "true", {"y": 0}]])
@@ -127,6 +147,7 @@ def test_what_is_not_understood() -> None:
     """Unknown predicates, micro-operations and repeated values are refused."""
     for value, why in (
         ([["rp", ["<", 1], {}], ["w", "x", 1]], "the predicate ['<', 1] is not known"),
+        ([["rp", ["mod", 0, 0], {"x": 1}]], "the predicate ['mod', 0, 0] is not known"),
         ([["append", "x", 1]], "event 0 has the unexpected micro-operation ['append', 'x', 1]"),
     ):
         found = judge(history(value), "closed-predicate")
