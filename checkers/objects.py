@@ -170,6 +170,10 @@ def judged(
     if isinstance(history, ListFile):
         history = _events(history, name)
     whole = models.Keyed(model) if keyed else model
+    has_owners = order != LINEAR or whole.inner.has_owners
+    if has_owners and isinstance(history, Columns) and not history.has_processes:
+        needs = f"the consistency {order}" if order != LINEAR else f"the model {name}"
+        raise BadHistory(f"{history.path} has no column process, which {needs} needs")
     if isinstance(history, Columns) and order == LINEAR:
         judgement = column_judging.judge(history, whole, budget)
         return Judged(_verdict(name, order, len(history), judgement), order, whole, judgement)

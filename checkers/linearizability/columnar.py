@@ -17,7 +17,7 @@ expected   int64 or string            the value that ``cas`` expected; of the ty
 elements   list of int64 or of string the result of a read of a set or of a log
 other      string                     any other value, as JSON: ``"empty"`` of a dequeue
 key        int64 or string            the object; each is judged alone
-process    int64                      the client; 0 if there is no such column
+process    int64                      the client; needed where it matters which one it was
 invoked    int64                      the index of the event of the invocation, by default ``call``;
                                       -1 if there is none
 completed  int64                      the index of the last event, by default ``end``; -1 if there
@@ -130,6 +130,11 @@ class Columns:
         return "key" in self.schema.names
 
     @property
+    def has_processes(self) -> bool:
+        """Whether it is known which client did each operation."""
+        return "process" in self.schema.names
+
+    @property
     def groups(self) -> range:
         """The row groups."""
         return range(self._footer.num_row_groups)
@@ -167,7 +172,10 @@ class Columns:
 
     def operations(self, is_wanted: NDArray[np.bool_] | None = None) -> list[Operation]:
         """Return operations by the order of their invocations, by default all; values of a history
-        with keys are pairs of the key and the value."""
+        with keys are pairs of the key and the value.
+
+        Raises :class:`~model.history.BadHistory`, also if an operation ends before its call.
+        """
         found: list[Operation] = []
         begin = 0
         names = [name for name in self.schema.names if name in _COLUMNS]
@@ -178,6 +186,8 @@ class Columns:
                 table = self.group(group, names)
                 found += _operations(table if wanted is None else table.take(pa.array(wanted)))
             begin = end
+        if any(each.end < each.call for each in found):
+            raise BadHistory(f"{self.path}: an operation ends before its call")
         found.sort(key=lambda each: each.call)
         return found
 

@@ -1,10 +1,14 @@
 """A history in memory is judged by the name of a model, or by a model of one's own."""
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from checkers import aggregates, objects, transaction_models
+from checkers.linearizability.columnar import Columns
 from checkers.linearizability.models import Inconsistent, Model, State
 from checkers.linearizability.operations import Operation
 from model.history import BadHistory
@@ -143,6 +147,41 @@ def test_initial_values_of_another_shape(name: str, initial: Any, why: str) -> N
     """The sentence says which shape the initial value has."""
     with pytest.raises(ValueError, match=f"^the initial value of {name} {why}$"):
         objects.check([], name, initial=initial)
+
+
+LOCKED = {"f": ["acquire", "release"], "call": [0, 2], "end": [1, 3]}
+
+
+def test_processes_of_a_file_that_matter(tmp_path: Path) -> None:
+    """Operations of a file without processes are not all those of one client."""
+    path = tmp_path / "history.parquet"
+    pq.write_table(pa.table(LOCKED), path)
+    assert objects.check(Columns(path), "mutex").valid is True
+    for model, asked, needs in (
+        ("owned-mutex", "linearizable", "the model owned-mutex"),
+        ("reentrant-mutex", "linearizable", "the model reentrant-mutex"),
+        ("mutex", "sequential", "the consistency sequential"),
+        ("mutex", "zookeeper", "the consistency zookeeper"),
+    ):
+        with pytest.raises(BadHistory, match=f"has no column process, which {needs} needs"):
+            objects.check(Columns(path), model, consistency=asked)
+    pq.write_table(pa.table({**LOCKED, "process": [1, 2]}), path)
+    assert objects.check(Columns(path), "owned-mutex").valid is False
+    assert objects.check(Columns(path), "mutex", consistency="sequential").valid is True
+
+
+@pytest.mark.parametrize("model", ["mutex", "unordered-queue", "register"])
+def test_an_operation_of_a_file_that_ends_before_its_call(model: str, tmp_path: Path) -> None:
+    """It is refused, also where no monitor reads the columns; one that takes no time is not."""
+    path = tmp_path / "history.parquet"
+    f = {"mutex": "acquire", "unordered-queue": "enqueue", "register": "write"}[model]
+    for end, is_right in ((5, True), (4, False)):
+        pq.write_table(pa.table({"f": [f], "call": [5], "end": [end], "value": [1]}), path)
+        if is_right:
+            assert objects.check(Columns(path), model).valid is True
+        else:
+            with pytest.raises(BadHistory, match="an operation ends before its call"):
+                objects.check(Columns(path), model)
 
 
 @pytest.mark.parametrize("name", objects.NAMES)

@@ -95,6 +95,7 @@ def test_few_columns_are_enough(tmp_path: Path) -> None:
         ),
         ({"f": ["read"], "call": [1], "end": [2], "other": ["{"]}, "is not JSON"),
         ({"f": [None, "read"], "call": [1, 2], "end": [2, 3]}, "no name in f"),
+        ({"f": ["read"], "call": [2], "end": [1]}, "an operation ends before its call"),
     ],
 )
 def test_a_file_of_another_form(table: dict[str, Any], why: str, tmp_path: Path) -> None:
