@@ -38,16 +38,35 @@ class Lines:
         self.bytes = 0
         """How many bytes were written."""
         self._file = path.open("xb", buffering=0)
+        self._torn: OSError | None = None
+        """The error that left a part of a line, which could not be removed."""
 
     def append(self, line: bytes) -> None:
-        """Write ``line``; raise :class:`OSError` with the path if it cannot be written in full."""
+        """Write ``line``; raise :class:`OSError` with the path if it cannot be written in full.
+
+        The part of it that was written is then removed. If that fails, no line can follow it: all
+        further calls raise the same error.
+        """
+        if self._torn is not None:
+            raise self._named(self._torn) from self._torn
         rest = memoryview(line)
         try:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+            self._remove_part(error)
+            raise self._named(error) from error
         self.bytes += len(line)
+
+    def _remove_part(self, error: OSError) -> None:
+        try:
+            self._file.truncate(self.bytes)
+            self._file.seek(self.bytes)
+        except OSError:
+            self._torn = error
+
+    def _named(self, error: OSError) -> OSError:
+        return OSError(error.errno, error.strerror, str(self.path))
 
     def close(self) -> None:
         self._file.close()
@@ -92,11 +111,11 @@ class Recorder:
             value=value,
             error=error,
         )
-        self._next_index += 1
         line = encode(op)
         self._roll_over(len(line), op.time_ns)
         begin = self._lines.bytes
         self._lines.append(line)
+        self._next_index += 1
         for observe in self._observers:
             observe(op)
         for observe_place in self._of_places:

@@ -1,16 +1,49 @@
 """The recorder assigns index and time, and its file survives a SIGKILL."""
 
+import errno
+import io
 import itertools
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.engine.recorder import FaultRow, Lines, Recorder, Roll, encode_row
 from model import history
 from model.op import Op
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+class Disk(io.FileIO):
+    """A file on a disk that is full after some bytes, until ``room`` is set to ``None``."""
+
+    def __init__(self, path: Path, room: int, *, shrinks: bool) -> None:
+        super().__init__(path, "ab")
+        self.room: int | None = room
+        self._shrinks = shrinks
+
+    def write(self, data: Any) -> int:
+        if self.room == 0:
+            raise FULL
+        written = super().write(data[: self.room])
+        if self.room is not None:
+            self.room -= written
+        return written
+
+    def truncate(self, size: int | None = None) -> int:
+        if not self._shrinks:
+            raise FULL
+        return super().truncate(size)
+
+
+def on_disk(recorder: Recorder, disk: Disk) -> None:
+    recorder._lines._file.close()
+    recorder._lines._file = disk
+
 
 WRITER = """
 import sys
@@ -105,3 +138,35 @@ def test_a_long_history_has_several_files(tmp_path: Path) -> None:
         assert times[-1] - times[0] <= 20
     lines = [file.read_bytes()[begin:end] for file, begin, end in places]
     assert lines == [history.encode(op) for op in ops]
+
+
+def test_a_line_that_a_full_disk_cut_off_is_removed(tmp_path: Path) -> None:
+    """A history whose disk was full for a while has whole events only, and their indices count."""
+    path, now = tmp_path / "history.jsonl", iter(range(100))
+    recorder = Recorder(path, lambda: next(now))
+    first = recorder.record(0, "invoke", "send", [["send", "k-0", 1]])
+    disk = Disk(path, 40, shrinks=True)
+    on_disk(recorder, disk)
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left on device"):
+            recorder.record(0, "ok", "send", [["send", "k-0", [0, 1]]])
+    disk.room = None
+    last = recorder.record(-1, "info", "crash", {"node": "broker-1"})
+    recorder.close()
+    assert list(history.read(path)) == [first, last]
+    assert [first.index, last.index] == [0, 1]
+
+
+def test_a_part_of_a_line_that_stays_is_the_last(tmp_path: Path) -> None:
+    """No event follows a part of a line that cannot be removed: a history may end so."""
+    path, now = tmp_path / "history.jsonl", iter(range(100))
+    recorder = Recorder(path, lambda: next(now))
+    first = recorder.record(0, "invoke", "send", [["send", "k-0", 1]])
+    disk = Disk(path, 40, shrinks=False)
+    on_disk(recorder, disk)
+    for room in (40, None):
+        disk.room = room
+        with pytest.raises(OSError, match="No space left on device"):
+            recorder.record(0, "ok", "send", [["send", "k-0", [0, 1]]])
+    recorder.close()
+    assert list(history.read(path)) == [first]
