@@ -35,6 +35,7 @@ from model.link_faults import LinkFaults
 from model.roles import NodeId
 
 Answer = TypeVar("Answer")
+Fault = TypeVar("Fault")
 
 OURS = Path(__file__).parents[3] / ".tools" / "bin" / "toxiproxy-server"
 """The server that set-up installs if the machine has none."""
@@ -127,12 +128,17 @@ class _Toxic(NamedTuple):
 
 
 class Mesh:
-    """The links of one cluster; faults of a link are counted, so that they may overlap."""
+    """The links of one cluster; faults of a link are counted, so that they may overlap.
+
+    A heal that fails is not counted: the next one, or :meth:`heal_all`, heals in its place.
+    """
 
     def __init__(self) -> None:
         self._client = Toxiproxy()
         self._api: Address | None = None
         self._one_call = asyncio.Lock()
+        self._one_change = asyncio.Lock()
+        """Held until both the calls of a fault or a heal and its count are done."""
         self._proxies: dict[tuple[NodeId, NodeId], Proxy] = {}
         self._links: dict[tuple[NodeId, NodeId], Link] = {}
         self._toxics: Counter[_Toxic] = Counter()
@@ -228,33 +234,38 @@ class Mesh:
 
     async def cut(self, source: NodeId, target: NodeId) -> None:
         """Swallow the bytes from source to target."""
-        await self._poison(_Toxic("cut", source, target), "timeout", {"timeout": 0})
+        async with self._one_change:
+            await self._poison(_Toxic("cut", source, target), "timeout", {"timeout": 0})
 
     async def heal(self, source: NodeId, target: NodeId) -> None:
         """End one cut; the bytes flow again when all cuts of the link have ended."""
-        await self._cure(_Toxic("cut", source, target))
+        async with self._one_change:
+            await self._cure(_Toxic("cut", source, target))
 
     async def slow(self, source: NodeId, target: NodeId, latency_s: float) -> None:
         """Delay the bytes from source to target; the largest latency of a link's faults applies."""
         toxic = _Toxic("slow", source, target)
-        before_s = max(self._latencies_s.get(toxic, ()), default=0.0)
-        await self._poison(toxic, "latency", _latency(latency_s))
-        self._latencies_s.setdefault(toxic, []).append(latency_s)
-        if 0 < before_s < latency_s:
-            await self._set(toxic, _latency(latency_s))
+        async with self._one_change:
+            before_s = max(self._latencies_s.get(toxic, ()), default=0.0)
+            await self._poison(toxic, "latency", _latency(latency_s))
+            self._latencies_s.setdefault(toxic, []).append(latency_s)
+            if 0 < before_s < latency_s:
+                await self._set(toxic, _latency(latency_s))
 
     async def quicken(self, source: NodeId, target: NodeId, latency_s: float) -> None:
         """End one fault's latency; after the last one, bytes in flight arrive at once."""
         toxic = _Toxic("slow", source, target)
-        latencies_s = self._latencies_s.get(toxic, [])
-        if latency_s not in latencies_s:
-            return
-        await self._cure(toxic)
-        latencies_s.remove(latency_s)
-        if not latencies_s:
-            self._latencies_s.pop(toxic, None)
-        elif max(latencies_s) < latency_s:
-            await self._set(toxic, _latency(max(latencies_s)))
+        async with self._one_change:
+            others_s = list(self._latencies_s.get(toxic, ()))
+            if latency_s not in others_s:
+                return
+            others_s.remove(latency_s)
+            if others_s and max(others_s) < latency_s:
+                await self._set(toxic, _latency(max(others_s)))
+            await self._cure(toxic)
+            self._latencies_s[toxic] = others_s
+            if not others_s:
+                del self._latencies_s[toxic]
 
     def faults(self, one: NodeId, other: NodeId) -> LinkFaults:
         """The combined effect of all faults on the links between the two nodes."""
@@ -270,30 +281,27 @@ class Mesh:
         """Close the connections between the two nodes, and refuse new ones."""
         links = self.between(one, other)
         pair = _unordered(one, other)
-        self._refusals[pair] += 1
-        if self._refusals[pair] == 1:
-            for link in links:
-                await self._call(self._proxies[link.opener, link.acceptor].disable)
+        async with self._one_change:
+            self._refusals[pair] += 1
+            if self._refusals[pair] == 1:
+                for link in links:
+                    await self._call(self._proxies[link.opener, link.acceptor].disable)
 
     async def accept(self, one: NodeId, other: NodeId) -> None:
         """End one refusal."""
-        links = self.between(one, other)
-        pair = _unordered(one, other)
-        if self._refusals[pair] > 1:
-            self._refusals[pair] -= 1
-        elif self._refusals.pop(pair, 0):
-            for link in links:
-                await self._enable(self._proxies[link.opener, link.acceptor])
+        async with self._one_change:
+            await self._accept(one, other)
 
     async def heal_all(self) -> None:
         """End all faults of all links."""
-        for toxic in list(self._toxics):
-            self._toxics[toxic] = 1
-            await self._cure(toxic)
-            self._latencies_s.pop(toxic, None)
-        for one, other in list(self._refusals):
-            self._refusals[one, other] = 1
-            await self.accept(one, other)
+        async with self._one_change:
+            for toxic in list(self._toxics):
+                self._toxics[toxic] = 1
+                await self._cure(toxic)
+                self._latencies_s.pop(toxic, None)
+            for one, other in list(self._refusals):
+                self._refusals[one, other] = 1
+                await self._accept(one, other)
 
     async def _poison(self, toxic: _Toxic, kind: str, attributes: dict[str, int]) -> None:
         proxies = self._sides(toxic)
@@ -307,11 +315,19 @@ class Mesh:
 
     async def _cure(self, toxic: _Toxic) -> None:
         proxies = self._sides(toxic)
-        if self._toxics[toxic] > 1:
-            self._toxics[toxic] -= 1
-        elif self._toxics.pop(toxic, 0):
+        if self._toxics[toxic] == 1:
             for proxy, stream in proxies:
-                await self._call(functools.partial(proxy.destroy_toxic, f"{toxic.name}-{stream}"))
+                remove = functools.partial(_without, proxy, f"{toxic.name}-{stream}")
+                await self._call(remove)
+        _count_down(self._toxics, toxic)
+
+    async def _accept(self, one: NodeId, other: NodeId) -> None:
+        links = self.between(one, other)
+        pair = _unordered(one, other)
+        if self._refusals[pair] == 1:
+            for link in links:
+                await self._enable(self._proxies[link.opener, link.acceptor])
+        _count_down(self._refusals, pair)
 
     async def _set(self, toxic: _Toxic, attributes: dict[str, int]) -> None:
         """Change an existing toxic, also for open connections; the client cannot do this."""
@@ -365,6 +381,22 @@ class Mesh:
                 ) from None
             except (OSError, NotFound, ProxyExists, InvalidToxic, KeyError) as error:
                 raise MeshError(f"toxiproxy-server: {type(error).__name__}: {error}") from error
+
+
+def _without(proxy: Proxy, toxic: str) -> None:
+    """Remove a toxic that a call without an answer may have removed already."""
+    try:
+        proxy.destroy_toxic(toxic)
+    except NotFound as error:
+        if "toxic not found" not in str(error):  # the proxy itself is missing
+            raise
+
+
+def _count_down(faults: "Counter[Fault]", fault: Fault) -> None:
+    """Remove one of the faults, if there is any."""
+    faults[fault] -= 1
+    if faults[fault] <= 0:
+        del faults[fault]
 
 
 def _latency(latency_s: float) -> dict[str, int]:

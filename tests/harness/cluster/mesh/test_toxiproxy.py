@@ -268,6 +268,82 @@ async def test_heal_all_heals_all(mesh: Mesh, echo: Echo) -> None:
     talk.close()
 
 
+def fails_once(monkeypatch: pytest.MonkeyPatch, of: object, method: str, *, after: bool) -> None:
+    """Let the next call of a method raise an error, before or after it has its effect."""
+    real = getattr(of, method)
+    failed: list[bool] = []
+
+    def called(*args: object, **options: object) -> object:
+        answer = real(*args, **options) if failed or after else None
+        if not failed:
+            failed.append(True)
+            raise OSError("connection reset")
+        return answer
+
+    monkeypatch.setattr(of, method, called)
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_cut_whose_heal_failed_is_healed_by_the_next(
+    mesh: Mesh, echo: Echo, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    """A cut counts until both of its sides are healed, also if one of them was before."""
+    link = await added(mesh, "a", "b", echo)
+    await added(mesh, "b", "a", echo)
+    await mesh.cut("a", "b")
+    fails_once(monkeypatch, mesh._proxies["a", "b"], "destroy_toxic", after=after)
+    with pytest.raises(MeshError, match="connection reset"):
+        await mesh.heal("a", "b")
+    assert mesh.faults("a", "b").cut
+    await mesh.heal("a", "b")
+    assert not mesh.faults("a", "b").cut
+    assert not any(proxy.toxics() for proxy in mesh._proxies.values())
+    talk = await connected(link.reached)
+    assert await talk.echoed(b"x") == b"x"
+    talk.close()
+
+
+async def test_refusal_whose_heal_failed_is_healed_by_heal_all(
+    mesh: Mesh, echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal counts until all proxies are enabled."""
+    link = await added(mesh, "a", "b", echo)
+    await mesh.refuse("a", "b")
+    fails_once(monkeypatch, mesh._proxies["a", "b"], "enable", after=False)
+    with pytest.raises(MeshError, match="connection reset"):
+        await mesh.accept("a", "b")
+    assert mesh.faults("a", "b").refused
+    await mesh.heal_all()
+    assert not mesh.faults("a", "b").refused
+    assert not await mesh.is_closed(link)
+
+
+async def test_latency_whose_heal_failed_is_ended_by_the_next(
+    mesh: Mesh, echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The smaller latency of a link applies after a repeated heal of the larger one."""
+    await added(mesh, "a", "b", echo)
+    await mesh.slow("a", "b", 0.02)
+    await mesh.slow("a", "b", 0.2)
+    fails_once(monkeypatch, toxiproxy.APIConsumer, "post", after=False)
+    with pytest.raises(MeshError, match="connection reset"):
+        await mesh.quicken("a", "b", 0.2)
+    assert mesh.faults("a", "b").slowness_s == 0.2
+    await mesh.quicken("a", "b", 0.2)
+    assert mesh.faults("a", "b").slowness_s == 0.02
+    toxic = mesh._proxies["a", "b"].get_toxic("slow-upstream")
+    assert toxic.attributes["latency"] == 20
+
+
+async def test_heal_of_a_link_whose_proxy_is_gone_is_an_error(mesh: Mesh, echo: Echo) -> None:
+    """A missing toxic is healed; a missing proxy is not, because the link carries nothing."""
+    await added(mesh, "a", "b", echo)
+    await mesh.cut("a", "b")
+    mesh._proxies["a", "b"].destroy()
+    with pytest.raises(MeshError, match="proxy not found"):
+        await mesh.heal("a", "b")
+
+
 async def test_busy_link_can_be_cut_and_healed(mesh: Mesh, echo: Echo) -> None:
     """Toxiproxy does not hang when a link is cut and healed while it is full of bytes."""
     link = await added(mesh, "a", "b", echo)
