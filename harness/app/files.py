@@ -67,6 +67,15 @@ def named(error: OSError, path: Path) -> OSError:
     return OSError(error.errno, os.strerror(error.errno), str(path))
 
 
+def attempted(step: Callable[[], object], failure: str, folder: Path) -> str | None:
+    """Take a step that no verdict depends on; if it fails, return ``failure`` with the reason."""
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001 - the verdict is stored and stands without it
+        return f"{failure} ({described(error, folder)})"
+    return None
+
+
 def described(error: BaseException, folder: Path) -> str:
     """Describe an error in one line; an error of a full disk that names no file gets ``folder``."""
     first = next(iter(str(error).splitlines()), "")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import msgspec
 
 from checkers.expectations import Contract
+from checkers.verdict import Verdict
 from harness.app import (
     catalogue,
     command_line,
@@ -94,7 +95,7 @@ def run(
     ``watch`` it is also judged while it is recorded, and the run ends at the first illegal anomaly.
     Every ``report_s`` seconds of the run, if given, a report is written (:mod:`harness.app.soak`).
     The nodes' data is kept unless the verdict is valid. Raises :class:`Failed` if the run does not
-    reach its end, and :class:`Interrupted` if it is interrupted. By then the cluster has been
+    reach its verdict, and :class:`Interrupted` if it is interrupted. By then the cluster has been
     stopped, and the history so far is in the folder.
     """
     folder = new_folder(results, f"{plan.workload}-seed{plan.seed}", time.gmtime())
@@ -125,8 +126,7 @@ def run(
                 judged = examine(folder, inline=inline, session=session, progress=progress)
         if watch_.is_unconfirmed(watching, judged.verdict):
             screen.say("the judgement of the whole history does not confirm what ended the run")
-        report.render(folder)
-        settle_data(cluster, keep=judged.verdict.valid is not True)
+        _complete(folder, cluster, judged.verdict, screen)
     except (KeyboardInterrupt, asyncio.CancelledError) as error:
         raise Interrupted(_left(folder, cluster, error), folder) from error
     except Exception as error:
@@ -270,6 +270,26 @@ def _signals_restored() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _complete(folder: Path, cluster: Cluster | None, verdict: Verdict, screen: Screen) -> None:
+    """Write the report and settle the nodes' data; on a full disk there is only the verdict."""
+    written = files.attempted(
+        lambda: report.render(folder), f"{folder / 'report.html'} cannot be written", folder
+    )
+    for why in (written, settled(folder, cluster, keep=verdict.valid is not True)):
+        if why is not None:
+            screen.say(why)
+
+
+def settled(folder: Path, cluster: Cluster | None, *, keep: bool) -> str | None:
+    """Keep or remove the nodes' data after the judgement; return why it failed, if it did."""
+    what = "kept" if keep else "removed"
+    return files.attempted(
+        lambda: settle_data(cluster, keep=keep),
+        f"{folder}: the nodes' data cannot be {what}",
+        folder,
+    )
 
 
 def settle_data(cluster: Cluster | None, *, keep: bool) -> None:

@@ -210,6 +210,14 @@ class _Series:
             return self._failed(str(error), error.folder)
         except Exception as error:  # noqa: BLE001 - the cases after it need not suffer for it
             return self._failed(f"{type(error).__name__}: {error}", None)
+        fields: dict[str, Any] = {}
+        why = files.attempted(
+            lambda: fields.update(figures.of_run(folder, verdict, plan)),
+            f"{folder}: no figures",
+            folder,
+        )
+        if why is not None:
+            self._screen.say(why)
         return {
             "status": _STATUS[verdict.valid],
             "why": tuple(reasons(verdict, findings)),
@@ -217,7 +225,7 @@ class _Series:
             "allowed": verdict.allowed,
             "evidence": verdict.evidence,
             "folder": self._relative(folder),
-            **figures.of_run(folder, verdict, plan),
+            **fields,
         }
 
     def _failed(self, why: str, folder: Path | None) -> dict[str, Any]:

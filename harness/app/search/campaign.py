@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.app import runtime, versions
+from harness.app import files, runtime, versions
 from harness.app.lake.add import add_run
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
@@ -178,7 +178,7 @@ class _Search:
             if is_kept:
                 shutil.move(folder, kept)
                 if ran.status != "failed":
-                    single_run.finish(kept)
+                    ran = _finished(ran, kept)
                 ran = msgspec.structs.replace(ran, folder=str(kept))
             else:
                 shutil.rmtree(folder)
@@ -299,6 +299,14 @@ def _added(ran: RunResult, lake: Lake, folder: Path, name: str, kept: Path | Non
     if why is None:
         return ran
     return msgspec.structs.replace(ran, why=(*ran.why, f"not added to the lake: {why}"))
+
+
+def _finished(ran: RunResult, folder: Path) -> RunResult:
+    """Write a run's report; if that fails, the result says why, and its status is the same."""
+    why = files.attempted(
+        lambda: single_run.finish(folder), "report.html cannot be written", folder
+    )
+    return ran if why is None else msgspec.structs.replace(ran, why=(*ran.why, why))
 
 
 def cores() -> int:

@@ -15,7 +15,7 @@ from checkers import findings as findings_
 from harness.app import files, plan_resolution, report
 from harness.app.check import examine, reasons
 from harness.app.progress import Screen
-from harness.app.run import Meanwhile, drive, settle_data
+from harness.app.run import Meanwhile, drive, settle_data, settled
 from harness.app.search import draw
 from harness.app.search.outcome import RunResult, Status
 from harness.engine.recorder import Observer
@@ -46,7 +46,6 @@ def of_plan(plan: Plan, folder: Path, observe: Observer | None = None) -> RunRes
     try:
         cluster = drive(plan, folder, Screen(io.StringIO()), meanwhile=Meanwhile(observe=observe))
         verdict, findings = examine(folder, inline=True)
-        settle_data(cluster, keep=verdict.valid is not True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this run's
         text = "".join(traceback.format_exception(error))
         with contextlib.suppress(OSError):  # the disk may be full
@@ -61,12 +60,13 @@ def of_plan(plan: Plan, folder: Path, observe: Observer | None = None) -> RunRes
             simulated_seconds=_until_s(folder / "history.jsonl"),
             cpu_seconds=round(time.process_time() - began_s, 3),
         )
+    left = settled(folder, cluster, keep=verdict.valid is not True)
     return RunResult(
         seed=plan.seed,
         status=_STATUS[verdict.valid],
         workload=plan.workload,
         plan=drawn,
-        why=tuple(reasons(verdict, findings)),
+        why=(*reasons(verdict, findings), *([] if left is None else [left])),
         anomalies=verdict.anomalies,
         allowed=verdict.allowed,
         witnessed_s=_seen_s(folder / violation.FILE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.app.files import described, replace
+from harness.app.files import attempted, described, replace
 from harness.engine.recorder import Lines
 
 
@@ -55,3 +55,17 @@ def test_a_full_disk_says_which_path(tmp_path: Path, small_files: None) -> None:
     with pytest.raises(OSError, match="File too large") as told:
         (tmp_path / "page").write_bytes(bytes(10_000))
     assert described(told.value, tmp_path).endswith(f"File too large: {tmp_path}")
+
+
+def test_a_step_that_fails_is_described(tmp_path: Path, small_files: None) -> None:
+    """A step without which a verdict stands fails with one line; a signal is no failure of it."""
+    page = tmp_path / "report.html"
+    why = attempted(lambda: page.write_bytes(bytes(10_000)), "no page", tmp_path)
+    assert why == f"no page (OSError: [Errno 27] File too large: {tmp_path})"
+    assert attempted(lambda: page.write_bytes(b"page"), "no page", tmp_path) is None
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempted(interrupted, "no page", tmp_path)

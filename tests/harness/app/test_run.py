@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 import itertools
 import json
 import os
@@ -17,7 +18,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from harness.app import catalogue, cli, plan_resolution, run_start
+from harness.app import catalogue, cli, plan_resolution, report, run_start
+from harness.app import run as run_
 from harness.app.check import examine
 from harness.app.progress import Screen
 from harness.app.run import Interrupted, new_folder, run
@@ -201,20 +203,21 @@ def test_what_takes_long_is_done_and_told_before_the_start(
     assert len(MemoryCluster.started) == 1
 
 
+class Forgetful(dict[str, list[int]]):
+    def setdefault(self, key: str, default: list[int]) -> list[int]:
+        return super().setdefault(key, Losing(default))
+
+
+class Losing(list[int]):
+    def append(self, value: int) -> None:
+        super().append(value if value != 3 else -7)
+
+
 @pytest.mark.slow
 def test_a_log_that_loses_is_invalid(
     kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A lost record gives exit status 1, and the first line names the anomaly."""
-
-    class Forgetful(dict[str, list[int]]):
-        def setdefault(self, key: str, default: list[int]) -> list[int]:
-            return super().setdefault(key, Losing(default))
-
-    class Losing(list[int]):
-        def append(self, value: int) -> None:
-            super().append(value if value != 3 else -7)
-
     kafka.logs = Forgetful()
     status, out, err = told(capsys, "run", *QUIET, "--results", str(tmp_path))
     assert status == 1
@@ -223,6 +226,55 @@ def test_a_log_that_loses_is_invalid(
     assert "lost-write" in out
     assert "faultline replay" in out
     assert "acknowledged" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loses", [True, False])
+def test_a_verdict_that_is_stored_outlives_a_full_disk(
+    kafka: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    loses: bool,
+) -> None:
+    """A report and data that cannot be written are a line each; the verdict is printed as usual."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(report, "render", full)
+    monkeypatch.setattr(MemoryCluster, "settle_data", full)
+    if loses:
+        kafka.logs = Forgetful()
+    status, out, err = told(capsys, "run", *QUIET, "--json", "--results", str(tmp_path))
+    (folder,) = tmp_path.iterdir()
+    assert status == (1 if loses else 0)
+    assert json.loads(out) == json.loads((folder / "verdict.json").read_text())
+    error = f"(OSError: [Errno 28] No space left on device: {folder})"
+    what = "kept" if loses else "removed"
+    assert err.splitlines()[-2:] == [
+        f"{folder / 'report.html'} cannot be written {error}",
+        f"{folder}: the nodes' data cannot be {what} {error}",
+    ]
+    assert not (folder / "crash.txt").exists()
+
+
+@pytest.mark.slow
+def test_a_judgement_that_is_not_stored_is_a_failure(
+    kafka: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If the judgement itself fails, there is no verdict to print."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run_, "examine", full)
+    status, out, err = told(capsys, "run", *QUIET, "--json", "--results", str(tmp_path))
+    assert (status, out) == (70, "")
+    assert "No space left on device" in err
 
 
 @pytest.mark.slow

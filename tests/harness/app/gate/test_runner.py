@@ -9,10 +9,11 @@ import pytest
 from junitparser import JUnitXml
 
 from harness.app import catalogue
-from harness.app.gate import outcome
+from harness.app.gate import figures, outcome
 from harness.app.gate.outcome import exit_status
 from harness.app.run import Done, Failed
 from harness.systems.apache_kafka.system import ApacheKafka
+from model.history import BadHistory
 from model.plan import Plan
 from tests.harness.app.gate.fake_runs import (
     LOST,
@@ -71,6 +72,29 @@ def test_nothing_is_tried_twice_and_nothing_stops_the_rest(tmp_path: Path) -> No
     assert "lost-write 3 · partition x-0, offset 118" in xml
     assert "lost-write" in (folder / "summary.md").read_text()
     assert "lost-write" in (folder / "index.html").read_text()
+
+
+def test_figures_that_cannot_be_computed_lose_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case without figures has its verdict, and the reason is one line; the others are as usual.
+
+    An error of the run itself is a failed case.
+    """
+    real = figures.of_run
+    torn = iter([BadHistory("torn"), None])
+
+    def of_run(*arguments: Any) -> dict[str, Any]:
+        if (error := next(torn)) is not None:
+            raise error
+        return real(*arguments)
+
+    monkeypatch.setattr(figures, "of_run", of_run)
+    gate, folder, told = carried_out(tmp_path, FakeRun(LOST, LOST, BadHistory("torn")))
+    assert statuses(gate) == ["invalid", "invalid", "failed"]
+    assert [case.throughput_hz for case in gate.cases] == [None, 100.0, None]
+    assert f"{folder / 'runs' / 'run-0'}: no figures (BadHistory: torn)" in told
+    assert told.count("no figures") == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A search over fake runs: what it counts, keeps and reports, and when it ends."""
 
+import errno
 import io
 import os
 import signal
@@ -114,6 +115,25 @@ def test_the_first_anomaly_ends_it(tmp_path: Path) -> None:
     words = outcome.describe(told, "faultline replay")
     assert "seed 3 INVALID: it was 3" in words
     assert f"faultline replay {found.folder}" in words
+
+
+@pytest.mark.parametrize("red", [(1,), ()])
+def test_a_page_that_cannot_be_written_loses_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, red: tuple[int, ...]
+) -> None:
+    """Without a page a run has the same verdict and folder, and the reason is reported."""
+
+    def full(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(single_run, "finish", full)
+    told = _search(tmp_path, _red(*red), runs=1, keep=1)
+    assert (len(told.findings), told.failed) == (len(red), 0)
+    assert outcome.exit_status(told) == len(red)
+    assert (Path(told.folder) / "seed1" / "history.jsonl").exists()
+    for found in told.findings:
+        assert found.anomalies == {"lost-write": 3}
+        assert "report.html cannot be written (OSError: [Errno 28] No space" in found.why[1]
 
 
 def test_it_goes_on_when_told_to(tmp_path: Path) -> None:
