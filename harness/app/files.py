@@ -77,7 +77,12 @@ def attempted(step: Callable[[], object], failure: str, folder: Path) -> str | N
 
 
 def described(error: BaseException, folder: Path) -> str:
-    """Describe an error in one line; an error of a full disk that names no file gets ``folder``."""
+    """Describe an error in one line; an error of a full disk that names no file gets ``folder``.
+
+    A group of errors, such as that of tasks which were started together, has its first one.
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
     first = next(iter(str(error).splitlines()), "")
     how = f"{type(error).__name__}: {first}".rstrip(": ")
     if isinstance(error, OSError) and error.errno in FULL and error.filename is None:

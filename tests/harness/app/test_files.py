@@ -1,5 +1,6 @@
 """Files are written completely or not at all."""
 
+import errno
 import os
 import re
 import resource
@@ -69,3 +70,16 @@ def test_a_step_that_fails_is_described(tmp_path: Path, small_files: None) -> No
 
     with pytest.raises(KeyboardInterrupt):
         attempted(interrupted, "no page", tmp_path)
+
+
+def test_the_first_error_of_a_group_is_described(tmp_path: Path) -> None:
+    """A full disk is named, however deep it is in groups; a cause is not described instead."""
+    full = OSError(errno.ENOSPC, "No space left on device", "history.jsonl")
+    group = ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("two", [full, full])])
+    said = "OSError: [Errno 28] No space left on device: 'history.jsonl'"
+    assert described(group, tmp_path) == said
+    unnamed = OSError(errno.ENOSPC, "No space left on device")
+    assert described(BaseExceptionGroup("one", [unnamed]), tmp_path).endswith(f": {tmp_path}")
+    failed = RuntimeError("the run failed")
+    failed.__cause__ = full
+    assert described(failed, tmp_path) == "RuntimeError: the run failed"
