@@ -312,18 +312,20 @@ async def test_old_consumers_of_topics_with_zstd(
     """KIP-110: a consumer below v10 gets an error for a topic with `compression.type=zstd`."""
     leader = Leader()
     log = SimpleNamespace(config=SimpleNamespace(compression=codec))
-    leader.context.services.replicas.logs = SimpleNamespace(logs={TP: log})
+    replicas: Any = leader.context.services.replicas
+    replicas.logs = SimpleNamespace(logs={TP: log})
     leader.context = msgspec.structs.replace(leader.context, version=version)
     leader.result = FetchResult(high_watermark=5, records=[memoryview(b"x")])
     topics = [FetchTopic(topic=TP.topic, partitions=[FetchPartition()])]
-    [topic] = fetch(leader.context, FetchRequest(replica_id=replica_id, topics=topics)).responses
-    [row] = topic.partitions
+    request = FetchRequest(replica_id=replica_id, topics=topics)
+    answer: Any = fetch(leader.context, request)
+    [row] = answer.responses[0].partitions
     error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_refused else ErrorCode.NONE
     assert (row.error_code, bool(row.records)) == (error, not is_refused)
     leader.result = FetchResult(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    del leader.context.services.replicas.logs
-    [topic] = fetch(leader.context, FetchRequest(replica_id=replica_id, topics=topics)).responses
-    assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    del replicas.logs
+    answer = fetch(leader.context, request)
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_a_reader_of_old_segments_does_not_wait_for_more(cluster: Any) -> None:

@@ -50,8 +50,13 @@ def test_what_failed_did_not_happen_and_what_is_in_doubt_may_have() -> None:
 def test_a_completion_alone_is_an_operation() -> None:
     """A success without an invocation took effect at that event, and what is in doubt since then or
     never; a failure says nothing."""
-    kinds = ("ok", "info", "fail")
-    found = of_events([event(n, n + 1, kind, "write", n) for n, kind in enumerate(kinds)])
+    found = of_events(
+        [
+            event(0, 1, "ok", "write", 0),
+            event(1, 2, "info", "write", 1),
+            event(2, 3, "fail", "write", 2),
+        ]
+    )
     assert found == [
         Operation("write", 0, 0, 0, 1, -1, 0),
         Operation("write", 1, 1, NEVER, 2, -1, 1),

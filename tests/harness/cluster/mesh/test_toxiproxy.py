@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from toxiproxy import Toxiproxy
+from toxiproxy.api import APIConsumer
 
 from harness.cluster.address import Address
 from harness.cluster.mesh import toxiproxy
@@ -325,7 +326,7 @@ async def test_latency_whose_heal_failed_is_ended_by_the_next(
     await added(mesh, "a", "b", echo)
     await mesh.slow("a", "b", 0.02)
     await mesh.slow("a", "b", 0.2)
-    fails_once(monkeypatch, toxiproxy.APIConsumer, "post", after=False)
+    fails_once(monkeypatch, APIConsumer, "post", after=False)
     with pytest.raises(MeshError, match="connection reset"):
         await mesh.quicken("a", "b", 0.2)
     assert mesh.faults("a", "b").slowness_s == 0.2
