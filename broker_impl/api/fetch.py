@@ -4,10 +4,11 @@ A fetch is answered at once if enough bytes are available, or if any partition h
 diverging epoch. Otherwise it is parked until data arrive or max_wait_ms is over; meanwhile only
 partitions that change are read again. As in Kafka, a response contains batches of one segment of
 each partition, and min_bytes applies only to readers of the last segment: a reader of an older
-segment is answered at once. A new high watermark alone is sent at once if followers serve
-consumers, which wait for it (KIP-392); otherwise it is sent with the next response (KAFKA-9731). At
-least one whole batch is returned, however small the limits are (KIP-74). A connection waits for one
-Fetch at a time, so that a client cannot make the broker prepare the same records many times over.
+segment is answered at once, and so is one whose response is full. A new high watermark alone is
+sent at once if followers serve consumers, which wait for it (KIP-392); otherwise it is sent with
+the next response (KAFKA-9731). At least one whole batch is returned, however small the limits are
+(KIP-74). A connection waits for one Fetch at a time, so that a client cannot make the broker
+prepare the same records many times over.
 
 From v7 on, a fetch may be incremental (KIP-227, ``fetch_sessions``): it names only the partitions
 that it fetches differently than before, and reads only those of its session that may have changed
@@ -81,12 +82,15 @@ class _Reading:
         """In a session: the number of each partition's last change before it was read."""
         self.results: dict[TopicPartition, FetchResult] = {}
         self.bytes_read = 0
+        self._bytes_counted = 0
+        """The bytes that count towards min_bytes."""
         self.must_answer = False
 
     @property
     def is_enough(self) -> bool:
-        """Whether the request can be answered now."""
-        return self.must_answer or self.bytes_read >= self._request.min_bytes
+        """Whether the request can be answered now: it cannot wait for more bytes than have room."""
+        wanted = min(self._request.min_bytes, self._room)
+        return self.must_answer or self._bytes_counted >= wanted
 
     @property
     def places(self) -> Collection[Hashable]:
@@ -135,7 +139,9 @@ class _Reading:
         racks = _racks(self._context) if self._names_rack else None
         for tp in partitions:
             if tp in self.results:
-                self.bytes_read -= _bytes_of(self.results[tp])
+                former = self.results[tp]
+                self.bytes_read -= _bytes_of(former)
+                self._bytes_counted -= counted(_bytes_of(former), former.cut_at)
         room = min(self._room, self._context.answer_room())
         for tp in partitions:
             asked = self._row(tp)
@@ -143,7 +149,9 @@ class _Reading:
             if racks is not None and not result.error:
                 result = _redirected(self._context, tp, asked, self._request.rack_id, racks, result)
             self.results[tp] = result
-            self.bytes_read += _bytes_of(result)
+            size = _bytes_of(result)
+            self.bytes_read += size
+            self._bytes_counted += counted(size, result.cut_at)
             self.must_answer |= (
                 bool(result.error)
                 or result.diverging is not None
@@ -261,6 +269,16 @@ def _row_of(tp: TopicPartition, result: FetchResult) -> PartitionData:
 
 def _bytes_of(result: FetchResult) -> int:
     return sum(map(len, result.records)) if result.records else 0
+
+
+def counted(size: int, cut_at: int) -> int:
+    """Return how many bytes of a partition count towards min_bytes.
+
+    cut_at: the limit because of which batches were left out, or 0. That many bytes count then, as
+    in Kafka, which returns them with an incomplete batch at the end. Here only whole batches are
+    returned, which may have fewer bytes for ever.
+    """
+    return cut_at if cut_at > size else size
 
 
 @api(1, range(4, 13), holds_line=True)

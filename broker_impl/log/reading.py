@@ -15,6 +15,8 @@ class Reading(NamedTuple):
     """Whole batches, in at most one buffer."""
     cannot_grow: bool
     """The read reached the end of a segment that is closed: the same read never returns more."""
+    cut_at: int = 0
+    """The limit in bytes, if the read left out batches because of it, else 0."""
 
 
 NOTHING: Final = Reading([], cannot_grow=False)
@@ -47,14 +49,16 @@ def read(
             continue
         is_closed = number < len(segments) - 1 and segment.next_offset <= limit
         data = segment.read(start, end, bytes_max, at_least_one=at_least_one)
+        cut_at = bytes_max if len(data) < end - start else 0
         if skip_empty and data and not batch.parse_header(data).count:
             with_records = _first_with_records(segment, start, end)
             if with_records is None:
                 if only_empty is NOTHING:
-                    only_empty = Reading([memoryview(data)], is_closed)
+                    only_empty = Reading([memoryview(data)], is_closed, cut_at)
                 continue
             data = segment.read(with_records, end, bytes_max, at_least_one=at_least_one)
-        return Reading([memoryview(data)] if data else [], is_closed)
+            cut_at = bytes_max if len(data) < end - with_records else 0
+        return Reading([memoryview(data)] if data else [], is_closed, cut_at)
     return only_empty
 
 

@@ -20,6 +20,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     records: list[memoryview] = msgspec.field(default_factory=list)
     cannot_grow: bool = False
     """The same read will not return more records, however long it waits (`log.reading`)."""
+    cut_at: int = 0
+    """The limit in bytes because of which the read left out batches; 0: it left out none."""
     aborted: list[AbortedTransaction] | None = None
     """The aborted transactions that a read_committed consumer filters out; None for other readers.
     """

@@ -89,6 +89,7 @@ def read(
         log_start_offset=log.start_offset,
         records=found.records,
         cannot_grow=found.cannot_grow,
+        cut_at=found.cut_at,
         diverging=answer if diverges else None,
         settled=not diverges and offset >= limit and replica.role is Role.LEADER,
     )
@@ -117,6 +118,7 @@ def answer_follower(replica: ReplicaState, broker: BrokerId, result: FetchResult
             log_start_offset=result.log_start_offset,
             records=result.records,
             cannot_grow=result.cannot_grow,
+            cut_at=result.cut_at,
             news=news,
             settled=settled,
         )

@@ -76,13 +76,13 @@ class Leader:
         )
         return fetch(self.context, request)
 
-    def go_on(self, session: int, epoch: int, *, wait_ms: int = 60_000) -> Any:
+    def go_on(self, session: int, epoch: int, *, wait_ms: int = 60_000, min_bytes: int = 1) -> Any:
         """Send an incremental Fetch that changes nothing, or a full one for four partitions."""
         asked = [] if epoch else [FetchPartition(partition=number) for number in range(4)]
         request = FetchRequest(
             replica_id=2,
             max_wait_ms=wait_ms,
-            min_bytes=1,
+            min_bytes=min_bytes,
             session_id=session,
             session_epoch=epoch,
             topics=[FetchTopic(topic=TP.topic, partitions=asked)],
@@ -297,6 +297,32 @@ async def test_refused_sessions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("size", "cut_at", "waits"),
+    [(1000, 0, False), (999, 0, True), (999, 1000, False), (1, 1000, False), (999, 999, True)],
+)
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_a_fetch_does_not_wait_for_more_than_fits(
+    size: int, cut_at: int, waits: bool, in_session: bool
+) -> None:
+    """min_bytes counts at most up to the maximum of the response, which is 1,000 bytes here.
+
+    A batch that does not fit into the rest fills the response.
+    """
+    leader = Leader()
+    if in_session:
+        number = leader.settled()
+        leader.change(0)
+    leader.result = FetchResult(records=[memoryview(bytes(size))], cut_at=cut_at)
+    parked = leader.go_on(number, 2, min_bytes=5000) if in_session else leader.ask(min_bytes=5000)
+    assert isinstance(parked, asyncio.Future) is waits
+    if waits:
+        leader.result = FetchResult(records=[memoryview(bytes(size))], cut_at=1000)
+        leader.change(0)
+        [row] = (await parked).responses[0].partitions
+        assert sum(map(len, row.records)) == size
+
+
+@pytest.mark.parametrize(
     ("version", "replica_id", "codec", "is_refused"),
     [
         (9, -1, batch.ZSTD, True),
@@ -347,6 +373,30 @@ async def test_a_reader_of_old_segments_does_not_wait_for_more(cluster: Any) -> 
         await cluster.ask(1, asking(active, min_bytes=1_000), 11, timeout_s=0.1)
 
 
+@pytest.mark.parametrize("partition_bytes_max", [1000, 1_000_000])
+async def test_a_reader_of_large_batches_does_not_wait_for_more(
+    cluster: Any, partition_bytes_max: int
+) -> None:
+    """A fetch that leaves out a batch for its limit has as many bytes as this limit, as in Kafka.
+
+    The limit of one partition is not that of the response: the fetch waits for other partitions.
+    """
+    await cluster.add(1)
+    await cluster.ready()
+    await create(cluster, "t", replicas=1)
+    await produced(cluster, 4, bytes(400))
+    request = asking(0, min_bytes=2000)
+    request.max_bytes = 1500
+    request.topics[0].partitions[0].partition_max_bytes = partition_bytes_max
+    if partition_bytes_max < request.max_bytes:
+        with pytest.raises(PeerError, match="did not answer"):
+            await cluster.ask(1, request, 11, timeout_s=0.1)
+        request.max_bytes = 1000
+    answer = await cluster.ask(1, request, 11, timeout_s=5)
+    [row] = answer.responses[0].partitions
+    assert len([*batch.batches(row.records)]) == request.max_bytes // 475
+
+
 def asking(offset: int, *, min_bytes: int) -> FetchRequest:
     partition = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000)
     return FetchRequest(
@@ -356,7 +406,7 @@ def asking(offset: int, *, min_bytes: int) -> FetchRequest:
     )
 
 
-async def produced(cluster: Any, batches: int) -> None:
+async def produced(cluster: Any, batches: int, padding: bytes = b"") -> None:
     for number in range(batches):
-        answer = await produce(cluster, 1, b"%d" % number)
+        answer = await produce(cluster, 1, b"%d" % number + padding)
         assert answer.error_code == 0

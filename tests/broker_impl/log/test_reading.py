@@ -65,3 +65,25 @@ def test_the_segment_counts_in_which_batches_were_found() -> None:
     put(log, (b"k", b"again"))
     log.compacted_to(0)
     assert not log.read_from(4, bytes_max=1_000, limit=5).cannot_grow
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "at_least_one", "count", "cut_at"),
+    [
+        (1_000, False, 2, 0),
+        (140, False, 2, 0),
+        (139, False, 1, 139),
+        (69, False, 0, 69),
+        (69, True, 1, 69),
+        (0, False, 0, 0),
+    ],
+)
+def test_a_read_says_if_its_limit_has_cut_it(
+    bytes_max: int, at_least_one: bool, count: int, cut_at: int
+) -> None:
+    """A read names the limit because of which it left out batches that the reader may have."""
+    log = filled(2)
+    found = log.read_from(0, bytes_max=bytes_max, limit=2, at_least_one=at_least_one)
+    size = log.segments[0].size // 2
+    assert sum(map(len, found.records)) == count * size
+    assert (size, found.cut_at) == (70, cut_at)
