@@ -52,6 +52,7 @@ from broker_impl.wire.messages.fetch_response import (
 from broker_impl.wire.types import BrokerId, TopicPartition
 
 _FOLLOWERS_SINCE = 11
+_STORAGE_ERROR_SINCE = 6
 _ZSTD_SINCE = 10
 """The first version of clients that can read zstd (KIP-110)."""
 
@@ -230,7 +231,7 @@ class _Reading:
         topics: dict[str, list[PartitionData]] = {}
         for tp in shown:
             self._count(tp.topic, results[tp])
-            topics.setdefault(tp.topic, []).append(_row_of(tp, results[tp]))
+            topics.setdefault(tp.topic, []).append(_row_of(tp, results[tp], context.version))
             if tp in self._throttled and results[tp].records:
                 now_ms = context.services.replicas.clock() * 1000
                 context.services.quotas.leading.record(_bytes_of(results[tp]), now_ms)
@@ -250,10 +251,17 @@ class _Reading:
             counts.fetched(topic, _bytes_of(result), by_follower=is_follower)
 
 
-def _row_of(tp: TopicPartition, result: FetchResult) -> PartitionData:
+def known_error(error: ErrorCode, version: int) -> ErrorCode:
+    """Return an error that clients of this version know, so that they ask again (KIP-112)."""
+    if error is ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_SINCE:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return error
+
+
+def _row_of(tp: TopicPartition, result: FetchResult, version: int) -> PartitionData:
     data = PartitionData(
         partition_index=tp.partition,
-        error_code=result.error,
+        error_code=known_error(result.error, version),
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,

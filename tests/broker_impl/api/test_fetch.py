@@ -354,6 +354,24 @@ async def test_old_consumers_of_topics_with_zstd(
     assert answer.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.parametrize(
+    ("version", "error", "shown"),
+    [
+        (5, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (6, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.KAFKA_STORAGE_ERROR),
+        (5, ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
+async def test_an_error_that_old_clients_do_not_know(
+    version: int, error: ErrorCode, shown: ErrorCode
+) -> None:
+    """KIP-112: a failed data directory is no error that a client below v6 would retry."""
+    leader = Leader()
+    leader.context = msgspec.structs.replace(leader.context, version=version)
+    leader.result = FetchResult(error=error)
+    assert leader.ask().responses[0].partitions[0].error_code == shown
+
+
 async def test_a_reader_of_old_segments_does_not_wait_for_more(cluster: Any) -> None:
     """fetch.min.bytes counts only where the reader is on the last segment, as in Kafka."""
     await cluster.add(1, log_segment_bytes="200")
