@@ -28,6 +28,7 @@ _LINE = re.compile(
 )
 _DBCOP = re.compile(r'\{\s*"(?:params|info|start|end|data)"\s*:')
 _TIMED_OUT = ":timed-out"
+_NEMESIS = ("nemesis", ":nemesis")
 
 
 class Recorded(NamedTuple):
@@ -153,12 +154,21 @@ def _event(form: Any, row: int, place: str) -> Op:
     return Op(
         index=index,
         time_ns=time_ns if type(time_ns) is int else row,
-        process=process if type(process) is int else NEMESIS,
+        process=_process(process, place),
         type=form["type"],
         f=f,
         value=value,
         error=None if form.get("error") is None else str(form["error"]),
     )
+
+
+def _process(said: Any, place: str) -> int:
+    """Return the number of a process; nothing, or its name, stands for the nemesis."""
+    if type(said) is int:
+        return said
+    if said in (None, *_NEMESIS):
+        return NEMESIS
+    raise BadHistory(f"{place}: process {str(said)[:80]!r} is neither a number nor nemesis")
 
 
 def _of_log(text: str, source: object) -> Iterator[Op]:

@@ -71,10 +71,28 @@ def test_a_key_apart_from_the_value() -> None:
     assert event.value == ["k", "v"]
 
 
-def test_other_processes_are_the_nemesis() -> None:
-    """A process that is no number is the nemesis."""
-    (event,) = recorded.parse("{:process :nemesis, :type :info, :f :start}", "x").events
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{:process :nemesis, :type :info, :f :start}",
+        "{:process nil, :type :info, :f :start}",
+        '{"process": "nemesis", "type": "info", "f": "start"}',
+        '{"process": ":nemesis", "type": "info", "f": "start"}',
+        '{"process": null, "type": "info", "f": "start"}',
+        '{"process": -1, "type": "info", "f": "start"}',
+    ],
+)
+def test_the_nemesis(text: str) -> None:
+    """The nemesis has no number, or its name instead of one."""
+    (event,) = recorded.parse(text, "x").events
     assert event.process == NEMESIS
+
+
+@pytest.mark.parametrize("process", ['"c1"', '"0"', "1.5", "true", "[1]"])
+def test_other_processes(process: str) -> None:
+    """A client without a number is not the nemesis."""
+    with pytest.raises(BadHistory, match=r"x, line 2: process .* is neither a number nor nemesis"):
+        recorded.parse(f'{JSON[0]}\n{{"process": {process}, "type": "ok", "f": "read"}}', "x")
 
 
 def test_a_torn_end_is_left_out() -> None:
