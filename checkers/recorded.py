@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from checkers import dbcop_text, edn, limo_text, pieces, session_texts
+from model import json_fields
 from model.history import BadHistory
 from model.op import NEMESIS, Op
 
@@ -67,7 +68,7 @@ def parse(text: str, source: object) -> Recorded:
     elif dbcop_text.is_text(text):
         found = Recorded(dbcop_text.read(text, source))
     elif _is_json(begin[:2]):
-        found = Recorded(_events(_of_lines(text, source), source))
+        found = _of_lines(text, source)
     elif read_sessions := session_texts.reader(text):
         found = Recorded(read_sessions(text, source))
     elif limo_text.is_limo(text):
@@ -91,23 +92,42 @@ def _is_json(begin: str) -> bool:
     return begin.startswith('{"') or begin in ("{\n", "{ ", "]", "]\n")
 
 
+class _NoJson(BadHistory):
+    """A text that is not JSON."""
+
+
 def _json(text: str, source: object, line: int) -> Any:
     try:
-        return msgspec.json.decode(text)
+        form = msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
+        raise _NoJson(f"{source}, line {line}: {error}") from error
+    if isinstance(form, dict) and text.count(":") == len(form):
+        return form  # no field can have been given twice
+    try:
+        json_fields.loads(text)
+    except (json_fields.Doubled, RecursionError) as error:
         raise BadHistory(f"{source}, line {line}: {error}") from error
+    return form
 
 
-def _of_lines(text: str, source: object) -> Iterator[tuple[int, Any]]:
+def _of_lines(text: str, source: object) -> Recorded:
+    found: list[tuple[int, Any]] = []
+    torn = None
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield number, _json(line, source, number)
-        except BadHistory:
+            found.append((number, _json(line, source, number)))
+        except _NoJson:
             if number < len(lines):
-                raise  # the last line may be torn
+                raise
+            torn = _torn(number)
+    return Recorded(_events(found, source), torn)
+
+
+def _torn(line: int) -> str:
+    return f"the end of the file, from line {line} on, is torn and was left out"
 
 
 def _of_edn(text: str, source: object) -> Recorded:
@@ -116,7 +136,7 @@ def _of_edn(text: str, source: object) -> Recorded:
     try:
         found.extend((edn.line(text, at), form) for at, form in edn.elements(text))
     except edn.Unfinished as error:
-        torn = f"the end of the file, from line {error.line} on, is torn and was left out"
+        torn = _torn(error.line)
         found = [(edn.line(text, at), form) for at, form in _complete(text)]
     except (edn.BadEdn, RecursionError) as error:
         line = error.line if isinstance(error, edn.BadEdn) else 1

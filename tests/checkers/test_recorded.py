@@ -95,11 +95,39 @@ def test_other_processes(process: str) -> None:
         recorded.parse(f'{JSON[0]}\n{{"process": {process}, "type": "ok", "f": "read"}}', "x")
 
 
-def test_a_torn_end_is_left_out() -> None:
-    """The end of a file whose writer was interrupted is left out; for EDN, that is mentioned."""
-    found = recorded.parse("\n".join([*EDN, "{:type :inv"]), "x")
-    assert (len(found.events), found.torn is not None) == (2, True)
-    assert len(recorded.parse("\n".join([*JSON, '{"type": "in']), "x").events) == 2
+@pytest.mark.parametrize(("lines", "end"), [(EDN, "{:type :inv"), (JSON, '{"type": "in')])
+def test_a_torn_end_is_left_out(lines: list[str], end: str) -> None:
+    """The end of a file whose writer was interrupted is left out, and that is mentioned."""
+    found = recorded.parse("\n".join([*lines, end]), "x")
+    assert found.events == EVENTS
+    assert found.torn == "the end of the file, from line 3 on, is torn and was left out"
+    assert recorded.parse("\n".join([*lines, ""]), "x").torn is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '{"type": "ok", "f": "read", "value": 7, "value": 1}',
+            'line 1: an object has two fields .* "value"',
+        ),
+        (f'{JSON[0]}\n{{"type": "ok", "f": "x", "f": "y"}}', 'line 2: .* called "f"'),
+        ('{"type": "ok", "f": "read", "value": {"a": 1, "a": 2}}', 'called "a"'),
+        ('[{"type": "ok", "f": "read", "f": "read"}]', 'line 1: .* called "f"'),
+        ("{:type :ok, :f :read, :f :write}", "a map has two entries with the key f"),
+    ],
+)
+def test_a_field_that_is_given_twice(text: str, message: str) -> None:
+    """Two values of one field are refused, also in the last line, as in EDN."""
+    with pytest.raises(BadHistory, match=message):
+        recorded.parse(text, "x")
+
+
+def test_fields_of_several_objects() -> None:
+    """A field may occur in the value of another one, and colons in texts are none."""
+    text = '{"type": "ok", "f": "a:b", "value": [{"f": 1}, {"f": "type:"}]}'
+    (event,) = recorded.parse(text, "x").events
+    assert (event.f, event.value) == ("a:b", [{"f": 1}, {"f": "type:"}])
 
 
 @pytest.mark.parametrize(
