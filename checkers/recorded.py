@@ -40,6 +40,9 @@ class Recorded(NamedTuple):
     """What was left out at the end, because its writer was interrupted."""
     initial: Any = None
     """The value of a register before the first write, where the format says it."""
+    certain: list[Op] | None = None
+    """The events without the reads of which the format does not say what they saw, if there are
+    any."""
 
 
 def read(path: Path) -> Recorded:
@@ -61,16 +64,18 @@ def parse(text: str, source: object) -> Recorded:
     elif _is_one_json(begin):
         form = _json(text, source, 1)
         if (sessions := dbcop_text.sessions_of(form)) is not None:
-            found = Recorded(dbcop_text.read_json(sessions, source))
+            found = _of_sessions(dbcop_text.read_json(sessions, source))
         else:
             forms = form if isinstance(form, list) else [form]
             found = Recorded(_events(((1, each) for each in forms), source))
     elif dbcop_text.is_text(text):
-        found = Recorded(dbcop_text.read(text, source))
+        found = _of_sessions(dbcop_text.read(text, source))
     elif _is_json(begin[:2]):
         found = _of_lines(text, source)
     elif read_sessions := session_texts.reader(text):
-        found = Recorded(read_sessions(text, source))
+        events = read_sessions(text, source)
+        is_plain = read_sessions is session_texts.awdit  # 0 is a value like any other
+        found = Recorded(events) if is_plain else _of_sessions(events)
     elif limo_text.is_limo(text):
         found = Recorded(limo_text.read(text, source))
     else:
@@ -78,6 +83,10 @@ def parse(text: str, source: object) -> Recorded:
     if not found.events:
         raise BadHistory(f"{source} has no events")
     return found
+
+
+def _of_sessions(events: list[Op]) -> Recorded:
+    return Recorded(events, certain=session_texts.certain(events))
 
 
 def _is_one_json(begin: str) -> bool:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec.structs import replace
+
 from model.history import BadHistory
 from model.op import Op
 
@@ -68,7 +70,7 @@ def plume(text: str, source: object) -> list[Op]:
     """Return the transactions of Plume's format by their first lines.
 
     A write of an aborted transaction is a transaction of its own that failed; its reads are left
-    out. A read of 0 is a read of the initial state, unless 0 was written to the key. Raises
+    out. Reads of 0 are those of :func:`with_initial`. Raises
     :class:`~model.history.BadHistory`.
     """
     sessions: dict[int, int] = {}
@@ -96,14 +98,34 @@ def plume(text: str, source: object) -> list[Op]:
 
 
 def with_initial(found: Sequence[Transaction]) -> list[Op]:
-    """Return the events of transactions. A read of 0 is a read of the initial state, unless 0 was
-    written to the key."""
+    """Return the events of transactions. A read of 0 is a read of the initial state, unless a
+    committed transaction wrote 0 to the key: see :func:`certain`."""
     micro_ops = [each for transaction in found for each in transaction.micro_ops]
-    written = {each[1] for each in micro_ops if each[0] == "w" and each[2] == _INITIAL}
+    committed = (op for each in found if each.outcome == "ok" for op in each.micro_ops)
+    written = {op[1] for op in committed if op[0] == "w" and op[2] == _INITIAL}
     for micro_op in micro_ops:
         if micro_op[0] == "r" and micro_op[2] == _INITIAL and micro_op[1] not in written:
             micro_op[2] = None
     return [each.event(index) for index, each in enumerate(found)]
+
+
+def certain(events: Sequence[Op]) -> list[Op] | None:
+    """Return the events of :func:`with_initial` without reads of 0 that may be reads of the initial
+    state as well as of a write; ``None`` if there are none.
+
+    Such a read is certain only after a write of its own transaction.
+    """
+    found = [replace(event, value=list(_certain(event.value))) for event in events]
+    return None if found == list(events) else found
+
+
+def _certain(micro_ops: Sequence[MicroOp]) -> Iterator[MicroOp]:
+    mine = set()
+    for f, key, value in micro_ops:
+        if f == "w":
+            mine.add(key)
+        if f == "w" or value != _INITIAL or key in mine:
+            yield [f, key, value]
 
 
 def awdit(text: str, source: object) -> list[Op]:

@@ -29,6 +29,7 @@ SUFFIXES = (".edn", ".hist", ".json", ".jsonl", ".log", ".txt", columnar.SUFFIX)
 """The files of a folder that are judged."""
 _STORED = (*objects.LINEARIZABLE, transaction_models.LISTS)
 """The models whose histories have a form in Parquet."""
+_AMBIGUOUS = "0 is also written to a key, so that it is not known what reads of 0 saw"
 _NAMES: dict[Valid, str] = {True: "VALID", False: "INVALID", "unknown": "UNKNOWN"}
 
 
@@ -163,6 +164,13 @@ def _judged(path: Path, request: Request) -> FileVerdict:
         _convert(history.events, request, request.parquet)
     is_known = history.initial is not None and request.model in objects.REGISTERS
     judged = request.judged(history.events, history.initial if is_known else objects.UNSET)
+    if judged.verdict.valid is False and history.certain is not None:
+        judged = request.judged(history.certain)
+        if judged.verdict.valid is not False:
+            unknown = msgspec.structs.replace(
+                judged.verdict, valid="unknown", unknown_because=_AMBIGUOUS
+            )
+            judged = judged._replace(verdict=unknown)
     notes = () if history.torn is None else (history.torn,)
     verdict = msgspec.structs.replace(judged.verdict, notes=(*judged.verdict.notes, *notes))
     return _shown(path, request, judged._replace(verdict=verdict))

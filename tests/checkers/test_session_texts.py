@@ -1,5 +1,7 @@
 """Texts of testers of isolation become transactions of sessions, or are refused with a line."""
 
+from typing import Any
+
 import pytest
 
 from checkers import objects, recorded, session_texts
@@ -68,6 +70,7 @@ def test_awdit() -> None:
         ("w(1,1,0,0)\nr(1,1,1,1)\nr(2,0,1,1)", "serializable", True),
         ("w(1,1,0,0)\nw(2,1,0,0)\nr(1,1,1,1)\nr(2,0,1,1)", "read-atomic", False),
         ("w(1,1,0,-1)\nr(1,1,1,1)", "read-committed", False),
+        ("w(1,0,0,-1)\nr(1,0,1,1)", "read-committed", True),
         ("r 1 0\nw 2 1\n=====\nr 2 1\nw 1 0", "read-committed", False),
         ("w 1 1\n-----\nw 2 1\n=====\nr 2 1\nr 1 1", "causal", True),
     ],
@@ -76,6 +79,25 @@ def test_they_are_judged(text: str, level: str, valid: bool) -> None:
     """The transactions are judged as sessions."""
     events = recorded.parse(text, "x").events
     assert objects.check(events, "sessions", consistency=level).valid is valid
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("r(1,0,0,1)\nw(1,0,0,2)\nr(1,0,1,3)\nr(1,5,1,3)", [[], [["w", 1, 0]], [["r", 1, 5]]]),
+        ("r(1,0,0,1)\nw(1,0,0,1)\nr(1,0,0,1)", [[["w", 1, 0], ["r", 1, 0]]]),
+        ("w(1,5,0,1)\nr(1,0,0,1)\nw(1,0,1,1)", None),
+        ("w(1,0,0,1)\nr(2,0,0,1)", None),
+        ("w(1,0,0,-1)\nr(1,0,1,1)", None),
+        ("[x:=0 y==1] [x==0]", [[["w", "x", 0], ["r", "y", 1]], []]),
+        ("w 1 0\n-----\nr 1 0", None),
+    ],
+)
+def test_what_is_certain(text: str, reads: list[Any] | None) -> None:
+    """Where a committed transaction wrote 0, a read of 0 shows nothing, unless it follows an own
+    write. In AWDIT's format, 0 is a value like any other."""
+    certain = recorded.parse(text, "x").certain
+    assert (None if certain is None else [each.value for each in certain]) == reads
 
 
 def test_they_have_no_real_time() -> None:

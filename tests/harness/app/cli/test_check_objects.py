@@ -109,6 +109,23 @@ def test_transactions(tmp_path: Path, call: Call) -> None:
     assert (status, "unexpected micro-operation" in out) == (2, True)
 
 
+def test_reads_of_which_is_not_known_what_they_saw(tmp_path: Path, call: Call) -> None:
+    """A history is not illegal because 0 is the initial state, and was written as well; what other
+    reads show is illegal all the same."""
+    path = tmp_path / "history.txt"
+    asked = ("check", str(path), "--model", "sessions")
+    text = "r(1,0,0,1)\nw(1,0,0,2)\nr(1,0,1,3)\n"
+    for more, status, said in (
+        ("", 2, "0 is also written to a key, so that it is not known what reads of 0 saw"),
+        ("r(2,7,1,4)\n", 1, "read 2 as 7, which no transaction wrote"),
+    ):
+        path.write_text(text + more)
+        found, out, _ = call(*asked)
+        assert (found, said in out) == (status, True), out
+    path.write_text(text.replace("r(1,0,0,1)\n", ""))
+    assert call(*asked)[0] == 0
+
+
 def test_wrong_requests(tmp_path: Path, call: Call) -> None:
     """One sentence says what is wrong."""
     path = tmp_path / "history.edn"
