@@ -1,6 +1,6 @@
 """Computes the few figures of a case that are worth comparing over months, from its folder."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +46,24 @@ def _whole_s(path: Path) -> float | None:
     By the end of the work all faults are healed.
     """
     began_ns = None
-    with path.open("rb") as lines:
-        for line in lines:
-            if RECOVER.encode() not in line:
-                continue  # most lines need not be decoded
-            op = history.decode(line)
-            if op.process != NEMESIS or op.f != RECOVER:
-                continue
-            if op.type == "invoke":
-                began_ns = op.time_ns
-            elif began_ns is not None and op.value["recovered"]:
-                return _seconds(op.time_ns - began_ns)
+    for line in _lines(path):
+        if RECOVER.encode() not in line:
+            continue  # most lines need not be decoded
+        op = history.decode(line)
+        if op.process != NEMESIS or op.f != RECOVER:
+            continue
+        if op.type == "invoke":
+            began_ns = op.time_ns
+        elif began_ns is not None and op.value["recovered"]:
+            return _seconds(op.time_ns - began_ns)
     return None
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a history, which may have several segments."""
+    for segment in history.segments(path):
+        with segment.open("rb") as lines:
+            yield from lines
 
 
 def _seconds(ns: int) -> float:

@@ -19,6 +19,7 @@ from harness.app.run import Meanwhile, drive, settle_data, settled
 from harness.app.search import draw
 from harness.app.search.outcome import RunResult, Status
 from harness.engine.recorder import Observer
+from model import history as history_
 from model import violation
 from model.capabilities.cluster import Cluster, HasTrace
 from model.finding import Finding
@@ -102,12 +103,13 @@ class _Stamp(msgspec.Struct):
 def _witnessed_s(findings: Sequence[Finding], history: Path) -> dict[str, tuple[float, float]]:
     """Return, by illegal anomaly, the witness times of the finding that was complete first.
 
-    Witnesses are events, and an event's index is its line.
+    Witnesses are events, and an event's index is its line in all segments of the history.
     """
     illegal = [finding for finding in findings if not finding.legal and finding.ops]
     if not illegal:
         return {}
-    lines = history.read_bytes().splitlines()
+    segments = history_.segments(history)
+    lines = [line for segment in segments for line in segment.read_bytes().splitlines()]
     found: dict[str, tuple[float, float]] = {}
     for finding in illegal:
         times = [_at_s(lines[op]) for op in finding.ops]
@@ -126,5 +128,7 @@ def _until_s(history: Path) -> float:
     """Return the time of the last event."""
     if not history.exists():
         return 0.0
-    lines = history.read_bytes().splitlines()
-    return _at_s(lines[-1]) if lines else 0.0
+    for segment in reversed(history_.segments(history)):
+        if lines := segment.read_bytes().splitlines():
+            return _at_s(lines[-1])
+    return 0.0

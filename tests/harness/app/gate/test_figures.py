@@ -83,6 +83,17 @@ def test_recovery_is_what_took_longest(
     assert found["recovery_s"] == slowest
 
 
+@pytest.mark.parametrize("recovered", [True, False])
+def test_the_recovery_of_a_long_run_is_in_a_later_file(tmp_path: Path, recovered: bool) -> None:
+    """A history of several files has one recovery, which may begin in one and end in the next."""
+    path = folder(tmp_path, recovered=recovered) / "history.jsonl"
+    events = list(history.read(path))
+    for number, op in enumerate(events):
+        history.write(history.segment(path, number), [op])
+    found: dict[str, Any] = figures.of_run(tmp_path, verdict(), Plan(time_limit_s=20.0))
+    assert found["recovery_s"] == (1.5 if recovered else None)
+
+
 def test_of_a_run_that_broke_off_there_are_its_faults(tmp_path: Path) -> None:
     """A run that broke off has its faults as figures, if there were any."""
     assert figures.of_remains(tmp_path) == {"faults": ()}
