@@ -35,11 +35,11 @@ def key(
     """
     metadata = {"name": name, "doc": doc, "low": low, "high": high, "one_of": one_of, "kind": kind}
     more = {"pattern": pattern, "form": form, "topic": topic, "dynamic": dynamic}
-    return field(default=default, metadata=metadata | more, repr=not _is_secret(name))
+    return field(default=default, metadata=metadata | more, repr=not _is_secret(name, kind))
 
 
-def _is_secret(name: str) -> bool:
-    return _SECRET.search(name) is not None
+def _is_secret(name: str, kind: Kind | None) -> bool:
+    return kind is Kind.PASSWORD or _SECRET.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Setting:
 
     @property
     def is_secret(self) -> bool:
-        return _is_secret(self.name)
+        return _is_secret(self.name, self.kind)
 
 
 def _entries(text: str) -> list[str]:

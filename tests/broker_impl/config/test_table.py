@@ -28,3 +28,15 @@ def test_each_part_of_the_table_contributes_its_settings() -> None:
     assert names[-1] == "leader.imbalance.check.interval.seconds"
     assert config.SETTINGS["log.roll.ms"].kind is Kind.LONG
     assert config.SETTINGS["listeners"].kind is Kind.LIST
+
+
+def test_which_settings_are_secret() -> None:
+    """A setting is secret for its kind or its name; its value is not shown with the others."""
+    secret = {name for name, setting in config.SETTINGS.items() if setting.is_secret}
+    assert secret == {
+        "faultline.zookeeper.sasl.jaas.config",
+        "ssl.key.password",
+        "ssl.truststore.certificates",
+    }
+    shown = {item.metadata["name"] for item in dataclasses.fields(AllSettings) if item.repr}
+    assert shown == config.SETTINGS.keys() - secret
