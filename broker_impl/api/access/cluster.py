@@ -47,8 +47,8 @@ def describe_cluster(check: Check, request: Any, call: Call) -> Any:
     """No right is needed; only the operations that the client may perform are returned."""
 
     def permitted(answer: Any) -> Any:
-        answer.cluster_authorized_operations = check.permitted(
-            answer.cluster_authorized_operations, check.cluster
+        answer.cluster_authorized_operations = check.permitted_of_cluster(
+            answer.cluster_authorized_operations
         )
         return answer
 

@@ -54,6 +54,15 @@ class Check:
             return supported
         return sum(1 << each for each in Operation if supported >> each & 1 and may(each))
 
+    def permitted_of_cluster(self, supported: int) -> int:
+        """Return the bits of the operations on the cluster that the client may perform (KIP-430).
+
+        A client that may not describe the cluster sees none of them.
+        """
+        if supported >= 0 and not self.cluster(Operation.DESCRIBE):
+            return 0
+        return self.permitted(supported, self.cluster)
+
     def any_topic(self, operation: Operation) -> bool:
         """Whether the client may perform the operation on some topic."""
         return self._authorizer.allows_any(self._subject, operation, ResourceType.TOPIC)

@@ -151,8 +151,8 @@ def metadata(check: Check, request: Any, call: Call) -> Any:
 
 
 def _permitted(check: Check, answer: Any) -> Any:
-    answer.cluster_authorized_operations = check.permitted(
-        answer.cluster_authorized_operations, check.cluster
+    answer.cluster_authorized_operations = check.permitted_of_cluster(
+        answer.cluster_authorized_operations
     )
     for topic in answer.topics:
         topic.topic_authorized_operations = check.permitted(

@@ -265,6 +265,29 @@ def test_only_permitted_operations_are_listed(
     assert shown(-(2**31)) == -(2**31), "the request did not ask for them"
 
 
+@pytest.mark.parametrize(("key", "version"), [(3, 8), (3, 10), (60, 0)])
+def test_operations_on_a_cluster_that_a_client_may_not_describe(key: int, version: int) -> None:
+    """KIP-430: without DESCRIBE on the cluster, no operation on it is listed, whatever is allowed.
+
+    ALTER implies DESCRIBE, and CREATE does not.
+    """
+    everything = bit_field(*(each for each in Operation if each > Operation.ALL))
+
+    def shown(operation: Operation, listed: int = everything) -> int:
+        module = response_module(key)
+        answer = sample(getattr(module, f"{module.NAME}Response"))
+        answer.cluster_authorized_operations = listed
+        row: Any = SimpleNamespace(key=key, handle=lambda *_: answer)
+        authorizer = rights((ResourceType.CLUSTER, "kafka-cluster", operation))
+        found = access.handle(authorizer, row, context(version), request_of(key))
+        return int(found.cluster_authorized_operations)
+
+    assert shown(Operation.CREATE) == 0
+    assert shown(Operation.CREATE, -(2**31)) == -(2**31), "the request did not ask for them"
+    assert shown(Operation.DESCRIBE) == bit_field(Operation.DESCRIBE)
+    assert shown(Operation.ALTER) == bit_field(Operation.ALTER, Operation.DESCRIBE)
+
+
 async def test_an_answer_that_comes_later_is_changed() -> None:
     """A change applies to coroutines and futures, also to a coroutine's future; None stays None."""
     loop = asyncio.get_running_loop()
