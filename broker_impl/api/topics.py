@@ -6,7 +6,10 @@ Any other broker answers NOT_CONTROLLER; the client then finds the controller th
 CreateTopics v7 returns topic ids, and DeleteTopics v6 also deletes by id (KIP-516).
 """
 
+from typing import Final
+
 from broker_impl.api.registry import RequestContext, api
+from broker_impl.errors import ErrorCode
 from broker_impl.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
 )
@@ -28,6 +31,9 @@ from broker_impl.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
 )
 
+_DISABLED_SINCE: Final = 3
+"""The version of DeleteTopics from which clients know TOPIC_DELETION_DISABLED."""
+
 
 @api(19, range(8))
 async def create_topics(
@@ -42,7 +48,16 @@ async def delete_topics(
     context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
     """Delete topics; answered when they are gone, or after the timeout."""
-    return await context.services.controller.delete_topics(request)
+    response = await context.services.controller.delete_topics(request)
+    for row in response.responses:
+        row.error_code = known_error(row.error_code, context.version)
+    return response
+
+
+def known_error(error: int, version: int) -> int:
+    """Return an error of DeleteTopics that clients of this version know."""
+    is_known = error != ErrorCode.TOPIC_DELETION_DISABLED or version >= _DISABLED_SINCE
+    return error if is_known else ErrorCode.INVALID_REQUEST
 
 
 @api(37, range(4))
