@@ -3,7 +3,8 @@
 An idempotent producer gets a unique id with epoch 0 (KIP-98), also when its request contains an old
 id (KIP-360: without a transactional id, no epoch is bumped). For a transactional id, the
 coordinator returns the next epoch once it is stored; an open transaction is aborted first, and the
-client retries (CONCURRENT_TRANSACTIONS). Clients know PRODUCER_FENCED since v4.
+client retries (CONCURRENT_TRANSACTIONS). Clients know PRODUCER_FENCED since v4. An old id without
+its epoch, or an epoch without its id, is refused.
 """
 
 from broker_impl.api.registry import RequestContext, api
@@ -28,6 +29,10 @@ async def init_producer_id(
 ) -> InitProducerIdResponse:
     """Return a new producer id, or the next epoch of a transactional producer."""
     error, number = ErrorCode.NONE, -1
+    if (request.producer_id == -1) is not (request.producer_epoch == -1):
+        return InitProducerIdResponse(
+            error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1
+        )
     if request.transactional_id is not None:
         answer = await context.services.transactions.init_producer_id(
             request.transactional_id,
