@@ -60,6 +60,8 @@ from broker_impl.wire.messages.sync_group_response import SyncGroupResponse
 _REQUIRES_ID_FROM = 4
 _SKIPS_ASSIGNMENT_FROM = 9
 _NAMES_PROTOCOL_TYPE_FROM = 7
+_NAMES_PROTOCOL_FROM = 5
+"""The version of SyncGroup from which members name the protocol of their group."""
 
 
 @api(11, range(10))
@@ -113,8 +115,12 @@ def join_group(context: RequestContext, request: JoinGroupRequest) -> Any:
 def sync_group(context: RequestContext, request: SyncGroupRequest) -> Any:
     """Return the member's assignment.
 
-    The response is sent once the group leader has sent the assignments and they are stored.
+    The response is sent once the group leader has sent the assignments and they are stored. From v5
+    on, the request must name the type and the name of the group's protocol (KIP-559).
     """
+    is_named = request.protocol_type is not None and request.protocol_name is not None
+    if context.version >= _NAMES_PROTOCOL_FROM and not is_named:
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
     def event(ticket: int) -> Sync:
         return Sync(
