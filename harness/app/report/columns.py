@@ -1,10 +1,12 @@
 """Reads a history into numpy columns in one pass, with about 90 bytes and no object per event."""
 
+import bisect
 from array import array
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +23,23 @@ NO_KEY, SEVERAL_KEYS = -1, -2
 Ints = npt.NDArray[np.int64]
 
 
+class Segment(NamedTuple):
+    """One of the files of a history."""
+
+    path: Path
+    begin: int
+    """The row of its first event."""
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """The events of a history in order, as columns; codes are positions in the name lists."""
 
-    path: Path
+    segments: tuple["Segment", ...]
     at: Ints
-    """The byte offset of the event's line in the file."""
+    """The byte offset of the event's line in its segment."""
     line: Ints
-    """The number of that line in the file, from 1."""
+    """The number of that line in its segment, from 1."""
     index: Ints
     time_ns: Ints
     process: Ints
@@ -66,8 +76,13 @@ class Columns:
         """Return the line of a row as in the file, without its line end."""
         return self._bytes(row).decode(errors="replace").rstrip("\r\n")
 
+    def path(self, row: int) -> Path:
+        """Return the file that has the event of a row."""
+        after = bisect.bisect_right(self.segments, row, key=lambda segment: segment.begin)
+        return self.segments[after - 1].path
+
     def _bytes(self, row: int) -> bytes:
-        with self.path.open("rb") as file:
+        with self.path(row).open("rb") as file:
             file.seek(int(self.at[row]))
             return file.readline()
 
@@ -135,9 +150,9 @@ def records_of(value: Any, f: str = "") -> tuple[int, int]:
 
 
 def load(path: Path) -> Columns:
-    """Return the columns of a ``history.jsonl``; a missing file is an empty history.
+    """Return the columns of all segments of a ``history.jsonl``; a missing file is an empty one.
 
-    Reading stops at a torn last line, left by a writer that was killed. Raises
+    A torn last line of a segment, left by a writer that was killed, is ignored. Raises
     :class:`model.history.BadHistory` for any other line that is not an event.
     """
     numbers = {
@@ -147,18 +162,10 @@ def load(path: Path) -> Columns:
     f_names, key_names = _Names(), _Names()
     errors: Counter[tuple[str, str]] = Counter()
     invoked_ns: dict[int, int] = {}
-    at = 0
-    with path.open("rb") if path.exists() else Path("/dev/null").open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            begin, at = at, at + len(line)
-            if not line.strip():
-                continue
-            try:
-                op = history.decode(line)
-            except history.BadHistory:
-                if not line.endswith(b"\n"):
-                    break
-                raise
+    segments = []
+    for each in history.segments(path) if path.exists() else ():
+        segments.append(Segment(each, len(numbers["at"])))
+        for begin, number, op in _events(each):
             keys = keys_of(op.value) if op.process != NEMESIS else []
             sent, read = records_of(op.value, op.f) if op.type == "ok" else (0, 0)
             latency_ns = -1
@@ -175,9 +182,26 @@ def load(path: Path) -> Columns:
             for column, part in zip(numbers.values(), row, strict=True):
                 column.append(part)
     return Columns(
-        path=path,
+        segments=tuple(segments),
         f_names=f_names.all(),
         key_names=key_names.all(),
         errors=errors,
         **{name: np.frombuffer(column, dtype=np.int64) for name, column in numbers.items()},
     )
+
+
+def _events(path: Path) -> Iterator[tuple[int, int, Op]]:
+    """Yield the byte offset, the number of the line, and the event of each line of a segment."""
+    at = 0
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            begin, at = at, at + len(line)
+            if not line.strip():
+                continue
+            try:
+                op = history.decode(line)
+            except history.BadHistory:
+                if not line.endswith(b"\n"):
+                    break
+                raise
+            yield begin, number, op

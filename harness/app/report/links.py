@@ -4,7 +4,10 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-FILES = ("plan.json", "run.json", "cluster.json", "schedule.jsonl", "history.jsonl",
+from model import history
+
+HISTORY = "history.jsonl"
+FILES = ("plan.json", "run.json", "cluster.json", "schedule.jsonl", HISTORY,
          "findings.parquet", "invariants.jsonl", "node-signs.jsonl", "verdict.json",
          "crash.txt")  # fmt: skip
 
@@ -16,7 +19,9 @@ def files(folder: Path, page: Path) -> list[tuple[str, str]]:
     verdict and findings.
     """
     found = []
-    for name in FILES:
+    following = [path.name for path in history.segments(folder / HISTORY)[1:]]
+    at = FILES.index(HISTORY) + 1
+    for name in (*FILES[:at], *following, *FILES[at:]):
         of = page if (page / name).is_file() else folder
         if (of / name).is_file():
             found.append((name, to(of / name, page)))

@@ -96,6 +96,7 @@ def render(folder: Path, judged: Path | None = None) -> Path:
             warnings=warnings,
             node_links={log.node: log.link for log in nodes},
             files=dict(links.files(folder, judged)),
+            histories=[segment.path.name for segment in events.segments],
             units={name: material.unit for name, material in MATERIAL.items()},
             impacts=availability.impacts(events, struck),
             faults=struck,

@@ -32,6 +32,8 @@ class RawEvent:
     """A line of the history."""
 
     index: int
+    file: str
+    """The name of the file, one of the history's segments."""
     line: int
     """The number of the line in the file, from 1."""
     time_ns: int
@@ -64,6 +66,7 @@ def _event(columns: Columns, row: int, shown: FindingRow) -> RawEvent:
     parts = stretches(text, shown.finding)
     return RawEvent(
         index=int(columns.index[row]),
+        file=columns.path(row).name,
         line=int(columns.line[row]),
         time_ns=int(columns.time_ns[row]),
         parts=parts,

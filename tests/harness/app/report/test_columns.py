@@ -108,6 +108,25 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         columns.load(path)
 
 
+def test_a_history_of_several_files_is_one(tmp_path: Path) -> None:
+    """The rows of all files follow each other; each is read from its own file and place."""
+    ops = [op(number, process=number % 3, time_ns=number * 7) for number in range(9)]
+    ops[2:2] = [op(2, type="invoke", process=5), op(3, process=5, time_ns=90)]
+    ops = [msgspec.structs.replace(each, index=index) for index, each in enumerate(ops)]
+    whole = written(tmp_path, *ops)
+    assert [whole.path(row).name for row in (0, 10)] == ["history.jsonl"] * 2
+    for number, part in enumerate((ops[:3], ops[3:5], [], ops[5:])):
+        history.write(history.segment(tmp_path / "history.jsonl", number), part)
+    found = columns.load(tmp_path / "history.jsonl")
+    assert [found.op(row) for row in range(len(found))] == ops
+    assert found.latency_ns.tolist() == whole.latency_ns.tolist()
+    assert found.line.tolist() == [1, 2, 3, 1, 2, 1, 2, 3, 4, 5, 6]
+    assert [found.path(row).name for row in (2, 3, 5)] == [
+        "history.jsonl", "history-000001.jsonl", "history-000003.jsonl",
+    ]  # fmt: skip
+    assert found.row_of(8) == 8
+
+
 def test_no_history_is_an_empty_one(tmp_path: Path) -> None:
     """A run without any event still has a page."""
     found = columns.load(tmp_path / "absent")

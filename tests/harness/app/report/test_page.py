@@ -127,6 +127,32 @@ def test_evidence_is_one_click_away(run_folder: Callable[..., Path]) -> None:
         assert f'"index":{op},' in parsed.text
 
 
+def test_the_page_of_a_long_run_has_all_files_of_its_history(
+    run_folder: Callable[..., Path],
+) -> None:
+    """A history of several files has the same figures and witnesses as in one, and the links."""
+    folder = run_folder("invalid")
+    path = folder / "history.jsonl"
+    events = list(history.read(path))
+    (first, *_) = pq.read_table(folder / "findings.parquet").to_pylist()
+    short = Parsed(render(folder))
+    cuts = [0, first["ops"][0] + 1, first["ops"][-1], len(events)]
+    for number in range(3):
+        history.write(history.segment(path, number), events[cuts[number] : cuts[number + 1]])
+    long = Parsed(render(folder))
+    assert links(long, folder) == []
+    later = [f"history-00000{number}.jsonl" for number in (1, 2)]
+    for name in later:
+        assert ("a", "href", name) in long.attributes
+        assert name not in short.text
+    assert f"event {first['ops'][-1]} · history-000002.jsonl , line 1 ·" in long.text
+    assert f"event {first['ops'][-1]} · line {first['ops'][-1] + 1:,} ·" in short.text
+    for op in first["ops"]:
+        assert f'"index":{op},' in long.text
+    beside = "Raw events"
+    assert long.text[: long.text.index(beside)] == short.text[: short.text.index(beside)]
+
+
 def test_times_of_day_stand_beside_run_time(run_folder: Callable[..., Path]) -> None:
     """With a known start, witnesses and faults have a time of day, and logs are matched."""
     text = Parsed(render(written_logs(run_folder("invalid")))).text
