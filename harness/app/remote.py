@@ -9,6 +9,7 @@ from checkers import engine
 from checkers.stores import Entry, Store
 from harness.app import check_names, run_folder, temporary
 from harness.app.uris import Uri
+from model import history
 from model.history import BadHistory
 
 _COPIED = frozenset(run_folder.FILES) - {"history.jsonl", "history.parquet", "history.edn"}
@@ -62,6 +63,12 @@ def _remote(store: Store, entry: Entry, inside: Sequence[Entry]) -> Remote:
     plan = by_name.get("plan.json")
     if plan is not None and (why := run_folder.too_large(f"{name}/plan.json", plan.size)):
         raise BadHistory(why)
+    second = history.segment(Path("history.jsonl"), 1).name
+    if second in by_name:
+        raise BadHistory(
+            f"{name}: this history has several files ({second} and so on), and a URI is judged by"
+            " one; copy the folder to this machine and judge the copy"
+        )
     for file in ("history.jsonl", "history.parquet"):
         if file in by_name:
             others = {each: by_name[each].uri for each in _COPIED if each in by_name}

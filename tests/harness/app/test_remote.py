@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from checkers.stores import Store
+from checkers.stores import Entry, Store
 from harness.app import remote, run_folder
 from harness.app.uris import Uri
 from model.history import BadHistory
@@ -46,6 +46,30 @@ def test_what_a_pattern_matches(tmp_path: Path, store: Store) -> None:
     [only] = remote.histories(store, Uri(f"{home}/R.m*"), messages.append)
     assert only.history.name == "R.md"
     assert not messages
+
+
+class Folders:
+    """A store that has folders of this machine, without Spark."""
+
+    def matching(self, uri: Uri) -> list[Entry]:
+        return [self._entry(Path(uri.removeprefix("file:")))]
+
+    def inside(self, uri: str) -> list[Entry]:
+        return [self._entry(path) for path in sorted(Path(uri.removeprefix("file:")).iterdir())]
+
+    def _entry(self, path: Path) -> Entry:
+        return Entry(f"file:{path}", path.stat().st_size, path.is_dir())
+
+
+def test_a_history_of_several_files_is_refused(tmp_path: Path) -> None:
+    """A part of a run's history is not judged as the whole; other files beside it are no part."""
+    made(tmp_path, "run/history.jsonl", "run/plan.json", "run/history-1.jsonl")
+    folders: Any = Folders()
+    [run] = remote.histories(folders, Uri(f"file:{tmp_path}/run"), print)
+    assert run.is_run
+    made(tmp_path, "run/history-000001.jsonl")
+    with pytest.raises(BadHistory, match=r"run: this history has several files.*copy the folder"):
+        remote.histories(folders, Uri(f"file:{tmp_path}/run"), print)
 
 
 def test_a_run_is_copied(tmp_path: Path, store: Store) -> None:
