@@ -117,4 +117,6 @@ def search(
         click.echo(outcome.describe(summary, command_line.command("replay")))
         if coverage:
             click.echo(figures.describe(figures.read(Path(summary.folder))))
+    if summary.spark_failed is not None:
+        fail(f"judging all histories together failed: {summary.spark_failed}")
     return outcome.exit_status(summary)

@@ -16,7 +16,7 @@ from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.refused import Refused
 from harness.app.rules import figures
-from harness.app.run import Failed, new_folder
+from harness.app.run import new_folder
 from harness.app.search import batch_check, draw, outcome, single_run, workload_draw
 from harness.app.search.batch_check import BatchResult
 from harness.app.search.coverage import Coverage, Each
@@ -68,9 +68,9 @@ def run(
 ) -> Summary:
     """Run the search in a new folder under ``results/searches``.
 
-    SIGINT or SIGTERM ends it at once, with a summary of the runs so far. Raises
-    :class:`~harness.app.refused.Refused` if no plan can be drawn with the pinned fields, and
-    :class:`~harness.app.run.Failed` if Spark was requested and did not judge.
+    SIGINT or SIGTERM ends it at once, with a summary of the runs so far. If Spark was requested and
+    fails, the summary says why. Raises :class:`~harness.app.refused.Refused` if no plan can be
+    drawn with the pinned fields.
     """
     draw.plan_of(asked.first, asked.pinned)  # raises Refused here, not in a child
     if asked.guided and "schedule" in asked.pinned:
@@ -142,6 +142,7 @@ class _Search:
         self.stopped: Stopped = "interrupted"
         """``interrupted`` until the search reaches an end of its own."""
         self._together: BatchResult | None = None
+        self._spark_failed: str | None = None
 
     # Starting and ending runs.
 
@@ -239,11 +240,9 @@ class _Search:
         screen.say(f"judging {len(folders):,} histories together …")
         try:
             self._together = batch_check.judge(sorted(folders))
-        except Exception as error:
-            raise Failed(
-                f"judging all histories together failed: {type(error).__name__}: {error}",
-                self._folder,
-            ) from error
+        except Exception as error:  # noqa: BLE001 - the first judgements stand without it
+            self._spark_failed = files.described(error, self._folder)
+            return
         if not self._together.differ:
             shutil.rmtree(self._aside(0).parent, ignore_errors=True)
 
@@ -280,6 +279,7 @@ class _Search:
             folder=self._folder,
             reached=None if self._guide is None else self._guide.corpus.size,
             together=self._together,
+            spark_failed=self._spark_failed,
         )
 
     @property

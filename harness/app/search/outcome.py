@@ -108,6 +108,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What a guided search has learnt; ``None`` for a search without guidance."""
     together: BatchResult | None = None
     """The result of judging all histories in one Spark job, if that was requested."""
+    spark_failed: str | None = None
+    """Why that failed, if it did."""
 
 
 def summary(
@@ -120,6 +122,7 @@ def summary(
     folder: Path,
     reached: tuple[int, int] | None = None,
     together: BatchResult | None = None,
+    spark_failed: str | None = None,
 ) -> Summary:
     """Return the summary of these runs, which may be in any order.
 
@@ -156,6 +159,7 @@ def summary(
             changed=sum(bool(run.change) for run in ran), plans=reached[0], states=reached[1]
         ),
         together=together,
+        spark_failed=spark_failed,
     )
 
 
@@ -171,13 +175,14 @@ def _by_workload(ran: Sequence[RunResult]) -> dict[str, tuple[int, ...]]:
 def exit_status(summary: Summary) -> int:
     """Return the exit status of the search.
 
-    1 if an anomaly was found, else 70 if a run failed, two judgements differ or the search was
-    interrupted, else 2 if a run is unknown, else 0.
+    1 if an anomaly was found, else 70 if a run or the Spark job failed, two judgements differ or
+    the search was interrupted, else 2 if a run is unknown, else 0.
     """
     if summary.findings:
         return 1
     differ = summary.together is not None and summary.together.differ
-    if summary.failed or differ or summary.stopped == "interrupted":
+    failed = summary.failed or summary.spark_failed is not None
+    if failed or differ or summary.stopped == "interrupted":
         return 70
     return 2 if summary.unknown or not summary.runs else 0
 

@@ -16,7 +16,6 @@ from harness.app.lake import store
 from harness.app.lake.store import Lake
 from harness.app.progress import Screen
 from harness.app.refused import Refused
-from harness.app.run import Failed
 from harness.app.search import batch_check, campaign, draw, outcome, single_run
 from harness.app.search.batch_check import BatchResult
 from harness.app.search.campaign import SearchRequest
@@ -295,16 +294,20 @@ def test_all_histories_are_judged_together(
 def test_a_second_judgement_that_fails_leaves_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the second judgement fails, the search fails, and its summary is written nevertheless."""
+    """If the second judgement fails, the summary says so, and an anomaly is still an anomaly."""
 
     def judge(folders: Sequence[Path]) -> BatchResult:
         raise ValueError("no Spark today")
 
     monkeypatch.setattr(batch_check, "judge", judge)
-    with pytest.raises(Failed, match="ValueError: no Spark today") as failed:
-        _search(tmp_path, _with_parts, runs=1, spark=True)
-    assert failed.value.folder is not None
-    assert (failed.value.folder / outcome.FILE).exists()
+    told = _search(tmp_path, _with_parts, runs=1, spark=True)
+    assert told.spark_failed == "ValueError: no Spark today"
+    assert (told.findings, outcome.exit_status(told)) == ((), 70)
+    stored = (Path(told.folder) / outcome.FILE).read_bytes()
+    assert msgspec.json.decode(stored, type=Summary) == told
+    found = msgspec.structs.replace(told, findings=(_ran(1, "invalid"),))
+    assert outcome.exit_status(found) == 1
+    assert outcome.exit_status(msgspec.structs.replace(told, spark_failed=None)) == 0
 
 
 def test_every_run_is_in_the_lake(tmp_path: Path) -> None:
