@@ -7,6 +7,8 @@ import asyncio
 import concurrent.futures
 import contextlib
 import multiprocessing
+import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ from checkers.expectations import Contract
 from checkers.live.here import Here
 from checkers.live.partition import Looked, Seen
 from checkers.verdict import Verdict
-from harness.app import catalogue, temporary
+from harness.app import catalogue, lifetime, temporary
 from harness.engine.early_end import EarlyEnd
 from harness.engine.recorder import Lines
 from harness.engine.tail import Tail
@@ -230,7 +232,9 @@ class InProcess(_Elsewhere):
 
     def __init__(self, receive: Callable[[Looked], None]) -> None:
         super().__init__(receive)
-        self._pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        self._pool = concurrent.futures.ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), _begin_worker, (os.getpid(),)
+        )
 
     def submit(self, batch: Batch, contract: Contract) -> None:
         """Send a batch to the process."""
@@ -255,6 +259,17 @@ class InProcess(_Elsewhere):
     def close(self) -> None:
         """End the process; what it has not judged is left."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker(parent: int) -> None:
+    """Let this process end with its ``parent``, even one that is killed, and not by Ctrl-C.
+
+    The parent ends the process after an interruption; a terminal interrupts both.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lifetime.end_with_parent()
+    if os.getppid() != parent:  # it has ended before
+        os._exit(1)
 
 
 _HERE: list[Here] = []

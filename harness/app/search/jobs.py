@@ -7,7 +7,6 @@ that hangs, and no child outlives its parent.
 """
 
 import contextlib
-import ctypes
 import faulthandler
 import os
 import resource
@@ -20,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, NamedTuple, NoReturn, Self, TypeVar
 
+from harness.app import lifetime
+
 SAID = "said.txt"
 """The file for a child's output, in the folder in which it works."""
 CPU_S_MAX = 300
@@ -28,7 +29,6 @@ GRACE_S = 5
 """The CPU seconds after the limit until the kernel kills the child, without a message."""
 CLOCK_S_MAX = 1800
 """The limit on a child's duration. It waits for no process, but may share its core with many."""
-_PR_SET_PDEATHSIG = 1
 
 Key = TypeVar("Key")
 
@@ -127,8 +127,7 @@ def _live(work: Callable[[], bytes], writing: int, words: Path) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        lifetime.end_with_parent()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + GRACE_S))

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +20,7 @@ from harness.engine.recorder import Recorder
 from model.batch import Batch
 from model.finding import Finding
 
+ROOT = Path(__file__).resolve().parents[3]
 FINDING = Finding(anomaly="lost-write", key="x-0", value=3, ops=(1, 5), why="it is gone")
 
 
@@ -124,3 +129,36 @@ def test_another_process_judges(tmp_path: Path) -> None:
 
 async def _forever() -> None:
     await asyncio.Event().wait()
+
+
+WATCHING = """
+import asyncio, os, signal, sys
+from harness.app.watch import InProcess
+
+async def main():
+    pool = InProcess(lambda looked: None)._pool
+    print(pool.submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN)
+    print(pool.submit(os.getppid).result() == os.getpid(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of such an end")
+def test_the_process_that_judges_ends_with_its_parent(tmp_path: Path) -> None:
+    """Not even a SIGKILL of the run leaves it; it leaves a terminal's Ctrl-C to the run."""
+    script = tmp_path / "watching.py"
+    script.write_text(WATCHING)
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+    ) as watching:
+        assert watching.stdout is not None
+        said = watching.stdout.read()  # until no process has it open
+    assert (said.split(), watching.returncode) == (["True", "True"], -signal.SIGKILL)
