@@ -40,7 +40,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     read: int
     """Deliveries of records."""
     faults: int
-    """Faults applied."""
+    """Faults applied, each where it was applied first."""
     latency_ms: dict[str, float]
     """Quantiles of the time that successful sends and transactions took: ``p50``, ``p99``,
     ``max``; empty if there was none."""
@@ -62,6 +62,8 @@ class Hourly:
         self._lines, self._say, self._measure = Lines(folder / FILE), say, measure
         self._every_ns = int(every_s * 1e9)
         self._number, self._from_ns, self._now_ns = 1, 0, 0
+        self._applied: set[int] = set()
+        """The faults of the schedule that were applied since the run began."""
         self._begun: dict[int, int] = {}
         """When the open send or transaction of each process was invoked."""
         self._reset()
@@ -79,13 +81,20 @@ class Hourly:
             self._report(self._from_ns + self._every_ns)
         self._now_ns = op.time_ns
         if op.process == NEMESIS:
-            is_applied = op.type != "invoke" and op.f not in _NO_FAULTS
-            self._faults += is_applied and op.value.get("phase") == "apply"
+            self._fault(op)
         elif op.type == "invoke":
             if op.f in ("send", "txn"):
                 self._begun[op.process] = op.time_ns
         else:
             self._completed(op)
+
+    def _fault(self, op: Op) -> None:
+        """Count a fault when it is applied, and not when it is applied again or cannot be."""
+        if op.type == "invoke" or op.f in _NO_FAULTS or op.error is not None:
+            return
+        if op.value.get("phase") == "apply" and op.value["id"] not in self._applied:
+            self._applied.add(op.value["id"])
+            self._faults += 1
 
     def _completed(self, op: Op) -> None:
         self._outcomes[op.type] += 1

@@ -35,7 +35,7 @@ from harness.app.cli.output import fail, print_json
               help="plant this bug in every broker; may be repeated")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="WHOSE.KEY=VALUE",
               help="set KEY of a table of the plan in all runs")  # fmt: skip
-@click.option("--results", type=click.Path(path_type=Path), default="results", metavar="DIR",
+@click.option("--results", type=click.Path(path_type=Path), metavar="DIR",
               help="the search's folder is created in DIR/searches (results)")  # fmt: skip
 @click.option("--keep", type=options.KEEP, default=0, metavar="N",
               help="number of folders of valid runs to keep (0)")  # fmt: skip
@@ -60,7 +60,7 @@ def search(
     nemesis: str | None,
     mutants: tuple[str, ...],
     settings: tuple[str, ...],
-    results: Path,
+    results: Path | None,
     keep: int,
     keep_going: bool,
     spark: bool,
@@ -79,6 +79,7 @@ def search(
     from harness.app import command_line, plan_resolution
     from harness.app.lake import add
     from harness.app.progress import Screen
+    from harness.app.refused import Refused
     from harness.app.rules import figures
     from harness.app.run import Failed
     from harness.app.search import campaign, outcome
@@ -93,6 +94,10 @@ def search(
     if mutants:
         fields["mutants"] = mutants
     fields = plan_resolution.override(fields, settings)
+    where = results or Path(fields.pop("results", "results"))
+    fields.pop("results", None)
+    if fields.pop("inline", True) is False:
+        raise Refused("inline = false: a search judges inline; --spark judges all runs once more")
     into = add.opened(lake, fields.pop("lake", None))
     asked = campaign.SearchRequest(
         pinned=fields,
@@ -108,7 +113,7 @@ def search(
         lake=into,
     )
     try:
-        summary = campaign.run(asked, results, Screen())
+        summary = campaign.run(asked, where, Screen())
     except Failed as error:
         return fail(str(error))
     if as_json:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.app import soak
 from harness.app.memory_use import MemoryUse
-from model.op import NEMESIS, Op
+from model.op import NEMESIS, RECOVER, Op
 
 
 def _reports(folder: Path) -> list[soak.Report]:
@@ -21,9 +21,17 @@ class _Events:
     def __init__(self, hourly: soak.Hourly) -> None:
         self._hourly, self._index = hourly, 0
 
-    def __call__(self, at_s: float, process: int, kind: str, f: str, value: object = None) -> None:
+    def __call__(
+        self,
+        at_s: float,
+        process: int,
+        kind: str,
+        f: str,
+        value: object = None,
+        error: str | None = None,
+    ) -> None:
         op = Op(index=self._index, time_ns=int(at_s * 1e9), process=process, type=kind, f=f,  # type: ignore[arg-type]
-                value=value)  # fmt: skip
+                value=value, error=error)  # fmt: skip
         self._index += 1
         self._hourly(op)
 
@@ -56,6 +64,24 @@ def test_an_interval_is_reported_when_the_next_one_begins(tmp_path: Path) -> Non
         "report 2, until 0",
         "report 3, until 0",
     ]
+
+
+def test_a_fault_counts_once_and_if_it_was_applied(tmp_path: Path) -> None:
+    """A fault that is applied again, or cannot be applied, does not count; one that is later does.
+
+    Neither do heals, nor events that are no faults of the schedule.
+    """
+    hourly = soak.Hourly(tmp_path, every_s=10.0, measure=lambda: MemoryUse(1.0))
+    event = _Events(hourly)
+    event(1, NEMESIS, "info", "kill", {"id": 1, "phase": "apply"}, "NodeError: no")
+    event(2, NEMESIS, "info", "kill", {"id": 1, "phase": "apply"})
+    event(3, NEMESIS, "info", "pause", {"id": 2, "phase": "apply"}, "timeout")
+    event(4, NEMESIS, "info", "kill", {"id": 1, "phase": "heal"})
+    event(5, NEMESIS, "info", RECOVER, {"recovered": True})
+    event(11, NEMESIS, "info", "kill", {"id": 1, "phase": "apply"})
+    event(12, NEMESIS, "info", "kill", {"id": 3, "phase": "apply"})
+    hourly.close()
+    assert [report.faults for report in _reports(tmp_path)] == [1, 1]
 
 
 def test_a_run_without_events_has_no_report(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_soak_is_watched_and_reported_on(
 def test_a_plan_file_and_options_come_before_the_defaults(
     runs: list[tuple[Plan, dict[str, Any]]], tmp_path: Path
 ) -> None:
-    """The hours are those of the option; a plan's time limit is that of a short run."""
+    """The hours are those of the option, else of the plan's time limit, else of the default."""
     file = tmp_path / "plan.toml"
     file.write_text("rate = 7\ntime-limit = 60\n[options]\nfinal_time_limit_s = 90.0\n")
     _soak(str(file), "--hours", "0.5", "--report-every", "5", "--results", str(tmp_path))
@@ -55,6 +55,7 @@ def test_a_plan_file_and_options_come_before_the_defaults(
     assert plan.options["final_time_limit_s"] == 90.0
     assert how["report_s"] == 300.0
     assert (other.rate_hz, other_how["inline"]) == (9.0, True)
+    assert other.time_limit_s == 60.0
 
 
 def test_a_soak_sets_only_options_that_its_workload_has(
