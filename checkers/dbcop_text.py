@@ -9,8 +9,8 @@ There are two formats, and an older form of the second one:
   may also be ``["w", 0, 1]``. In the older form it is ``{"write": true, "variable": 0, "value": 1,
   "success": true}``, and transactions have ``success``.
 
-A read of 0 is a read of the initial state, unless a committed transaction wrote 0 to the variable. Of
-transactions that were not committed, only the writes count.
+A read of 0 is a read of the initial state, unless a committed transaction wrote 0 to the variable.
+Of transactions that were not committed, only the writes count.
 
 Source: https://github.com/rnbguy/dbcop (docs/history-format.md; src/db/history.rs of the branch
 oopsla-2019).

@@ -235,7 +235,7 @@ def judge_rest(rest: Rest, number: int, parts: Sequence[bytes]) -> Judgement:
         return figures.report(report, log, left)
 
     judged = slice_task.judge(events, (name,), rest.beyond.get(number, Beyond()), amended)
-    if name not in judged.reports:  # no record that is left out is alone
+    if name not in judged.reports and not judged.repeated:  # no record that is left out is alone
         raise RuntimeError(f"no record of {name} was judged")
     added = counts.total((judged.counts, left.counts(rest.healed_ns)))
     return Judgement(number, judged._replace(counts=added), others)

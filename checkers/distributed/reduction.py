@@ -99,6 +99,8 @@ def _share_values(blocks: Sequence[Block]) -> Bools:
 def _out_of_order(blocks: Sequence[Block], placed: Sequence[Block]) -> Bools:
     """Return the blocks of which a record may contradict the order of sends, or may follow another
     record of its operation with records between them."""
+    if not placed:
+        return np.zeros(0, dtype=np.bool_)
     found = _found_elsewhere(blocks, placed)
     shown = np.minimum([block.shown for block in placed], found.shown)
     invoked = np.maximum([block.invoked for block in placed], found.invoked)

@@ -51,6 +51,36 @@ def test_defects_of_transactions(
     assert in_chunks(path, rng.choice((1500, 6000, 1 << 20))) == at_once(path)
 
 
+def _both(process: int, f: str, asked: Any, answered: Any, kind: str = "ok") -> defects.Events:
+    common = {"process": process, "f": f, "time_ns": 0}
+    return [
+        {**common, "type": "invoke", "value": asked},
+        {**common, "type": kind, "value": answered},
+    ]
+
+
+ASKED = [["send", "x-0", 1]]
+SENT = _both(1, "send", ASKED, ASKED)
+OTHER = _both(2, "send", [["send", "y-0", 5]], [["send", "y-0", [0, 5]]])
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        SENT,
+        SENT + _both(9, "poll", [["poll"]], [["poll", {"x-0": [[None, 1]]}]]),
+        SENT + OTHER + _both(9, "poll", [["poll"]], [["poll", {"y-0": [[0, 5]]}]]),
+        _both(1, "send", ASKED, ASKED, "fail"),
+        _both(1, "send", ASKED, ASKED, "info") + _both(2, "send", ASKED, [["send", "x-0", [0, 1]]]),
+    ],
+)
+def test_a_partition_without_any_place(tmp_path: Path, events: defects.Events) -> None:
+    """No offset of any record is known, all sends failed, or all values are repeated."""
+    numbered = [{"index": number, **event} for number, event in enumerate(events)]
+    path = written(tmp_path / "history.jsonl", numbered)
+    assert in_chunks(path, 1 << 20) == at_once(path)
+
+
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_groups(
