@@ -68,6 +68,7 @@ def judge(
     of_keys: Iterable[Found],
     kernels: Mapping[str, Kernel] = KERNELS,
     mapped: Callable[[Callable[[str], _Judged], Iterable[str]], Iterable[_Judged]] = map,
+    rewrites: Mapping[str, Rewrite] = REWRITES,
 ) -> Report:
     """Run every kernel on a whole history. ``of_keys`` are the findings of its partitions.
 
@@ -96,7 +97,7 @@ def judge(
             folded = first.folded + max(len(more) - len(left), 0)
             found[places[0]] = replace(first, folded=folded)
         found += left
-    for name, rewrite in REWRITES.items():
+    for name, rewrite in rewrites.items():
         rewritten = runner.run(name, partial(rewrite, history, found))
         found = found if rewritten is None else rewritten
     return Report(found, runner.checker_runs)

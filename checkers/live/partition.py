@@ -9,7 +9,6 @@ left out, so that such a value is not taken for one that no process has sent.
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,10 @@ from checkers.columns import Columns, only
 from checkers.distributed import packing
 from checkers.expectations import Contract
 from checkers.kernels import history_kernels, key, loss
-from checkers.kernels.checker_runs import CheckerRun, CheckerRunner
+from checkers.kernels.checker_runs import CheckerRun
 from checkers.kernels.found import Found, at
 from checkers.kernels.log import Log
-from checkers.kernels.rows import FAIL, I64, UNKNOWN, Bools
+from checkers.kernels.rows import FAIL, I64, INFO, UNKNOWN, Bools
 from checkers.kernels.steps import ASSIGNED, DELETE, LOST, REVOKED, Steps
 from checkers.live.batches import Part, merged
 from checkers.live.ranges import NONE, Ranges
@@ -62,7 +61,9 @@ FINAL = frozenset(
 ``lost-write`` that is so once every operation has ended that may still deliver the record."""
 _OF_RECORDS = ("send", "poll", "txn", "commit", "committed", "watermarks", "catch-up")
 """Operations that are kept for records alone."""
-_OF_TRANSACTIONS = ("transactions", "cycles")
+_DELETIONS = ("delete-records", "delete-topic")
+"""Operations that may have their effect at any later time, if they are in doubt."""
+_OF_TRANSACTIONS = {name: history_kernels.KERNELS[name] for name in ("transactions", "cycles")}
 """The kernels of whole histories that find such anomalies also in a single partition."""
 
 
@@ -136,16 +137,15 @@ class Partition:
         return looked
 
     def _looked(self, tables: Tables, contract: Contract, last: Part) -> Looked:
-        runner, found = CheckerRunner(), list[Found]()
-        runs = list[CheckerRun]()
+        found, runs = list[Found](), list[CheckerRun]()
         for log in self._logs(tables):
             rest = self._rest(log)
             report = key.judge(rest)
             found += [*report.found, *self._again(log)]
             runs += report.checker_runs
         if tables.operations.txn.any():
-            for name in _OF_TRANSACTIONS:
-                found += runner.run(name, partial(history_kernels.KERNELS[name], tables)) or ()
+            whole = history_kernels.judge(tables, found, _OF_TRANSACTIONS, rewrites={})
+            found, runs = whole.found, [*runs, *whole.checker_runs]
         results = findings.findings(found, overview.of(tables), contract)
         final = [each for each in results if self._is_final(each, last.open_event)]
         new = [each for each in final if _shown(each) not in self.shown]
@@ -154,7 +154,7 @@ class Partition:
             tuple(Seen(each, last.number, _witnessed_ns(tables, each)) for each in new),
             tuple(
                 f"the checker {run.checker} crashed: {run.crash}"
-                for run in (*runs, *runner.checker_runs)
+                for run in runs
                 if run.crash is not None
             ),
         )
@@ -204,6 +204,8 @@ class Partition:
         """Leave out what is settled or old."""
         settled_ns, old_ns = min(last.now_ns - SETTLED_NS, last.open_ns), last.now_ns - KEPT_NS
         needed = np.zeros(0, dtype=np.int64)
+        repeated = [value for key, value, _ in tables.repeated if tables.keys[key] == self.key]
+        self.doubtful = self.doubtful.union(np.array(repeated, dtype=np.int64))
         for log in self._logs(tables):
             rest = self._rest(log)
             sends = rest.sends
@@ -250,7 +252,9 @@ def _kept_rows(columns: Columns, tables: Tables, needed: I64, old_ns: int) -> I6
     names = [code for code, name in enumerate(operations.f) if name in _OF_RECORDS]
     is_kept = np.isin(operations.op, needed) | ~operations.completed
     is_kept |= ~np.isin(operations.f_code, names)
-    is_kept &= np.isin(operations.op, needed) | (operations.end_ns >= old_ns)
+    deletions = [code for code, name in enumerate(operations.f) if name in _DELETIONS]
+    in_doubt = np.isin(operations.f_code, deletions) & (operations.outcome == INFO)
+    is_kept &= np.isin(operations.op, needed) | (operations.end_ns >= old_ns) | in_doubt
     rows = [operations.first[is_kept], operations.last[is_kept]]
     active = {fault.id for fault in tables.faults if fault.to_ns is None}
     of_nemesis = [

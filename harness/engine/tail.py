@@ -13,6 +13,8 @@ CONTEXT_NS = 600_000_000_000
 _OF_RECORDS = frozenset(("send", "poll", "txn", "commit", "committed", "crash", "catch-up",
                          "watermarks", "delete-records"))  # fmt: skip
 """Operations that concern no other partitions than those that they name."""
+_OF_TOPICS = frozenset(("create-topic", "delete-topic"))
+"""Operations that say for ever what a topic is, or that it may be gone."""
 
 
 class Tail:
@@ -33,6 +35,8 @@ class Tail:
         """The same, in this batch."""
         self._faults: dict[int, list[tuple[int, str]]] = {}
         """The events of faults that are not healed, by fault: these are kept however old."""
+        self._of_topics: list[tuple[int, str]] = []
+        """The events of topics: these are kept, too."""
         self._keys: dict[str, None] = {}
         self._new_keys: dict[str, None] = {}
         self._ready: list[Batch] = []
@@ -97,14 +101,15 @@ class Tail:
 
     def _context_lines(self) -> tuple[str, ...]:
         first_ns = self._context[0][0] if self._context else self._now_ns
-        older = sorted(
-            each for events in self._faults.values() for each in events if each[0] < first_ns
-        )
+        kept = (*self._faults.values(), self._of_topics)
+        older = sorted(each for events in kept for each in events if each[0] < first_ns)
         return tuple(line for _, line in (*older, *self._context))
 
     def _share(self, op: Op) -> None:
         event = op.time_ns, _line(op)
         self._shared.append(event)
+        if op.f in _OF_TOPICS:
+            self._of_topics.append(event)
         if op.process != NEMESIS or not isinstance(op.value, dict):
             return
         fault, phase = op.value.get("id"), op.value.get("phase")
@@ -122,13 +127,13 @@ class Tail:
 
 
 def _keys(value: object) -> Iterable[str]:
-    """Yield the partitions that records of an operation are sent to or read from."""
+    """Yield the partitions that records of an operation are sent to, read or deleted from."""
     if not isinstance(value, list | tuple):
         return
     for micro_op in value:
         if not isinstance(micro_op, list | tuple) or len(micro_op) < 2:
             continue
-        if micro_op[0] == "send":
+        if micro_op[0] in ("send", "delete-records"):
             yield micro_op[1]
         elif micro_op[0] == "poll" and isinstance(micro_op[1], dict):
             yield from micro_op[1]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from checkers.live.partition import KEPT_NS, SETTLED_NS, Partition
+from model import record_keys
 from tests.checkers.live.recording import Recording
 
 K = "x-0"
@@ -187,3 +188,67 @@ def test_a_state_survives_its_way_to_disk(recording: Recording) -> None:
     partitions[K] = Partition.loaded(partitions[K].dumped())
     recording.polled(K, (30, 5))
     assert recording.look() == ["duplicate"]
+
+
+def test_a_value_that_is_sent_twice_is_no_phantom(recording: Recording) -> None:
+    """Records of a value that two operations may have written are not judged, in any batch."""
+    recording.record(0, "invoke", "send", [["send", K, 1]])
+    recording.record(0, "info", "send", [["send", K, 1]])
+    recording.sent(K, 0, 1, process=1)
+    assert recording.look() == []
+    recording.polled(K, (0, 1))
+    assert recording.look() == []
+    recording.polled(K, (1, 2))
+    assert recording.look() == ["phantom"]
+
+
+@pytest.mark.parametrize("kind", ["info", "fail"])
+@pytest.mark.parametrize("later_s", [0.0, KEPT_NS / 1e9 + 100])
+def test_a_deletion_in_doubt_may_happen_at_any_time(
+    recording: Recording, kind: Any, later_s: float
+) -> None:
+    """It is known to partitions that are named later, and is not forgotten."""
+    asked = [["delete-records", K, -1]]
+    recording.record(5, "invoke", "delete-records", asked)
+    recording.record(5, kind, "delete-records", asked)
+    assert recording.look() == []
+    recording.now_s += later_s
+    recording.log("y-0", range(1))
+    assert recording.look() == []
+    recording.sent(K, 0, 1)
+    recording.sent(K, 1, 2)
+    recording.polled(K, (1, 2))
+    assert recording.look() == ([] if kind == "info" else ["lost-write"])
+
+
+@pytest.mark.parametrize("key", [0, 1])
+def test_a_topic_stays_compacted(recording: Recording, key: int) -> None:
+    """A topic that is used long after its creation keeps the last record of each key alone."""
+    asked = [["create-compacted", "c", 1]]
+    recording.record(4, "invoke", "create-topic", asked)
+    recording.record(4, "ok", "create-topic", asked)
+    recording.log(K, range(1))
+    assert recording.look() == []
+    recording.now_s += KEPT_NS / 1e9 + 100
+    recording.log(K, range(1, 2))
+    assert recording.look() == []
+    last = record_keys.value_of(2, key, deletes=False)
+    recording.sent("c-0", 0, record_keys.value_of(1, 0, deletes=False))
+    recording.sent("c-0", 1, last)
+    recording.polled("c-0", (1, last))
+    assert recording.look() == ([] if key == 0 else ["lost-write"])
+
+
+@pytest.mark.parametrize("offset", [3, 0])
+def test_what_follows_from_a_misplaced_record_is_no_further_anomaly(
+    recording: Recording, offset: int
+) -> None:
+    """A record that is legally at two offsets does not show that its transaction was open."""
+    recording.record(5, "invoke", "delete-records", [["delete-records", K, 4]])
+    recording.record(5, "ok", "delete-records", [["delete-records", K, 4, 4]])
+    recording.record(1, "invoke", "txn", [["send", K, 1]])
+    recording.record(1, "ok", "txn", [["send", K, 1]])
+    recording.polled(K, (5, 1))
+    recording.sent(K, 1, 2, process=2)
+    recording.polled(K, (1, 2), (offset, 1), process=8)
+    assert "dirty-read" not in recording.look()
