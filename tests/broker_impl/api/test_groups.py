@@ -28,6 +28,6 @@ def test_a_member_names_the_protocol_of_its_group(
     services: Any = SimpleNamespace(groups=groups)
     context = RequestContext(services, "L", None, "h", 0, version, lambda: 1000)
     request = SyncGroupRequest("g", 1, "m", protocol_type=kind, protocol_name=name)
-    answer = sync_group(context, request)
+    answer: Any = sync_group(context, request)
     error = ErrorCode.NONE if is_served else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert (answer.error_code, answer.assignment) == (error, b"all" if is_served else b"")
