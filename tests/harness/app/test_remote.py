@@ -62,7 +62,7 @@ class Folders:
 
 
 def test_a_history_of_several_files_is_refused(tmp_path: Path) -> None:
-    """A part of a run's history is not judged as the whole; other files in its folder are no part."""
+    """A part of a history is not judged as the whole; other files in its folder are no part."""
     made(tmp_path, "run/history.jsonl", "run/plan.json", "run/history-1.jsonl")
     folders: Any = Folders()
     [run] = remote.histories(folders, Uri(f"file:{tmp_path}/run"), print)
