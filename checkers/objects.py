@@ -6,8 +6,6 @@ This is the function for a history in memory, and what ``faultline check --model
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from checkers import aggregates, isolation, transaction_models
 from checkers.distributed.runner import Runner
 from checkers.isolation.columnar import ListFile
@@ -18,7 +16,7 @@ from checkers.linearizability.models import Model
 from checkers.linearizability.sessions import Together
 from checkers.object_verdict import SHOWN, ObjectVerdict
 from model.history import BadHistory
-from model.op import NEMESIS, Op
+from model.op import Op
 
 UNSET = object()
 """The initial value is that of the model."""
@@ -133,47 +131,6 @@ def judged(
     runner: Runner | None = None,
 ) -> Judged:
     """Judge a history, as :func:`check` does, and return what was found besides the verdict."""
-    found = _judged(
-        history,
-        model,
-        initial=initial,
-        keyed=keyed,
-        consistency=consistency,
-        anomalies=anomalies,
-        assume=assume,
-        budget=budget,
-        runner=runner,
-    )
-    if found.verdict.valid is not True or _has_results(history):
-        return found
-    unknown = replace(found.verdict, valid="unknown", unknown_because=_NO_RESULT)
-    return found._replace(verdict=unknown)
-
-
-_NO_RESULT = "no operation of a client succeeded, so the history shows nothing"
-
-
-def _has_results(history: Sequence[Op] | Columns | ListFile) -> bool:
-    """Return whether there is an operation of a client that succeeded."""
-    if isinstance(history, Columns):
-        return history.has_completed
-    if isinstance(history, ListFile):
-        return True  # without any dependency, they are unknown
-    return any(event.type == "ok" and event.process != NEMESIS for event in history)
-
-
-def _judged(
-    history: Sequence[Op] | Columns | ListFile,
-    model: str | Model,
-    *,
-    initial: Any,
-    keyed: bool,
-    consistency: str | Sequence[str],
-    anomalies: Sequence[str],
-    assume: Sequence[str],
-    budget: Budget | None,
-    runner: Runner | None,
-) -> Judged:
     asked = (consistency,) if isinstance(consistency, str) else tuple(consistency)
     if isinstance(model, str) and model in transaction_models.NAMES:
         if not isinstance(history, ListFile):

@@ -105,10 +105,9 @@ ANOMALIES = (
         checker="availability",
         summary="A partition accepts no records for long after all faults were healed.",
         definition=(
-            "all faults are healed, producers send to a partition for 30 s more, and none of the "
-            "records is accepted"
+            "all faults are healed, producers send for 30 s more to a partition whose topic was "
+            "certainly not deleted, and none of the records is accepted"
         ),
-        legal_when="the topic was or may have been deleted",
         is_excused_by_unclean_elections=False,
     ),
     Anomaly(

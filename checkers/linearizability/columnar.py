@@ -135,16 +135,6 @@ class Columns:
         return "process" in self.schema.names
 
     @property
-    def has_completed(self) -> bool:
-        """Whether an operation was completed, by the footer of the file; true if it does not say
-        that."""
-        for group in filter(self.rows_of, self.groups):
-            found = self._footer.row_group(group).column(self._leaf("end")).statistics
-            if found is None or not found.has_null_count or found.null_count < self.rows_of(group):
-                return True
-        return False
-
-    @property
     def groups(self) -> range:
         """The row groups."""
         return range(self._footer.num_row_groups)
@@ -161,7 +151,8 @@ class Columns:
         """Return the smallest type of numbers that holds a column, by the footer of the file."""
         if name not in self.schema.names or self.is_text(name):
             return np.dtype(np.int32)
-        at = self._leaf(name)
+        leaves = [self._footer.schema.column(at).path for at in range(self._footer.num_columns)]
+        at = next(at for at, leaf in enumerate(leaves) if leaf.split(".")[0] == name)
         for group in self.groups:
             found = self._footer.row_group(group).column(at).statistics
             if found is None or not found.has_min_max:
@@ -169,11 +160,6 @@ class Columns:
             if found.min < -_INT32_MAX or found.max >= _INT32_MAX:
                 return np.dtype(np.int64)
         return np.dtype(np.int32)
-
-    def _leaf(self, name: str) -> int:
-        """Return the number of a column in the footer."""
-        leaves = [self._footer.schema.column(at).path for at in range(self._footer.num_columns)]
-        return next(at for at, leaf in enumerate(leaves) if leaf.split(".")[0] == name)
 
     def group(self, group: int, names: Sequence[str]) -> pa.Table:
         """Read columns of a row group; names and JSON texts as dictionaries."""

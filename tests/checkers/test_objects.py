@@ -12,7 +12,7 @@ from checkers.linearizability.columnar import Columns
 from checkers.linearizability.models import Inconsistent, Model, State
 from checkers.linearizability.operations import Operation
 from model.history import BadHistory
-from model.op import NEMESIS, Op
+from model.op import Op
 from tests.checkers.test_aggregates import done, events
 
 STALE = events(*done("write", 1), *done("write", 2), *done("read", None, 1))
@@ -182,39 +182,6 @@ def test_an_operation_of_a_file_that_ends_before_its_call(model: str, tmp_path: 
         else:
             with pytest.raises(BadHistory, match="an operation ends before its call"):
                 objects.check(Columns(path), model)
-
-
-WRITES = [(0, "invoke", "write", 1), (0, "info", "write", 1)]
-
-
-@pytest.mark.parametrize(
-    ("said", "valid"),
-    [
-        ([(NEMESIS, "ok", "read", 7)], "unknown"),
-        (WRITES, "unknown"),
-        ([(0, "invoke", "read", None), (0, "fail", "read", None)], "unknown"),
-        ([*WRITES, (1, "ok", "read", 1)], True),
-        ([*WRITES, (1, "ok", "read", 2)], False),
-    ],
-)
-@pytest.mark.parametrize("consistency", ["linearizable", "sequential"])
-def test_a_history_without_results(said: list[Any], valid: Any, consistency: str) -> None:
-    """A history in which no client succeeded shows nothing."""
-    found = objects.check(events(*said), "register", consistency=consistency)
-    why = "no operation of a client succeeded, so the history shows nothing"
-    assert found.valid == valid
-    assert found.unknown_because == (why if valid == "unknown" else None)
-
-
-def test_a_file_without_results(tmp_path: Path) -> None:
-    """The columns of a file show it as well."""
-    path = tmp_path / "history.parquet"
-    for end, valid in (([None, None], "unknown"), ([], "unknown"), ([None, 9], True)):
-        rows = {"f": ["enqueue"] * len(end), "call": range(len(end)), "value": range(len(end))}
-        columns = {**rows, "end": pa.array(end, pa.int64())}
-        schema = [("f", pa.string()), *((name, pa.int64()) for name in ("call", "value", "end"))]
-        pq.write_table(pa.table(columns, schema=pa.schema(schema)), path)
-        assert objects.check(Columns(path), "fifo-queue").valid == valid
 
 
 @pytest.mark.parametrize("name", objects.NAMES)
